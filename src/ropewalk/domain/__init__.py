@@ -1,0 +1,1 @@
+"""The pure rules: no I/O, no clock, no randomness, no logging, no async. Start with states.py."""

@@ -1,0 +1,50 @@
+"""Errors as data: what is kept of a failed attempt. Never imported, unpickled or raised from the store."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+ERROR_TEXT_MAX: Final = 10_000
+"""characters kept of a message and of a traceback"""
+
+
+class Category(StrEnum):
+    TEMPORARY = "temporary"
+    PERMANENT = "permanent"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    SYSTEM = "system"
+    RATE_LIMITED = "rate_limited"
+    WORKER_LOST = "worker_lost"
+    EXPIRED = "expired"
+
+
+class ErrorInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    category: Category
+    message: str
+    code: str | None = None
+    """short and stable, for machines: `bad_input`, `worker_lost`, `deadline_exceeded`, …"""
+    type: str | None = None
+    """name of the exception class"""
+    traceback: str | None = None
+    context: dict[str, str] = {}
+    worker: str | None = None
+    host: str | None = None
+    duration_us: int | None = None
+
+
+def clipped(text: str, limit: int = ERROR_TEXT_MAX) -> str:
+    """`text` within the limit; the middle goes, because both ends of a traceback matter."""
+    if len(text) <= limit:
+        return text
+    half = (limit - 5) // 2
+    return f"{text[:half]}\n...\n{text[-half:]}"
+
+
+WORKER_LOST: Final = ErrorInfo(
+    category=Category.WORKER_LOST, code="worker_lost", message="the worker running this attempt was lost"
+)
+DEADLINE_EXCEEDED: Final = ErrorInfo(category=Category.EXPIRED, code="deadline_exceeded", message="deadline exceeded")

@@ -1,0 +1,29 @@
+"""How several lines of ready jobs become one stream of claims.
+
+A line is one (tenant, queue): inside it order is strict. Between lines the claim takes one from each in turn and
+starts one further every time, so a flood on one cannot starve another. Streams are lazy: a store hands in
+iterators that read ahead no further than they are asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def take_turns(lines: Sequence[Iterator[T]], start: int) -> Iterator[T]:
+    """One from each line in turn, beginning with line `start` (modulo their number), until all are empty."""
+    if not lines:
+        return
+    first = start % len(lines)
+    waiting = [*lines[first:], *lines[:first]]
+    while waiting:
+        still: list[Iterator[T]] = []
+        for line in waiting:
+            for item in line:
+                yield item
+                still.append(line)
+                break
+        waiting = still

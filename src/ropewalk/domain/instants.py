@@ -1,0 +1,57 @@
+"""Time as whole microseconds, so that every store agrees to the last digit.
+
+An instant is µs since 1970 in UTC, a span is µs. People write seconds, timedeltas and datetimes; this
+module converts at the edge and nothing else does.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from ropewalk.errors import InvalidInput
+
+Instant: TypeAlias = int
+Span: TypeAlias = int
+Seconds: TypeAlias = float | timedelta
+
+SECOND: Span = 1_000_000
+MINUTE: Span = 60 * SECOND
+HOUR: Span = 60 * MINUTE
+DAY: Span = 24 * HOUR
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_span(value: Seconds, field: str) -> Span:
+    """Seconds or a timedelta as a span; refuses what is negative, infinite or no number."""
+    if isinstance(value, timedelta):
+        span = value // _MICROSECOND
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidInput(f"{field}={value!r} is not a duration: give seconds or a timedelta", field=field)
+    else:
+        span = round(value * SECOND)
+    if span < 0:
+        raise InvalidInput(f"{field}={value!r} is negative: give 0 or more seconds", field=field)
+    return span
+
+
+def to_instant(value: datetime, field: str) -> Instant:
+    """An aware datetime as an instant; a naive one is refused, because nobody knows which zone it means."""
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"{field}={value!r} is not a datetime", field=field)
+    if value.tzinfo is None:
+        raise InvalidInput(
+            f"{field}={value!r} has no time zone: use datetime.now(UTC) or .replace(tzinfo=...)", field=field
+        )
+    return (value - _EPOCH) // _MICROSECOND
+
+
+def to_datetime(instant: Instant) -> datetime:
+    return _EPOCH + timedelta(microseconds=instant)
+
+
+def to_seconds(span: Span) -> float:
+    return span / SECOND

@@ -1,0 +1,91 @@
+"""Every bound, with its unit, and the checks at submission: an error names the field, the value and the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ropewalk.domain.job import NewJob
+from ropewalk.errors import InvalidInput, LimitExceeded
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    payload_bytes_max: int = 1024 * 1024
+    result_bytes_max: int = 1024 * 1024
+    checkpoint_bytes_max: int = 1024 * 1024
+    tags_max: int = 32
+    tag_chars_max: int = 256
+    name_chars_max: int = 256
+    """ids, queues, tenants, types, keys, correlation and workflow ids"""
+    batch_jobs_max: int = 10_000
+    attempts_max: int = 100
+    priority_max: int = 1000
+    """and its negative below"""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def check(job: NewJob, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Refuse a job that is over a bound, before anything is written."""
+    if len(job.input) > limits.payload_bytes_max:
+        raise LimitExceeded(
+            f"the input of {job.type} is {len(job.input):,} bytes, "
+            f"over payload_bytes_max={limits.payload_bytes_max:,}: "
+            "store the data elsewhere and pass a reference, or raise the limit with App(limits=...)",
+            field="input",
+        )
+    _check_attempts(job, limits)
+    if abs(job.priority) > limits.priority_max:
+        raise LimitExceeded(
+            f"priority={job.priority} is outside -{limits.priority_max}...{limits.priority_max}", field="priority"
+        )
+    _check_names(job, limits)
+    _check_tags(job.tags, limits)
+
+
+def _check_attempts(job: NewJob, limits: Limits) -> None:
+    if job.max_attempts is not None and not 1 <= job.max_attempts <= limits.attempts_max:
+        raise LimitExceeded(
+            f"max_attempts={job.max_attempts} must be between 1 and {limits.attempts_max}, or None for unlimited",
+            field="max_attempts",
+        )
+    if job.max_crashes < 1:
+        raise LimitExceeded(f"max_crashes={job.max_crashes} must be at least 1", field="max_crashes")
+
+
+def _check_names(job: NewJob, limits: Limits) -> None:
+    names: Mapping[str, str | None] = {
+        "id": job.id,
+        "type": job.type,
+        "queue": job.queue,
+        "tenant": job.tenant,
+        "idempotency_key": None if job.key is None else job.key.key,
+        "correlation_id": job.correlation_id,
+        "workflow_id": job.workflow_id,
+        "workflow_type": job.workflow_type,
+        "spawn_key": job.spawn_key,
+    }
+    for field, value in names.items():
+        if value is None:
+            continue
+        if not value:
+            raise InvalidInput(f"{field} is empty: give it at least one character", field=field)
+        if len(value) > limits.name_chars_max:
+            raise LimitExceeded(
+                f"{field} has {len(value)} characters, over name_chars_max={limits.name_chars_max}: {value[:40]!r}...",
+                field=field,
+            )
+        if "\x00" in value:
+            raise InvalidInput(f"{field}={value!r} contains a NUL character", field=field)
+
+
+def _check_tags(tags: Mapping[str, str], limits: Limits) -> None:
+    if len(tags) > limits.tags_max:
+        raise LimitExceeded(f"{len(tags)} tags, over tags_max={limits.tags_max}", field="tags")
+    for name, value in tags.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidInput(f"tag {name!r}={value!r}: names and values are strings", field="tags")
+        if max(len(name), len(value)) > limits.tag_chars_max:
+            raise LimitExceeded(f"tag {name[:40]!r} is over tag_chars_max={limits.tag_chars_max}", field="tags")

@@ -1,0 +1,129 @@
+"""What people do to jobs from outside: cancel, retry, trigger, update. Same contract as transition.py."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.job import CancelRequest, EventRecord, JobRecord
+from ropewalk.domain.order import order_key
+from ropewalk.domain.states import Move, Status
+
+
+class CancelStatus(StrEnum):
+    CANCELLED = "cancelled"
+    CANCEL_REQUESTED = "cancel_requested"
+    ALREADY_COMPLETE = "already_complete"
+    NOT_FOUND = "not_found"
+
+
+class RetryStatus(StrEnum):
+    QUEUED = "queued"
+    NOT_RETRIABLE = "not_retriable"
+    NOT_FOUND = "not_found"
+
+
+class Revival(Struct, frozen=True, kw_only=True):
+    """How a finished job starts over. `fresh` forgets attempts, crashes, checkpoint and last error."""
+
+    reset_attempts: bool = True
+    priority: int | None = None
+    delay_us: Span = 0
+    fresh: bool = False
+    include_cancelled: bool = False
+
+
+class Amendment(Struct, frozen=True, kw_only=True):
+    """What may change about a waiting job; None leaves it."""
+
+    input: bytes | None = None
+    priority: int | None = None
+    run_at: Instant | None = None
+    run_now: bool = False
+
+
+REVIVABLE: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
+
+
+def cancel(job: JobRecord, *, reason: str | None, force: bool, now: Instant) -> tuple[CancelStatus, EventRecord | None]:
+    """Waiting: cancelled at once. Running: noted for the holder. Finished: refused."""
+    if job.terminal:
+        return CancelStatus.ALREADY_COMPLETE, None
+    request = CancelRequest(reason, force, now)
+    if job.status is Status.RUNNING:
+        if job.cancel is not None and (job.cancel.force or not force):
+            return CancelStatus.CANCEL_REQUESTED, None
+        job.cancel = request
+        return CancelStatus.CANCEL_REQUESTED, _note(job, "cancel_requested", now, reason)
+    job.cancel = request
+    job.status = Status.CANCELLED
+    job.last_move = Move.CANCEL
+    job.finished_at = now
+    return CancelStatus.CANCELLED, _note(job, "cancelled", now, reason)
+
+
+def refusal_to_revive(job: JobRecord, asked: Revival) -> str | None:
+    """Why this job cannot be retried, or None. (A held idempotency key is the store's to see: `key_in_use`.)"""
+    if job.status not in REVIVABLE and not (asked.include_cancelled and job.status is Status.CANCELLED):
+        return f"state_{job.status.value}"
+    resets = asked.reset_attempts or asked.fresh
+    if not resets and job.max_attempts is not None and job.attempt >= job.max_attempts:
+        return "attempts_exhausted"
+    if not resets and job.crashes >= job.max_crashes:
+        return "crashes_exhausted"
+    return None
+
+
+def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
+    """A finished job becomes waiting work again, as a new run under the same id."""
+    refusal = refusal_to_revive(job, asked)
+    assert refusal is None, refusal
+    job.status = Status.WAITING
+    job.last_move = Move.REVIVE
+    job.run += 1
+    job.finished_at = None
+    job.cancel = None
+    job.result = None
+    job.progress = None
+    if asked.priority is not None:
+        job.priority = asked.priority
+    if asked.reset_attempts or asked.fresh:
+        job.attempt = 0
+        job.crashes = 0
+    if asked.fresh:
+        job.checkpoint = None
+        job.error = None
+    if job.deadline is not None and job.deadline <= now + asked.delay_us:
+        job.deadline = None  # it has passed: keeping it would bury the new run at once
+    _reorder(job, now + asked.delay_us)
+    return _note(job, "retried", now, None)
+
+
+def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord:
+    """Change a waiting job. The caller has checked that it is waiting."""
+    assert job.status is Status.WAITING, job.status
+    if asked.input is not None:
+        job.input = asked.input
+    if asked.priority is not None:
+        job.priority = asked.priority
+    run_at = job.run_at
+    if asked.run_now:
+        run_at = now
+    elif asked.run_at is not None:
+        run_at = max(now, asked.run_at)
+    _reorder(job, run_at)
+    return _note(job, "triggered" if asked.run_now else "updated", now, None)
+
+
+def _reorder(job: JobRecord, run_at: Instant) -> None:
+    job.run_at = run_at
+    job.prio_key, job.time_key = order_key(job.priority, run_at, job.flags)
+
+
+def _note(job: JobRecord, kind: str, now: Instant, reason: str | None) -> EventRecord:
+    job.rev += 1
+    job.updated_at = now
+    return EventRecord(seq=job.seq, rev=job.rev, kind=kind, at=now, reason=reason)

@@ -1,0 +1,55 @@
+"""How an attempt ended, as the worker saw it. transition.decide turns it into a settlement."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.instants import Instant, Span
+
+
+class Completed(Struct, frozen=True):
+    """The handler returned."""
+
+    result: bytes | None
+
+
+class Errored(Struct, frozen=True):
+    """Any error not otherwise classified, a timeout included; `after_us` replaces the backoff."""
+
+    error: ErrorInfo
+    after_us: Span | None = None
+
+
+class Aborted(Struct, frozen=True):
+    """A permanent error: no further attempt."""
+
+    error: ErrorInfo
+
+
+class Deferred(Struct, frozen=True):
+    """Not now. Exactly one of the two is set."""
+
+    delay_us: Span | None = None
+    at: Instant | None = None
+
+
+class Expired(Struct, frozen=True):
+    """The job's deadline passed while it ran."""
+
+
+class Cancelled(Struct, frozen=True):
+    """A cancellation reached the handler."""
+
+    error: ErrorInfo | None = None
+
+
+class Released(Struct, frozen=True):
+    """Given back: drained, declined, or never started."""
+
+    delay_us: Span = 0
+
+
+Outcome: TypeAlias = Completed | Errored | Aborted | Deferred | Expired | Cancelled | Released

@@ -1,0 +1,191 @@
+"""What happens to a job, decided once for every store.
+
+`decide` runs in the worker and turns an outcome into a settlement. Everything else runs in the store, on the
+locked record and with the store's clock: `claim`, `settle` (which first lets `under_lock` have the last word),
+`lose` for a lease that ran out, `expire` for a deadline. They change the record they are given and return what
+must be written beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from ropewalk.domain.compensation import compensation
+from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo
+from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.job import AttemptRecord, JobRecord, NewJob
+from ropewalk.domain.order import order_key
+from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Deferred, Errored, Expired, Outcome, Released
+from ropewalk.domain.retry import ResolvedBackoff, delay
+from ropewalk.domain.states import GIVES_ATTEMPT_BACK, LEGAL_MOVES, SETTLING, Move, Status
+
+EPOCH_SHIFT: Final = 32
+"""a fence is epoch << 32 | starts, so raising the epoch outdates every fence of before a restore"""
+
+
+class Settlement(Struct, frozen=True, kw_only=True):
+    """How a worker wants an attempt settled. Times are relative: the store's clock makes them absolute."""
+
+    seq: int
+    fence: int
+    move: Move
+    result: bytes | None = None
+    error: ErrorInfo | None = None
+    delay_us: Span = 0
+    run_at: Instant | None = None
+    """absolute, only for Defer(at=…); wins over delay_us"""
+
+
+class Effects(Struct, frozen=True):
+    """What must be written in the same transaction as the changed record."""
+
+    move: Move
+    """what really happened, after under_lock"""
+    attempt: AttemptRecord | None = None
+    follow_up: NewJob | None = None
+
+
+def decide(job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float) -> Settlement:
+    """The worker's half: which move an outcome asks for. `roll` in [0, 1) spreads the backoff."""
+    seq, fence = job.seq, job.fence
+    match outcome:
+        case Completed(result):
+            return Settlement(seq=seq, fence=fence, move=Move.COMPLETE, result=result)
+        case Errored(error, after_us):
+            if job.max_attempts is not None and job.attempt >= job.max_attempts:
+                return Settlement(seq=seq, fence=fence, move=Move.BURY, error=error)
+            wait = after_us if after_us is not None else delay(backoff, job.attempt, roll)
+            return Settlement(seq=seq, fence=fence, move=Move.RETRY, error=error, delay_us=wait)
+        case Aborted(error):
+            return Settlement(seq=seq, fence=fence, move=Move.FAIL, error=error)
+        case Deferred(delay_us, at):
+            return Settlement(seq=seq, fence=fence, move=Move.DEFER, delay_us=delay_us or 0, run_at=at)
+        case Released(delay_us):
+            return Settlement(seq=seq, fence=fence, move=Move.RELEASE, delay_us=delay_us)
+        case Expired():
+            return Settlement(seq=seq, fence=fence, move=Move.EXPIRE, error=DEADLINE_EXCEEDED)
+        case Cancelled(error):
+            return Settlement(seq=seq, fence=fence, move=Move.CANCEL, error=error)
+        case _:
+            assert_never(outcome)
+
+
+def under_lock(job: JobRecord, asked: Settlement, now: Instant) -> tuple[Move, Instant]:
+    """The store's half: the move that really happens, and run_at where it leads back to waiting.
+
+    A noted cancellation beats everything but a completion; a next start at or past the deadline is an expiry now.
+    """
+    if asked.move is Move.COMPLETE:
+        return Move.COMPLETE, now
+    if job.cancel is not None:
+        return Move.CANCEL, now
+    run_at = max(now, asked.run_at if asked.run_at is not None else now + asked.delay_us)
+    if SETTLING[asked.move] is Status.WAITING and job.deadline is not None and run_at >= job.deadline:
+        return Move.EXPIRE, now
+    return asked.move, run_at
+
+
+def claim(job: JobRecord, *, owner: str, ticket: int, epoch: int, lease_us: Span, now: Instant) -> None:
+    """waiting → running: state, owner, fence, expiry and attempt together."""
+    _step(job, Move.CLAIM, Status.RUNNING, now)
+    job.attempt += 1
+    job.fence = max(job.fence, epoch << EPOCH_SHIFT) + 1
+    job.owner = owner
+    job.ticket = ticket
+    job.lease_expires_at = now + (job.lease_us or lease_us)
+    job.start_rev = job.rev
+    job.started_at = now
+
+
+def settle(job: JobRecord, asked: Settlement, now: Instant) -> Effects:
+    """running → wherever `asked` leads. The caller has checked (seq, fence, owner)."""
+    move, run_at = under_lock(job, asked, now)
+    error = asked.error
+    if move is Move.EXPIRE and asked.move is not Move.EXPIRE:
+        error = error or DEADLINE_EXCEEDED
+    return _end_attempt(job, move, error=error, result=asked.result, run_at=run_at, now=now)
+
+
+def lose(job: JobRecord, *, started: bool, now: Instant) -> Effects:
+    """The lease ran out. A job that never started gives its attempt back; one that did counts a crash."""
+    asked = Move.LOSE
+    if not started:
+        asked = Move.RELEASE
+    elif job.cancel is None:
+        job.crashes += 1
+        if job.crashes >= job.max_crashes or (job.max_attempts is not None and job.attempt >= job.max_attempts):
+            asked = Move.BURY
+    move, _ = under_lock(job, Settlement(seq=job.seq, fence=job.fence, move=asked), now)
+    error = {Move.BURY: WORKER_LOST, Move.LOSE: WORKER_LOST, Move.EXPIRE: DEADLINE_EXCEEDED}.get(move)
+    return _end_attempt(job, move, error=error, result=None, run_at=now, now=now)
+
+
+def expire(job: JobRecord, now: Instant) -> Effects:
+    """A waiting job's deadline passed before it (or its retry) could start."""
+    _step(job, Move.EXPIRE, Status.DEAD_LETTER, now)
+    job.error = DEADLINE_EXCEEDED
+    return Effects(Move.EXPIRE, None, _finish(job, now))
+
+
+def _end_attempt(
+    job: JobRecord, move: Move, *, error: ErrorInfo | None, result: bytes | None, run_at: Instant, now: Instant
+) -> Effects:
+    status = SETTLING[move]
+    fence, owner, attempt, start_rev = job.fence, job.owner, job.attempt, job.start_rev
+    started_at = job.started_at if job.started_at is not None else now
+    _step(job, move, status, now)
+    job.owner = None
+    job.lease_expires_at = None
+    if move in GIVES_ATTEMPT_BACK:
+        job.attempt -= 1
+    if error is not None:
+        job.error = error
+    next_run_at = None
+    if status is Status.WAITING:
+        next_run_at = run_at
+        _wait_until(job, run_at)
+    follow_up = None
+    if move is Move.COMPLETE:
+        job.result = result
+        job.error = None
+    if status is not Status.WAITING:
+        follow_up = _finish(job, now)
+    if move is Move.COMPLETE:
+        return Effects(move)
+    record = AttemptRecord(
+        seq=job.seq,
+        fence=fence,
+        run=job.run,
+        attempt=attempt,
+        move=move,
+        start_rev=start_rev,
+        rev=job.rev,
+        started_at=started_at,
+        ended_at=now,
+        owner=owner,
+        error=error,
+        next_run_at=next_run_at,
+    )
+    return Effects(move, record, follow_up)
+
+
+def _step(job: JobRecord, move: Move, after: Status, now: Instant) -> None:
+    assert (job.status, after) in LEGAL_MOVES[move], f"illegal move {move}: {job.status} → {after} (job {job.id})"
+    job.status = after
+    job.last_move = move
+    job.rev += 1
+    job.updated_at = now
+
+
+def _wait_until(job: JobRecord, run_at: Instant) -> None:
+    job.run_at = run_at
+    job.prio_key, job.time_key = order_key(job.priority, run_at, job.flags)
+
+
+def _finish(job: JobRecord, now: Instant) -> NewJob | None:
+    job.finished_at = now
+    if job.status in (Status.FAILED, Status.DEAD_LETTER):
+        return compensation(job)
+    return None

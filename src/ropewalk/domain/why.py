@@ -1,0 +1,70 @@
+"""The one named cause a job is not running, and what to do about it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ropewalk.domain.instants import Instant, to_datetime, to_seconds
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.states import State
+
+
+class Why(Struct, frozen=True, kw_only=True):
+    state: State
+    cause: str
+    """for machines: finished, running, worker_silent, delayed, retrying, deferred, paused, no_worker, busy, …"""
+    explanation: str
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """What `why` must know beside the job itself."""
+
+    paused: bool
+    served: bool
+    """a live worker claims this tenant, queue and type"""
+    ahead: int
+    """ready jobs of the same line that come first"""
+
+
+def explain(job: JobRecord, around: Surroundings, now: Instant) -> Why:
+    state = job.state_at(now)
+    cause, explanation = _cause(job, state, around, now)
+    return Why(state=state, cause=cause, explanation=explanation)
+
+
+def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> tuple[str, str]:
+    if job.terminal:
+        at = to_datetime(job.finished_at or job.updated_at)
+        told = "" if job.error is None else f": {job.error.message}"
+        return "finished", f"it ended as {state.value} at {at:%Y-%m-%d %H:%M:%S} UTC{told}"
+    if state is State.RUNNING:
+        return _running(job, now)
+    if state is State.PENDING:
+        return "dependencies", f"it waits for {job.unmet} unfinished dependencies"
+    if state is State.RETRYING:
+        told = "an error" if job.error is None else job.error.message
+        return "retrying", f"attempt {job.attempt} failed ({told}); it runs again in {_wait(job, now)}"
+    if state is State.DELAYED:
+        return "delayed", f"its time comes in {_wait(job, now)}, at {to_datetime(job.run_at):%Y-%m-%d %H:%M:%S} UTC"
+    if around.paused:
+        return "paused", f"queue {job.queue!r} is paused; resume it with app.resume({job.queue!r})"
+    if not around.served:
+        return (
+            "no_worker",
+            f"no live worker serves type {job.type!r} on queue {job.queue!r}: start one that registers it",
+        )
+    if job.suspect:
+        return "suspect", f"a worker died while running it ({job.crashes} of {job.max_crashes}): it runs alone, in turn"
+    return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
+
+
+def _running(job: JobRecord, now: Instant) -> tuple[str, str]:
+    if job.lease_expires_at is not None and job.lease_expires_at <= now:
+        return "worker_silent", f"worker {job.owner} stopped renewing; the job is taken back by the next sweep"
+    if job.cancel is not None:
+        return "cancelling", f"worker {job.owner} was asked to cancel it"
+    return "running", f"worker {job.owner} runs attempt {job.attempt}"
+
+
+def _wait(job: JobRecord, now: Instant) -> str:
+    return f"{to_seconds(job.run_at - now):.1f} s"
