@@ -1,3 +1,54 @@
-.PHONY: help
-help:
-	@echo "make demo | test | test-system | check | bench | lock"
+# The one door: what a developer or CI runs is a target here, and a target does its own set-up.
+.DEFAULT_GOAL := help
+
+PYTHON_IN_VENV := .venv/bin/python
+CHECKS := check-lint check-format check-basedpyright check-mypy check-layers check-dependencies
+COMPILE = $(PYTHON_IN_VENV) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' Makefile
+
+demo: runtime ## see it work: a queue in one file, a worker that is killed, nothing lost
+	@$(PYTHON_IN_VENV) -m ropewalk demo
+
+test: development ## run the tests (ARGS="-k retry" chooses)
+	@$(PYTHON_IN_VENV) -m pytest -m "not system" $(ARGS)
+
+test-system: development ## run the tests that need more than pip brings
+	@$(PYTHON_IN_VENV) -m pytest -m system $(ARGS)
+
+check: development ## lint, format, types (twice), layers, dependencies
+	@$(MAKE) --no-print-directory --keep-going --jobs $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(CHECKS)
+
+bench: development ## measure (ARGS= goes to the benchmarks)
+	@$(PYTHON_IN_VENV) -m benchmarks $(ARGS)
+
+lock: development ## write requirements/*.txt anew (UPGRADE=1 takes newer versions)
+	@$(COMPILE) --group bootstrap -o requirements/bootstrap.txt
+	@$(COMPILE) pyproject.toml --extra cli --extra sqlite -o requirements/runtime.txt
+	@$(COMPILE) pyproject.toml --all-extras --group dev -c requirements/bootstrap.txt -c requirements/runtime.txt \
+		-o requirements/dev.txt
+
+clean: ## remove the environment and every cache
+	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+runtime:
+	@sh requirements/install runtime
+
+development:
+	@sh requirements/install dev
+
+check-lint: RUN = ruff check --quiet .
+check-format: RUN = ruff format --quiet --check .
+check-basedpyright: RUN = basedpyright
+check-mypy: RUN = mypy
+check-layers: RUN = lint-imports
+check-dependencies: RUN = deptry src
+
+# One line when all is well, everything it said when not.
+$(CHECKS):
+	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
+
+.PHONY: help demo test test-system check bench lock clean runtime development $(CHECKS)

@@ -20,29 +20,33 @@ SECOND: Span = 1_000_000
 MINUTE: Span = 60 * SECOND
 HOUR: Span = 60 * MINUTE
 DAY: Span = 24 * HOUR
+SPAN_MAX: Span = 36_525 * DAY
+"""a hundred years from now still fits a datetime, and the 53 bits some stores sort by"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def to_span(value: Seconds, field: str) -> Span:
-    """Seconds or a timedelta as a span; refuses what is negative, infinite or no number."""
+    """Seconds or a timedelta as a span; refuses what is negative, over a hundred years or no number."""
     if isinstance(value, timedelta):
-        span = value // _MICROSECOND
-    elif isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        span: float = value // _MICROSECOND
+    elif isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value < math.inf:
         raise InvalidInput(f"{field}={value!r} is not a duration: give seconds or a timedelta", field=field)
     else:
-        span = round(value * SECOND)
+        span = value * SECOND
     if span < 0:
         raise InvalidInput(f"{field}={value!r} is negative: give 0 or more seconds", field=field)
-    return span
+    if span > SPAN_MAX:
+        raise InvalidInput(f"{field}={value!r} is over 100 years: leave it out if it means for ever", field=field)
+    return round(span)
 
 
 def to_instant(value: datetime, field: str) -> Instant:
     """An aware datetime as an instant; a naive one is refused, because nobody knows which zone it means."""
     if not isinstance(value, datetime):
         raise InvalidInput(f"{field}={value!r} is not a datetime", field=field)
-    if value.tzinfo is None:
+    if value.utcoffset() is None:
         raise InvalidInput(
             f"{field}={value!r} has no time zone: use datetime.now(UTC) or .replace(tzinfo=...)", field=field
         )

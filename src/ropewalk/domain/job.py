@@ -6,7 +6,7 @@ else decides about it. Instants and spans are µs (instants.py).
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -21,6 +21,9 @@ DEFAULT_TENANT = "default"
 DEFAULT_QUEUE = "default"
 DEFAULT_MAX_ATTEMPTS = 3
 DEFAULT_MAX_CRASHES = 3
+
+RECORD_FORMAT: Final = 1
+"""of the records this release writes and understands"""
 
 KeyScope: TypeAlias = Literal["open", "any"]
 
@@ -174,7 +177,7 @@ class JobRecord(Struct, kw_only=True, gc=False):
     result: bytes | None = None
     error: ErrorInfo | None = None
     cancel: CancelRequest | None = None
-    format: int = 1
+    format: int = RECORD_FORMAT
     """version of this record; a worker leaves newer ones alone"""
 
     @property

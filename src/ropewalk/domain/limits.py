@@ -77,8 +77,7 @@ def _check_names(job: NewJob, limits: Limits) -> None:
                 f"{field} has {len(value)} characters, over name_chars_max={limits.name_chars_max}: {value[:40]!r}...",
                 field=field,
             )
-        if "\x00" in value:
-            raise InvalidInput(f"{field}={value!r} contains a NUL character", field=field)
+        _check_text(value, field)
 
 
 def _check_tags(tags: Mapping[str, str], limits: Limits) -> None:
@@ -89,3 +88,13 @@ def _check_tags(tags: Mapping[str, str], limits: Limits) -> None:
             raise InvalidInput(f"tag {name!r}={value!r}: names and values are strings", field="tags")
         if max(len(name), len(value)) > limits.tag_chars_max:
             raise LimitExceeded(f"tag {name[:40]!r} is over tag_chars_max={limits.tag_chars_max}", field="tags")
+        _check_text(name, "tags")
+        _check_text(value, "tags")
+
+
+def _check_text(text: str, field: str) -> None:
+    """Refuse what some store could not keep or would change."""
+    if "\x00" in text:
+        raise InvalidInput(f"{field}: {text!r} contains a NUL character", field=field)
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidInput(f"{field}: {text!r} contains half a surrogate pair, which is not text", field=field)

@@ -23,6 +23,12 @@ class Errored(Struct, frozen=True):
     after_us: Span | None = None
 
 
+class Crashed(Struct, frozen=True):
+    """The handler's own process died under it: counts an attempt and a crash, like a lost worker."""
+
+    error: ErrorInfo
+
+
 class Aborted(Struct, frozen=True):
     """A permanent error: no further attempt."""
 
@@ -52,4 +58,4 @@ class Released(Struct, frozen=True):
     delay_us: Span = 0
 
 
-Outcome: TypeAlias = Completed | Errored | Aborted | Deferred | Expired | Cancelled | Released
+Outcome: TypeAlias = Completed | Errored | Crashed | Aborted | Deferred | Expired | Cancelled | Released

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType, structs
@@ -25,7 +26,8 @@ class Backoff(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @classmethod
     def constant(cls, delay: Seconds, *, jitter: float = 0.0) -> Backoff:
         """The same wait after every failure."""
-        return cls(strategy="constant", initial_us=to_span(delay, "delay"), jitter=jitter)
+        span = to_span(delay, "delay")
+        return cls(strategy="constant", initial_us=span, max_us=span, jitter=jitter)
 
     @classmethod
     def linear(cls, initial: Seconds = 1.0, *, max: Seconds = 3600.0, jitter: float = 0.5) -> Backoff:  # noqa: A002
@@ -87,15 +89,22 @@ def delay(backoff: ResolvedBackoff, attempt: int, roll: float) -> Span:
         case "linear":
             base = float(backoff.initial_us) * attempt
         case "exponential":
-            # Past 2**60 µs every max is reached; the cap on the exponent keeps huge attempts from overflowing.
-            base = backoff.initial_us * backoff.multiplier ** min(attempt - 1, 60)
+            # Growth past max_us changes nothing, so it stops there: infinity times an initial of 0 would be no number.
+            base = backoff.initial_us * min(_power(backoff.multiplier, attempt - 1), float(backoff.max_us))
     capped = min(base, float(backoff.max_us))
     return round(capped * (1 - backoff.jitter * roll))
+
+
+def _power(base: float, exponent: int) -> float:
+    try:
+        return float(base) ** exponent
+    except OverflowError:
+        return math.inf
 
 
 def _bound(name: str, value: float | UnsetType, low: float, high: float | None = None) -> None:
     if value is UNSET:
         return
-    if value < low or (high is not None and value > high):
+    if not low <= value < math.inf or (high is not None and value > high):
         span = f"at least {low}" if high is None else f"between {low} and {high}"
         raise InvalidInput(f"backoff {name}={value!r} must be {span}", field="backoff")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from ropewalk.domain.failure import Category
 from ropewalk.domain.instants import Instant
@@ -47,6 +47,8 @@ class Filter(Struct, frozen=True, kw_only=True):
 Position: TypeAlias = tuple[int, int]
 """(sort value, seq) of the last job of a page"""
 
+_Storable: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
 
 def matches(job: JobRecord, wanted: Filter, now: Instant) -> bool:
     error = job.error
@@ -81,7 +83,7 @@ def decode_cursor(cursor: str, order: Order) -> Position:
     """The position a cursor names; one made for another order (or by nobody) is refused."""
     try:
         raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        made_for, value, seq = msgspec.json.decode(raw, type=tuple[Order, int, int])
+        made_for, value, seq = msgspec.json.decode(raw, type=tuple[Order, _Storable, _Storable])
     except (ValueError, msgspec.DecodeError) as error:
         raise InvalidInput(f"cursor={cursor!r} is not one that search() returned", field="cursor") from error
     if made_for is not order:

@@ -15,9 +15,19 @@ from msgspec import Struct
 from ropewalk.domain.compensation import compensation
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import AttemptRecord, JobRecord, NewJob
+from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, NewJob
 from ropewalk.domain.order import order_key
-from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Deferred, Errored, Expired, Outcome, Released
+from ropewalk.domain.outcome import (
+    Aborted,
+    Cancelled,
+    Completed,
+    Crashed,
+    Deferred,
+    Errored,
+    Expired,
+    Outcome,
+    Released,
+)
 from ropewalk.domain.retry import ResolvedBackoff, delay
 from ropewalk.domain.states import GIVES_ATTEMPT_BACK, LEGAL_MOVES, SETTLING, Move, Status
 
@@ -36,6 +46,8 @@ class Settlement(Struct, frozen=True, kw_only=True):
     delay_us: Span = 0
     run_at: Instant | None = None
     """absolute, only for Defer(at=…); wins over delay_us"""
+    crashed: bool = False
+    """the handler's process died: counts a crash"""
 
 
 class Effects(Struct, frozen=True):
@@ -45,6 +57,8 @@ class Effects(Struct, frozen=True):
     """what really happened, after under_lock"""
     attempt: AttemptRecord | None = None
     follow_up: NewJob | None = None
+    event: EventRecord | None = None
+    """a move outside any attempt: history would have a gap without it"""
 
 
 def decide(job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float) -> Settlement:
@@ -58,6 +72,9 @@ def decide(job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: flo
                 return Settlement(seq=seq, fence=fence, move=Move.BURY, error=error)
             wait = after_us if after_us is not None else delay(backoff, job.attempt, roll)
             return Settlement(seq=seq, fence=fence, move=Move.RETRY, error=error, delay_us=wait)
+        case Crashed(error):
+            move = Move.BURY if _last_chance(job, job.crashes + 1) else Move.LOSE
+            return Settlement(seq=seq, fence=fence, move=move, error=error, crashed=True)
         case Aborted(error):
             return Settlement(seq=seq, fence=fence, move=Move.FAIL, error=error)
         case Deferred(delay_us, at):
@@ -89,7 +106,7 @@ def under_lock(job: JobRecord, asked: Settlement, now: Instant) -> tuple[Move, I
 
 def claim(job: JobRecord, *, owner: str, ticket: int, epoch: int, lease_us: Span, now: Instant) -> None:
     """waiting → running: state, owner, fence, expiry and attempt together."""
-    _step(job, Move.CLAIM, Status.RUNNING, now)
+    _step(job, Move.CLAIM, Status.WAITING, Status.RUNNING, now)
     job.attempt += 1
     job.fence = max(job.fence, epoch << EPOCH_SHIFT) + 1
     job.owner = owner
@@ -101,6 +118,8 @@ def claim(job: JobRecord, *, owner: str, ticket: int, epoch: int, lease_us: Span
 
 def settle(job: JobRecord, asked: Settlement, now: Instant) -> Effects:
     """running → wherever `asked` leads. The caller has checked (seq, fence, owner)."""
+    if asked.crashed:
+        job.crashes += 1
     move, run_at = under_lock(job, asked, now)
     error = asked.error
     if move is Move.EXPIRE and asked.move is not Move.EXPIRE:
@@ -115,7 +134,7 @@ def lose(job: JobRecord, *, started: bool, now: Instant) -> Effects:
         asked = Move.RELEASE
     elif job.cancel is None:
         job.crashes += 1
-        if job.crashes >= job.max_crashes or (job.max_attempts is not None and job.attempt >= job.max_attempts):
+        if _last_chance(job, job.crashes):
             asked = Move.BURY
     move, _ = under_lock(job, Settlement(seq=job.seq, fence=job.fence, move=asked), now)
     error = {Move.BURY: WORKER_LOST, Move.LOSE: WORKER_LOST, Move.EXPIRE: DEADLINE_EXCEEDED}.get(move)
@@ -124,9 +143,14 @@ def lose(job: JobRecord, *, started: bool, now: Instant) -> Effects:
 
 def expire(job: JobRecord, now: Instant) -> Effects:
     """A waiting job's deadline passed before it (or its retry) could start."""
-    _step(job, Move.EXPIRE, Status.DEAD_LETTER, now)
+    _step(job, Move.EXPIRE, Status.WAITING, Status.DEAD_LETTER, now)
     job.error = DEADLINE_EXCEEDED
-    return Effects(Move.EXPIRE, None, _finish(job, now))
+    event = EventRecord(seq=job.seq, rev=job.rev, kind="expired", at=now, reason=DEADLINE_EXCEEDED.message)
+    return Effects(Move.EXPIRE, follow_up=_finish(job, now), event=event)
+
+
+def _last_chance(job: JobRecord, crashes: int) -> bool:
+    return crashes >= job.max_crashes or (job.max_attempts is not None and job.attempt >= job.max_attempts)
 
 
 def _end_attempt(
@@ -135,7 +159,7 @@ def _end_attempt(
     status = SETTLING[move]
     fence, owner, attempt, start_rev = job.fence, job.owner, job.attempt, job.start_rev
     started_at = job.started_at if job.started_at is not None else now
-    _step(job, move, status, now)
+    _step(job, move, Status.RUNNING, status, now)
     job.owner = None
     job.lease_expires_at = None
     if move in GIVES_ATTEMPT_BACK:
@@ -171,8 +195,9 @@ def _end_attempt(
     return Effects(move, record, follow_up)
 
 
-def _step(job: JobRecord, move: Move, after: Status, now: Instant) -> None:
-    assert (job.status, after) in LEGAL_MOVES[move], f"illegal move {move}: {job.status} → {after} (job {job.id})"
+def _step(job: JobRecord, move: Move, before: Status, after: Status, now: Instant) -> None:
+    legal = job.status is before and (before, after) in LEGAL_MOVES[move]
+    assert legal, f"illegal move {move}: {job.status} → {after} (job {job.id})"
     job.status = after
     job.last_move = move
     job.rev += 1

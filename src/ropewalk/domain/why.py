@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from msgspec import Struct
 
 from ropewalk.domain.instants import Instant, to_datetime, to_seconds
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.states import State
 
+Cause: TypeAlias = Literal[
+    "finished",
+    "running",
+    "worker_silent",
+    "cancelling",
+    "dependencies",
+    "retrying",
+    "delayed",
+    "paused",
+    "no_worker",
+    "suspect",
+    "busy",
+]
+
 
 class Why(Struct, frozen=True, kw_only=True):
     state: State
-    cause: str
-    """for machines: finished, running, worker_silent, delayed, retrying, deferred, paused, no_worker, busy, …"""
+    cause: Cause
+    """for machines"""
     explanation: str
+    """for people"""
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
@@ -32,7 +49,7 @@ def explain(job: JobRecord, around: Surroundings, now: Instant) -> Why:
     return Why(state=state, cause=cause, explanation=explanation)
 
 
-def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> tuple[str, str]:
+def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> tuple[Cause, str]:
     if job.terminal:
         at = to_datetime(job.finished_at or job.updated_at)
         told = "" if job.error is None else f": {job.error.message}"
@@ -58,7 +75,7 @@ def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> 
     return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
 
 
-def _running(job: JobRecord, now: Instant) -> tuple[str, str]:
+def _running(job: JobRecord, now: Instant) -> tuple[Cause, str]:
     if job.lease_expires_at is not None and job.lease_expires_at <= now:
         return "worker_silent", f"worker {job.owner} stopped renewing; the job is taken back by the next sweep"
     if job.cancel is not None:

@@ -21,6 +21,10 @@ class Task(Protocol):
         """Wait until it ended, whatever way; never raises its error."""
 
 
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
 class Runtime(Protocol):
     def now(self) -> int:
         """Wall clock, µs since 1970 UTC. Only a store that lives in this process may decide by it."""
@@ -31,6 +35,10 @@ class Runtime(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None: ...
+
+    def after(self, seconds: float, call: Callable[[], object]) -> Timer:
+        """Call back once on the current loop, unless cancelled before."""
+        ...
 
     def random(self) -> float:
         """In [0, 1)."""

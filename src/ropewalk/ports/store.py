@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, NewJob, Progress
+from ropewalk.domain.lease import LossReason as LossReason  # noqa: PLC0414  part of this port: callers take it from here
 from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
@@ -38,19 +39,6 @@ class Durability(StrEnum):
     D1 = "survives the kill of every process"
     D2 = "survives power loss"
     D3 = "survives the loss of a node"
-
-
-class LossReason(StrEnum):
-    """Why an attempt no longer owns its job, or must stop."""
-
-    TAKEN_BY_ANOTHER_WORKER = "taken_by_another_worker"
-    ALREADY_COMPLETED = "already_completed"
-    NOT_FOUND = "not_found"
-    CANCELLED = "cancelled"
-    TIMEOUT = "timeout"
-    DEADLINE = "deadline"
-    SHUTDOWN = "shutdown"
-    STORE_ERROR = "store_error"
 
 
 # ── submitting ──────────────────────────────────────────────────────────────────────────────────────────────

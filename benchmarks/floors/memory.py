@@ -1,0 +1,100 @@
+"""The floor in memory: deques by priority, a dict of leases, one worker on the same loop."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+Handler: TypeAlias = Callable[[bytes], Awaitable[object]]
+
+BATCH: Final = 500
+SLOTS: Final = 100
+LEASE_SECONDS: Final = 30.0
+
+
+@dataclass(slots=True)
+class Job:
+    id: int
+    payload: bytes
+    priority: int
+    run_at: float
+    attempt: int = 0
+
+
+class MemoryFloor:
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._lines: dict[int, deque[Job]] = {}
+        self._priorities: list[int] = []
+        self._delayed: list[tuple[float, int, Job]] = []
+        self._leases: dict[int, tuple[float, Job]] = {}
+        self._wake = asyncio.Event()
+        self.submitted = self.completed = 0
+
+    async def submit(self, payloads: list[bytes], *, priority: int = 0, run_at: float = 0.0) -> None:
+        for payload in payloads:
+            self.submitted += 1
+            job = Job(self.submitted, payload, priority, run_at)
+            if run_at:
+                heapq.heappush(self._delayed, (run_at, job.id, job))
+            else:
+                self._ready(job)
+        self._wake.set()
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        worker = asyncio.create_task(self._work())
+        try:
+            yield
+        finally:
+            worker.cancel()
+            await asyncio.wait([worker])
+
+    def _ready(self, job: Job) -> None:
+        line = self._lines.get(job.priority)
+        if line is None:
+            line = self._lines[job.priority] = deque()
+            heapq.heappush(self._priorities, -job.priority)
+        line.append(job)
+
+    async def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            batch = self._claim()
+            if not batch:
+                await self._wake.wait()
+            await asyncio.gather(*(self._slot(batch) for _ in range(min(SLOTS, len(batch)))))
+
+    def _claim(self) -> deque[Job]:
+        now = time.monotonic()
+        while self._delayed and self._delayed[0][0] <= now:
+            self._ready(heapq.heappop(self._delayed)[2])
+        while self._leases and next(iter(self._leases.values()))[0] < now:
+            self._ready(self._leases.pop(next(iter(self._leases)))[1])
+        batch: deque[Job] = deque()
+        while self._priorities and len(batch) < BATCH:
+            line = self._lines[-self._priorities[0]]
+            while line and len(batch) < BATCH:
+                job = line.popleft()
+                job.attempt += 1
+                self._leases[job.id] = (now + LEASE_SECONDS, job)
+                batch.append(job)
+            if not line:
+                del self._lines[-heapq.heappop(self._priorities)]
+        return batch
+
+    async def _slot(self, batch: deque[Job]) -> None:
+        while batch:
+            job = batch.popleft()
+            await self._handler(job.payload)
+            if self._leases.pop(job.id, None) is not None:
+                self.completed += 1

@@ -1,0 +1,130 @@
+"""The floor on SQLite: one table, WAL, synchronous=FULL, acknowledgement and next claim in one transaction.
+
+A datagram to a socket beside the file wakes idle workers. Concurrent submits of one loop share a commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.floors.memory import Handler
+from ropewalk.backends.sqlite.driver import sqlite3
+
+BATCH: Final = 500
+SLOTS: Final = 100
+LEASE_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 1.0
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS job (id INTEGER PRIMARY KEY, priority INTEGER, run_at REAL, payload BLOB,
+                                attempt INTEGER DEFAULT 0, owner TEXT, expires_at REAL);
+CREATE INDEX IF NOT EXISTS ready ON job (priority DESC, run_at, id) WHERE owner IS NULL;
+CREATE INDEX IF NOT EXISTS leased ON job (expires_at) WHERE owner IS NOT NULL;
+CREATE TABLE IF NOT EXISTS tally (one INTEGER PRIMARY KEY, submitted INTEGER, completed INTEGER);
+INSERT OR IGNORE INTO tally VALUES (1, 0, 0);
+"""
+INSERT: Final = "INSERT INTO job (priority, run_at, payload) VALUES (?, ?, ?)"
+ACKNOWLEDGE: Final = "DELETE FROM job WHERE id = ? AND owner = ?"
+RECLAIM: Final = "UPDATE job SET owner = NULL WHERE owner IS NOT NULL AND expires_at < ?"
+CLAIM: Final = """
+UPDATE job SET owner = ?, expires_at = ?, attempt = attempt + 1
+WHERE id IN (SELECT id FROM job WHERE owner IS NULL AND run_at <= ? ORDER BY priority DESC, run_at, id LIMIT ?)
+RETURNING id, payload
+"""
+
+
+class SqliteFloor:
+    def __init__(self, path: Path, handler: Handler) -> None:
+        self._path, self._handler = path, handler
+        self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+        self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + SCHEMA)
+        self._pending: list[tuple[int, float, bytes]] = []
+        self._durable: asyncio.Future[None] | None = None
+        self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._bell.setblocking(False)
+
+    async def submit(self, payloads: list[bytes], *, priority: int = 0, run_at: float = 0.0) -> None:
+        self._pending.extend((priority, run_at, payload) for payload in payloads)
+        if self._durable is None:
+            loop = asyncio.get_running_loop()
+            self._durable = loop.create_future()
+            loop.call_soon(self._flush)
+        await self._durable
+
+    def _flush(self) -> None:
+        rows, durable = self._pending, self._durable
+        self._pending, self._durable = [], None
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany(INSERT, rows)
+        self._db.execute("UPDATE tally SET submitted = submitted + ?", (len(rows),))
+        self._db.execute("COMMIT")
+        for worker in self._path.parent.glob(f"{self._path.name}.wake-*"):
+            with suppress(OSError):
+                self._bell.sendto(b"!", str(worker))
+        assert durable is not None
+        durable.set_result(None)
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
+        wake, owner = asyncio.Event(), f"{self._path.name}.wake-{os.getpid()}"
+        ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        ear.setblocking(False)
+        ear.bind(str(self._path.with_name(owner)))
+        asyncio.get_running_loop().add_reader(ear, lambda: (ear.recv(1), wake.set()))
+        worker = asyncio.create_task(self._work(owner, wake))
+        try:
+            yield
+        finally:
+            worker.cancel()
+            await asyncio.wait([worker])
+            asyncio.get_running_loop().remove_reader(ear)
+            ear.close()
+            self._path.with_name(owner).unlink()
+
+    async def _work(self, owner: str, wake: asyncio.Event) -> None:
+        done: list[int] = []
+        while True:
+            wake.clear()
+            batch = self._acknowledge_and_claim(owner, done)
+            if not batch:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(wake.wait(), POLL_SECONDS)
+            done = []
+            await asyncio.gather(*(self._slot(batch, done) for _ in range(min(SLOTS, len(batch)))))
+
+    def _acknowledge_and_claim(self, owner: str, done: list[int]) -> deque[Any]:
+        now = time.time()
+        self._db.execute("BEGIN IMMEDIATE")
+        gone = self._db.executemany(ACKNOWLEDGE, ((job_id, owner) for job_id in done)).rowcount if done else 0
+        if gone:
+            self._db.execute("UPDATE tally SET completed = completed + ?", (gone,))
+        self._db.execute(RECLAIM, (now,))
+        batch = deque(self._db.execute(CLAIM, (owner, now + LEASE_SECONDS, now, BATCH)).fetchall())
+        self._db.execute("COMMIT")
+        return batch
+
+    async def _slot(self, batch: deque[Any], done: list[int]) -> None:
+        while batch:
+            job_id, payload = batch.popleft()
+            await self._handler(payload)
+            done.append(job_id)
+
+    @property
+    def submitted(self) -> int:
+        return int(self._db.execute("SELECT submitted FROM tally").fetchone()[0])
+
+    @property
+    def completed(self) -> int:
+        return int(self._db.execute("SELECT completed FROM tally").fetchone()[0])
+
+    def close(self) -> None:
+        self._db.close()
+        self._bell.close()

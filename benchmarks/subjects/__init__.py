@@ -1,0 +1,1 @@
+"""What is measured: ropewalk itself and the floors, behind one face (subject.py)."""

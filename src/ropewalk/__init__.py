@@ -1,0 +1,1 @@
+"""ropewalk: a typed, durable work queue and workflow engine."""

@@ -1,0 +1,195 @@
+"""The app: a client with the job types it knows, and the maker of workers. Importing and constructing does no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
+from types import ModuleType
+from typing import Any, Self, TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.connect import connect
+from ropewalk.definitions.codec import DefaultCodec
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.registry import Registry
+from ropewalk.domain.instants import Seconds
+from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
+from ropewalk.domain.retention import Retention
+from ropewalk.engine.assembly import WorkerConfig
+from ropewalk.engine.client import Client
+from ropewalk.engine.core import Core
+from ropewalk.engine.events import ErrorHook, EventHook, EventHub
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.engine.workbench import Workbench
+from ropewalk.engine.worker import Worker
+from ropewalk.errors import DefinitionError
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Durability
+from ropewalk.runners.processes import ProcessPool
+from ropewalk.sync import Portal, SyncClient
+
+Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """What an app was made with, beside its store and types."""
+
+    defaults: AppDefaults
+    limits: Limits
+    retention: Retention
+    lifespan: Lifespan | None
+    on_event: EventHook | None
+    on_error: ErrorHook | None
+
+
+class App(Client):
+    """`App("sqlite:///jobs.db", jobs=[add, fetch])`. Connects on first use, or with `async with app:`.
+
+    url: memory://, sqlite:///file; falls back to $ROPEWALK_URL, then memory.
+    jobs: job types, registries and modules.
+    lifespan: async context manager, entered once per worker; handlers find what it yields (one object, or a tuple
+        of them) by ctx.resource(Class).
+    on_event, on_error: hooks; on_error(error, phase) hears what must not disturb the engine.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        jobs: Iterable[JobType[..., Any, Any] | Registry | ModuleType] = (),
+        defaults: AppDefaults | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        retention: Retention | None = None,
+        lifespan: Lifespan | None = None,
+        on_event: EventHook | None = None,
+        on_error: ErrorHook | None = None,
+        runtime: Runtime | None = None,
+        allow_weaker_durability: bool = False,
+    ) -> None:
+        self.settings = Settings(
+            defaults=defaults or AppDefaults(),
+            limits=limits,
+            retention=retention or Retention(),
+            lifespan=lifespan,
+            on_event=on_event,
+            on_error=on_error,
+        )
+        runtime = runtime or SystemRuntime()
+        registry = Registry(*jobs)
+        events = EventHub(runtime, on_event=on_event, on_error=on_error)
+        for job_type in registry:
+            if job_type.options.on_event is not None:
+                events.hook_type(job_type.name, job_type.options.on_event)
+        core = Core(
+            store=connect(url, runtime, allow_weaker_durability=allow_weaker_durability),
+            runtime=runtime,
+            registry=registry,
+            events=events,
+            codec=DefaultCodec(),
+            limits=limits,
+            defaults=self.settings.defaults,
+        )
+        super().__init__(core, DEFAULT_TENANT)
+        self._portal = Portal(core)
+        self.sync = SyncClient(self, self._portal)
+
+    @property
+    def registry(self) -> Registry:
+        return self._core.registry
+
+    @property
+    def durability(self) -> Durability:
+        """What an acknowledged job survives on this store."""
+        return self._core.store.durability
+
+    async def __aenter__(self) -> Self:
+        await self._core.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Release the store. Using the app again opens it again."""
+        await self._core.close()
+
+    def worker(
+        self,
+        *,
+        queues: Sequence[str] | None = None,
+        types: Sequence[JobType[..., Any, Any] | str] | None = None,
+        tenants: Sequence[str] | None = None,
+        concurrency: int = 10,
+        lease: Seconds = 30.0,
+        grace: Seconds = 30.0,
+        poll: Seconds = 1.0,
+    ) -> Worker:
+        """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
+
+        None for queues and tenants serves all of them, for types every registered one.
+        """
+        registry = self._served(types)
+        config = WorkerConfig(
+            queues=None if queues is None else tuple(queues),
+            tenants=None if tenants is None else tuple(tenants),
+            concurrency=concurrency,
+            lease_seconds=_seconds(lease),
+            grace_seconds=_seconds(grace),
+            poll_seconds=_seconds(poll),
+        )
+        return Worker(
+            self._core,
+            lambda: self._bench(registry, config),
+            config,
+            retention=self.settings.retention,
+            lifespan=None if self.settings.lifespan is None else self._resources,
+        )
+
+    @asynccontextmanager
+    async def running(self, *, concurrency: int = 10, grace: Seconds = 30.0) -> AsyncIterator[Worker]:
+        """The client and a worker in this process: for scripts, tests and small services."""
+        async with self, self.worker(concurrency=concurrency, grace=grace) as worker:
+            yield worker
+
+    def _served(self, types: Sequence[JobType[..., Any, Any] | str] | None) -> Registry:
+        if types is None:
+            served = self._core.registry
+        else:
+            served = Registry(
+                *(self._core.registry.get(each if isinstance(each, str) else each.name) for each in types)
+            )
+        if not served.names():
+            raise DefinitionError("this app knows no job types: pass them with App(jobs=[...])")
+        return served
+
+    def _bench(self, registry: Registry, config: WorkerConfig) -> Workbench:
+        core = self._core
+        return Workbench(
+            owner=core.runtime.token(),
+            store=core.store,
+            runtime=core.runtime,
+            registry=registry,
+            events=core.events,
+            codec=core.codec,
+            limits=core.limits,
+            defaults=core.defaults,
+            lease_us=config.lease_us,
+            isolation=ProcessPool(size=config.concurrency, limits=core.limits, report=core.events.report),
+        )
+
+    @asynccontextmanager
+    async def _resources(self) -> AsyncIterator[tuple[object, ...]]:
+        assert self.settings.lifespan is not None
+        async with self.settings.lifespan(self) as yielded:
+            if isinstance(yielded, tuple):
+                yield yielded
+            else:
+                yield (yielded,)
+
+
+def _seconds(value: Seconds) -> float:
+    return value.total_seconds() if isinstance(value, timedelta) else float(value)

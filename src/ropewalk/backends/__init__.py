@@ -1,0 +1,1 @@
+"""Stores. Each knows the ports and the domain; none knows the engine or another store."""

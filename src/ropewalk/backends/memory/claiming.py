@@ -1,0 +1,124 @@
+"""Giving out work: the order of ready jobs, and which of them may not go into a worker's buffer."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
+
+from ropewalk.backends.memory.heap import Entry, JobHeap
+from ropewalk.backends.memory.lanes import Lane
+from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.memory.upkeep import take_back
+from ropewalk.domain import transition
+from ropewalk.domain.fairness import take_turns
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.transition import Effects
+from ropewalk.ports.store import Claimed, ClaimRequest, Moved
+
+TAKEN_BACK_PER_CLAIM_MAX: Final = 100
+
+Head: TypeAlias = tuple[Entry, JobHeap]
+"""the first job of a heap; entries are unique, so heaps are never compared"""
+
+
+def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
+    worker = tables.workers.get(request.owner)
+    if worker is not None:
+        worker.started_upto = max(worker.started_upto, request.started_upto)
+    moved = take_back(tables, TAKEN_BACK_PER_CLAIM_MAX, now)
+    return Claiming(tables, request, now).run(moved)
+
+
+class Claiming:
+    """One claim under way."""
+
+    def __init__(self, tables: Tables, request: ClaimRequest, now: Instant) -> None:
+        self._tables = tables
+        self._request = request
+        self._now = now
+        self._given: list[JobRecord] = []
+        self._suspect_given = not request.suspect_allowed
+        self._expired: list[tuple[JobRecord, Effects]] = []
+        self._next_due: Instant | None = None
+
+    def run(self, moved: list[Moved]) -> Claimed:
+        lines = [self._in_order(lanes) for lanes in self._lines()]
+        for job in islice(take_turns(lines, self._request.turn), self._request.limit):
+            self._give(job)
+        # Written at the end: a compensation born in this claim is work for the next one.
+        for job, effects in self._expired:
+            self._tables.write(job, effects, self._now)
+            moved.append(Moved(job=copied(job), move=effects.move))
+        return Claimed(now=self._now, jobs=self._given, moved=moved, next_due=self._next_due)
+
+    def _lines(self) -> Iterator[list[Lane]]:
+        """The lanes to look into, line by line; only lines with something to look at take a turn."""
+        request = self._request
+        for line, lanes in self._tables.lanes.serving(request.types, request.tenants, request.queues):
+            if line in self._tables.paused:
+                continue
+            for lane in lanes:
+                self._saw_due(lane.promote(self._now))
+            if any(self._heads(lanes)):
+                yield lanes
+
+    def _saw_due(self, due: Instant | None) -> None:
+        if due is not None and (self._next_due is None or due < self._next_due):
+            self._next_due = due
+
+    def _heads(self, lanes: Sequence[Lane]) -> list[Head]:
+        heaps = [lane.ready for lane in lanes]
+        if self._suspect_fits():
+            heaps += [lane.suspects for lane in lanes]
+        return [(top, heap) for heap in heaps if (top := heap.peek()) is not None]
+
+    def _in_order(self, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
+        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
+        heads = self._heads(lanes)
+        heapq.heapify(heads)
+        while heads:
+            (_, _, _, _, job), heap = heads[0]
+            if job.suspect and not self._suspect_fits():
+                heapq.heappop(heads)
+                continue
+            overdue = job.deadline is not None and job.deadline <= self._now
+            if not overdue and _is_last_attempt(job) and not self._starts_at_once():
+                return
+            heap.pop()
+            self._tables.take_up(job)
+            if overdue:
+                self._expired.append((job, transition.expire(job, self._now)))
+            else:
+                yield job
+            following = heap.peek()
+            if following is None:
+                heapq.heappop(heads)
+            else:
+                heapq.heapreplace(heads, (following, heap))
+
+    def _give(self, job: JobRecord) -> None:
+        request = self._request
+        self._suspect_given = self._suspect_given or job.suspect
+        transition.claim(
+            job,
+            owner=request.owner,
+            ticket=request.first_ticket + len(self._given),
+            epoch=self._tables.epoch,
+            lease_us=request.types[job.type],
+            now=self._now,
+        )
+        self._tables.put_back(job, self._now)
+        self._given.append(copied(job))
+
+    def _starts_at_once(self) -> bool:
+        return len(self._given) < self._request.slots
+
+    def _suspect_fits(self) -> bool:
+        return not self._suspect_given and self._starts_at_once()
+
+
+def _is_last_attempt(job: JobRecord) -> bool:
+    return job.max_attempts is not None and job.attempt + 1 >= job.max_attempts

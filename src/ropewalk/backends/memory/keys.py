@@ -1,0 +1,103 @@
+"""Idempotency keys: (tenant, type, key) → the job that opened it. domain.idempotency judges, this remembers.
+
+A key outlives its job's end, not the job itself: it keeps its job from being pruned while its window lasts, and goes
+when the job is deleted. So a key always names a job that is there.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TypeAlias
+
+from ropewalk.domain.flags import KEYED
+from ropewalk.domain.idempotency import KeyRecord, input_hash
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import JobRecord
+
+KeyName: TypeAlias = tuple[str, str, str]
+"""(tenant, type, key)"""
+
+
+class Keys:
+    def __init__(self) -> None:
+        self._records: dict[KeyName, KeyRecord] = {}
+        self._closed: list[tuple[Instant, KeyName]] = []
+        """a heap of closed keys by the end of their window, some of them outdated"""
+
+    def find(self, name: KeyName) -> KeyRecord | None:
+        return self._records.get(name)
+
+    def put(self, record: KeyRecord) -> None:
+        self._records[record.tenant, record.type, record.key] = record
+
+    def close(self, job: JobRecord, now: Instant) -> None:
+        """The job became terminal."""
+        held = self._held_by(job)
+        if held is not None:
+            held.closed_at = now
+            heapq.heappush(self._closed, (_window_end(held), _name(job)))
+
+    def may_reopen(self, job: JobRecord) -> bool:
+        """Whether no other open job holds the key of this finished one."""
+        held = self._records.get(_name(job)) if job.flags & KEYED else None
+        return held is None or held.job_id == job.id or held.closed_at is not None
+
+    def reopen(self, job: JobRecord, now: Instant) -> None:
+        """The job was revived. If its key was pruned or passed on meanwhile, it opens it anew."""
+        if not job.flags & KEYED:
+            return
+        held = self._held_by(job)
+        if held is None:
+            tenant, job_type, key = _name(job)
+            held = KeyRecord(
+                tenant=tenant,
+                type=job_type,
+                key=key,
+                job_id=job.id,
+                run=job.run,
+                input_hash=input_hash(job.input),
+                opened_at=now,
+            )
+            self.put(held)
+        held.run = job.run
+        held.closed_at = None
+
+    def forget(self, job: JobRecord) -> None:
+        """The job is gone."""
+        if self._held_by(job) is not None:
+            del self._records[_name(job)]
+
+    def protects(self, job: JobRecord, now: Instant) -> bool:
+        """Whether a repeated submission may still have to find this job."""
+        held = self._held_by(job)
+        return held is not None and _window_end(held) > now
+
+    def prune(self, now: Instant, limit: int) -> int:
+        """Forget closed keys that are out of their window."""
+        forgotten = 0
+        while self._closed and self._closed[0][0] <= now and forgotten < limit:
+            _, name = heapq.heappop(self._closed)
+            held = self._records.get(name)
+            if held is None or held.closed_at is None:
+                continue
+            if _window_end(held) > now:
+                heapq.heappush(self._closed, (_window_end(held), name))
+                continue
+            del self._records[name]
+            forgotten += 1
+        return forgotten
+
+    def _held_by(self, job: JobRecord) -> KeyRecord | None:
+        if not job.flags & KEYED:
+            return None
+        held = self._records.get(_name(job))
+        return held if held is not None and held.job_id == job.id else None
+
+
+def _name(job: JobRecord) -> KeyName:
+    assert job.idempotency_key is not None, f"job {job.id} is flagged as keyed and has no key"
+    return job.tenant, job.type, job.idempotency_key
+
+
+def _window_end(held: KeyRecord) -> Instant:
+    return held.opened_at + held.keep_us

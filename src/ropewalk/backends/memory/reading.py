@@ -1,0 +1,92 @@
+"""Looking without touching. A scan over a tenant's jobs defines the answer; this store does just that."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
+from ropewalk.domain.states import State
+from ropewalk.ports.store import Page, QueueInfo, Trail
+
+AHEAD_MAX: Final = 10_000
+
+
+def search(
+    tables: Tables, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int, now: Instant
+) -> Page:
+    after = None if cursor is None else decode_cursor(cursor, order)
+    found = (
+        job
+        for job in tables.tenants.get(tenant, {}).values()
+        if _comes_after(position_of(job, order), after, order) and matches(job, wanted, now)
+    )
+    page = _first(found, order, limit + 1)
+    more = len(page) > limit
+    page = page[:limit]
+    next_cursor = encode_cursor(order, position_of(page[-1], order)) if more and page else None
+    return Page(now=now, jobs=[copied(job) for job in page], next_cursor=next_cursor)
+
+
+def count(tables: Tables, tenant: str, wanted: Filter, now: Instant) -> int:
+    return sum(matches(job, wanted, now) for job in tables.tenants.get(tenant, {}).values())
+
+
+def trail(tables: Tables, tenant: str, job_id: str, now: Instant) -> Trail | None:
+    job = tables.find(tenant, job_id)
+    if job is None:
+        return None
+    attempts = list(tables.attempts.get(job.seq, ()))
+    return Trail(now=now, job=copied(job), attempts=attempts, events=list(tables.events.get(job.seq, ())))
+
+
+def queues(tables: Tables, tenant: str, now: Instant) -> list[QueueInfo]:
+    counts: dict[str, Counter[State]] = {}
+    oldest: dict[str, Instant] = {}
+    for job in _live(tables, tenant):
+        counts.setdefault(job.queue, Counter())[job.state_at(now)] += 1
+        if job.ready_at(now):
+            oldest[job.queue] = min(job.run_at, oldest.get(job.queue, job.run_at))
+    paused = {queue for owner, queue in tables.paused if owner == tenant}
+    return [
+        QueueInfo(name=name, paused=name in paused, counts=dict(counts.get(name, {})), oldest_ready_at=oldest.get(name))
+        for name in sorted(counts.keys() | paused)
+    ]
+
+
+def ahead_of(tables: Tables, job: JobRecord, now: Instant) -> int:
+    mine = _rank(job)
+    before = (
+        other
+        for other in tables.lanes.waiting(job.tenant)
+        if other.queue == job.queue and other.ready_at(now) and _rank(other) < mine
+    )
+    return sum(1 for _ in islice(before, AHEAD_MAX))
+
+
+def _comes_after(position: Position, cursor: Position | None, order: Order) -> bool:
+    if cursor is None:
+        return True
+    return position > cursor if order is Order.CREATED_ASC else position < cursor
+
+
+def _first(found: Iterable[JobRecord], order: Order, limit: int) -> list[JobRecord]:
+    """Jobs are kept in order of submission: only the other orders have to look at all of them."""
+    if order is Order.CREATED_ASC:
+        return list(islice(found, limit))
+    return heapq.nlargest(limit, found, key=lambda job: position_of(job, order))
+
+
+def _live(tables: Tables, tenant: str) -> Iterator[JobRecord]:
+    yield from tables.lanes.waiting(tenant)
+    yield from (job for job in tables.leases if job.tenant == tenant)
+
+
+def _rank(job: JobRecord) -> tuple[int, Instant, int]:
+    return job.prio_key, job.time_key, job.seq

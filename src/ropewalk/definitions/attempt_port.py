@@ -1,0 +1,75 @@
+"""What a running attempt offers to its handler's Context: the seam between what users write and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from ropewalk.domain.instants import Seconds
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.states import State
+from ropewalk.ports.store import LossReason
+
+if TYPE_CHECKING:
+    from ropewalk.definitions.job import Job
+    from ropewalk.definitions.jobtype import JobType
+
+T = TypeVar("T")
+
+
+class Cancellation(Struct, frozen=True):
+    """Why this attempt should end."""
+
+    reason: LossReason
+    message: str | None
+
+
+class AttemptPort(Protocol):
+    """One lease. Plain methods may be called from any thread; async ones run on the worker's loop."""
+
+    @property
+    def job(self) -> JobRecord: ...
+
+    @property
+    def job_type(self) -> JobType[..., Any, Any]: ...
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same in every attempt of a run, another in the next run."""
+        ...
+
+    def cancellation(self) -> Cancellation | None: ...
+
+    def progress(self, percent: float, message: str | None) -> None:
+        """Buffered, the newest wins; sent with the next renewal."""
+        ...
+
+    def resource(self, kind: type[T]) -> T:
+        """What the app's lifespan yielded, by class. Raises LookupError."""
+        ...
+
+    def last_checkpoint(self) -> object:
+        """The newest checkpoint of this job, of this attempt or an earlier one; None if there is none."""
+        ...
+
+    async def checkpoint(self, value: object) -> None:
+        """Durable when it returns. Raises LeaseLost."""
+        ...
+
+    async def spawn(self, jobs: Sequence[tuple[Job[Any, Any], str | None]]) -> list[str]:
+        """Children with their keys, written at once, all or none; ids in order. Raises LeaseLost, SpawnMismatch."""
+        ...
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        """By id, of this tenant; missing ones are absent."""
+        ...
+
+    async def once(self, key: str, ttl: Seconds) -> bool:
+        """True for the first caller of this key until `ttl` has passed."""
+        ...
+
+    def blocking(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the worker's loop and wait for it, from the handler's own thread or process."""
+        ...

@@ -1,0 +1,97 @@
+"""Checks of single option values. Each returns the value in the domain's terms, or raises InvalidInput naming it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeAlias, cast
+
+from ropewalk.domain.instants import Seconds, Span, to_span
+from ropewalk.domain.retry import Backoff
+from ropewalk.errors import InvalidInput
+
+Check: TypeAlias = Callable[[Any, str], Any]
+
+
+def known_names(given: Iterable[str], allowed: Iterable[str], what: str) -> None:
+    """Refuse an option nobody knows, naming the nearest one that exists."""
+    options = sorted(allowed)
+    for name in given:
+        if name not in options:
+            near = difflib.get_close_matches(name, options, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InvalidInput(f"{name!r} is no {what}; {hint}Allowed: {', '.join(options)}", field=name)
+
+
+def text(value: object, field: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong(field, value, "a string")
+    if not value:
+        raise InvalidInput(f"{field} is empty: give it at least one character", field=field)
+    return value
+
+
+def flag(value: object, field: str) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(field, value, "True or False")
+    return value
+
+
+def integer(value: object, field: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong(field, value, "a whole number")
+    return int(value)
+
+
+def positive(value: object, field: str) -> int:
+    if (number := integer(value, field)) < 1:
+        raise _wrong(field, value, "at least 1")
+    return number
+
+
+def attempts(value: object, field: str) -> int | None:
+    return None if value is None else positive(value, field)
+
+
+def positive_span(value: Seconds, field: str) -> Span:
+    if not (us := to_span(value, field)):
+        raise _wrong(field, value, "more than 0 seconds")
+    return us
+
+
+def backoff(value: object, field: str) -> Backoff:
+    if callable(value) and not isinstance(value, Backoff):
+        raise InvalidInput(f"{field} is a function, which cannot be stored: give it to @job({field}=...)", field=field)
+    if not isinstance(value, Backoff):
+        raise _wrong(field, value, "a Backoff, such as Backoff.exponential(1, max=60)")
+    return value
+
+
+def key_scope(value: object, field: str) -> Literal["open", "any"]:
+    if value == "open" or value == "any":  # noqa: PLR1714 # this form narrows the type
+        return value
+    raise _wrong(field, value, "'open' or 'any'")
+
+
+def tags(value: object, field: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise _wrong(field, value, "a mapping of strings to strings")
+    return dict(cast("Mapping[str, str]", value))
+
+
+def function(value: object, field: str) -> Callable[..., Any]:
+    if not callable(value):
+        raise _wrong(field, value, "a function")
+    return value
+
+
+def exception_types(value: object, field: str) -> tuple[type[BaseException], ...]:
+    given = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    for each in given:
+        if not (isinstance(each, type) and issubclass(each, BaseException)):
+            raise _wrong(field, value, "a tuple of exception classes")
+    return cast("tuple[type[BaseException], ...]", given)
+
+
+def _wrong(field: str, value: object, wanted: str) -> InvalidInput:
+    return InvalidInput(f"{field}={value!r} must be {wanted}", field=field)

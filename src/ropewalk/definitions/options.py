@@ -1,0 +1,197 @@
+"""Options: what may be said about a type of jobs, about one job, and as an app's defaults.
+
+Precedence, strongest first: the enqueue call, `Job.using`, the type's `options=` function, the type, the app, what is
+built in. submission.py applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ropewalk.definitions import checks
+from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.domain.instants import Seconds, Span
+from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
+from ropewalk.domain.retry import Backoff
+from ropewalk.errors import DefinitionError, InvalidInput
+from ropewalk.ports.codec import Codec
+
+if TYPE_CHECKING:
+    from ropewalk.definitions.job import Job
+    from ropewalk.definitions.jobtype import JobType
+
+Arguments: TypeAlias = Mapping[str, object]
+Executor: TypeAlias = Literal["auto", "thread", "process"]
+Decision: TypeAlias = Literal["retry", "abort"] | Seconds | datetime | None
+Classifier: TypeAlias = Callable[[BaseException], Decision]
+CustomBackoff: TypeAlias = Callable[[int], Seconds]
+
+
+class EnqueueOptions(TypedDict, total=False):
+    """What may be said about one job, at `using(...)` or when it is enqueued."""
+
+    id: str
+    delay: Seconds
+    run_at: datetime
+    """wins over delay"""
+    priority: int
+    queue: str
+    max_attempts: int | None
+    """None: unlimited"""
+    max_crashes: int
+    backoff: Backoff
+    """fields left unset come from the type, the app, what is built in"""
+    timeout: Seconds
+    """for each attempt"""
+    deadline: datetime
+    """for the whole life; wins over ttl"""
+    ttl: Seconds
+    lease: Seconds
+    idempotency_key: str
+    idempotency_scope: KeyScope
+    idempotency_window: Seconds
+    correlation_id: str
+    tags: Mapping[str, str]
+    workflow_id: str
+    workflow_type: str
+    on_failure: JobType[..., Any, Any] | Job[Any, Any] | None
+    """None: none, whatever the type says"""
+    tenant: str
+    skip_queue: bool
+
+
+class JobTypeOptions(TypedDict, total=False):
+    """What may be said at `@job(...)`, beside `executor`, which decides the decorator's own type."""
+
+    name: str
+    """the function's name unless given; it is stored, so keep it when the function moves"""
+    queue: str
+    priority: int
+    max_attempts: int | None
+    max_crashes: int
+    backoff: Backoff | CustomBackoff
+    """a function gets the number of the attempt that failed and returns the wait"""
+    timeout: Seconds
+    ttl: Seconds
+    lease: Seconds
+    retry_on: tuple[type[BaseException], ...]
+    """only these are retried; every other error is permanent"""
+    abort_on: tuple[type[BaseException], ...]
+    """these are permanent"""
+    decide: Classifier
+    """asked first about every error; None leaves it to retry_on and abort_on"""
+    options: Callable[[Arguments], EnqueueOptions]
+    """options of one job, computed from its arguments when it is enqueued"""
+    on_failure: JobType[..., Any, Any] | Job[Any, Any]
+    on_event: Callable[[Any], object]
+    log_context: Callable[[Arguments], Mapping[str, object]]
+    skip_queue: bool
+    strict_return: bool
+    unique: Callable[[Arguments], str]
+    """the idempotency key, computed from the arguments, of a job that is given none"""
+    codec: Codec
+
+
+class TypeOptions(Struct, frozen=True, kw_only=True):
+    """A type's options, checked and in the domain's terms. None (UNSET for max_attempts) leaves it to the app."""
+
+    executor: Executor = "auto"
+    queue: str | None = None
+    priority: int | None = None
+    max_attempts: int | UnsetType | None = UNSET
+    max_crashes: int | None = None
+    backoff: Backoff | None = None
+    custom_backoff: CustomBackoff | None = None
+    timeout_us: Span | None = None
+    ttl_us: Span | None = None
+    lease_us: Span | None = None
+    retry_on: tuple[type[BaseException], ...] = ()
+    abort_on: tuple[type[BaseException], ...] = ()
+    decide: Classifier | None = None
+    options: Callable[[Arguments], EnqueueOptions] | None = None
+    on_failure: JobType[..., Any, Any] | Job[Any, Any] | None = None
+    on_event: Callable[[Any], object] | None = None
+    log_context: Callable[[Arguments], Mapping[str, object]] | None = None
+    skip_queue: bool = False
+    strict_return: bool | None = None
+    unique: Callable[[Arguments], str] | None = None
+    codec: Codec = DEFAULT_CODEC
+
+
+class AppDefaults(Struct, frozen=True, kw_only=True):
+    """What holds for every job of an app whose type says nothing else."""
+
+    queue: str = DEFAULT_QUEUE
+    priority: int = 0
+    max_attempts: int | None = DEFAULT_MAX_ATTEMPTS
+    max_crashes: int = DEFAULT_MAX_CRASHES
+    backoff: Backoff | None = None
+    timeout_us: Span | None = None
+    ttl_us: Span | None = None
+    lease_us: Span | None = None
+    strict_order: bool = False
+    """priority without ageing"""
+    strict_return: bool = True
+
+
+def type_options(given: Mapping[str, object], function: str) -> TypeOptions:
+    """Check what `@job(...)` was given, all but its name. `function` is for messages."""
+    try:
+        checks.known_names(given, [*_TYPE_CHECKS, "name"], "option of @job")
+        checked = {name: _TYPE_CHECKS[name](value, name) for name, value in given.items()}
+    except InvalidInput as error:
+        raise DefinitionError(f"@job on {function}: {error}") from error
+    for name in ("timeout", "ttl", "lease"):
+        if name in checked:
+            checked[f"{name}_us"] = checked.pop(name)
+    if not isinstance(checked.get("backoff", UNSET), Backoff | UnsetType):
+        checked["custom_backoff"] = checked.pop("backoff")
+    return TypeOptions(**checked)
+
+
+def _executor(value: object, field: str) -> object:
+    if value not in ("auto", "thread", "process"):
+        raise InvalidInput(f"{field}={value!r} must be 'auto', 'thread' or 'process'", field=field)
+    return value
+
+
+def _backoff(value: object, field: str) -> object:
+    return value if callable(value) else checks.backoff(value, field)
+
+
+def _codec(value: object, field: str) -> object:
+    if not callable(getattr(value, "encode", None)) or not callable(getattr(value, "decode", None)):
+        raise InvalidInput(f"{field}={value!r} must be a Codec, with encode and decode", field=field)
+    return value
+
+
+def _as_it_is(value: object, _field: str) -> object:
+    return value
+
+
+_TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
+    "executor": _executor,
+    "queue": checks.text,
+    "priority": checks.integer,
+    "max_attempts": checks.attempts,
+    "max_crashes": checks.positive,
+    "backoff": _backoff,
+    "timeout": checks.positive_span,
+    "ttl": checks.positive_span,
+    "lease": checks.positive_span,
+    "retry_on": checks.exception_types,
+    "abort_on": checks.exception_types,
+    "decide": checks.function,
+    "options": checks.function,
+    "on_failure": _as_it_is,  # the job type checks it: it knows what a job type is
+    "on_event": checks.function,
+    "log_context": checks.function,
+    "skip_queue": checks.flag,
+    "strict_return": checks.flag,
+    "unique": checks.function,
+    "codec": _codec,
+}

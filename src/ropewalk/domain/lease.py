@@ -1,0 +1,53 @@
+"""Holding a job: who does, why somebody no longer does, and what a holder may write about it in passing.
+
+Time plays no part in who holds a job: a lease past its expiry that nobody took back is still held. The fence counts.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.job import JobRecord, Progress
+from ropewalk.domain.states import Status
+
+
+class LossReason(StrEnum):
+    """Why an attempt no longer owns its job, or must stop."""
+
+    TAKEN_BY_ANOTHER_WORKER = "taken_by_another_worker"
+    ALREADY_COMPLETED = "already_completed"
+    NOT_FOUND = "not_found"
+    CANCELLED = "cancelled"
+    TIMEOUT = "timeout"
+    DEADLINE = "deadline"
+    SHUTDOWN = "shutdown"
+    STORE_ERROR = "store_error"
+
+
+def loss_reason(job: JobRecord | None, fence: int, owner: str) -> LossReason | None:
+    """Why (fence, owner) does not hold this job (any more); None while it does."""
+    if job is None:
+        return LossReason.NOT_FOUND
+    match job.status:
+        case Status.RUNNING if job.fence == fence and job.owner == owner:
+            return None
+        case Status.RUNNING | Status.WAITING:
+            return LossReason.TAKEN_BY_ANOTHER_WORKER
+        case Status.CANCELLED:
+            return LossReason.CANCELLED
+        case Status.COMPLETED | Status.FAILED | Status.DEAD_LETTER:
+            return LossReason.ALREADY_COMPLETED
+
+
+def renew(job: JobRecord, *, lease_us: Span, now: Instant) -> None:
+    """The holder is alive. Not history: `rev` and `updated_at` stay."""
+    job.lease_expires_at = now + lease_us
+
+
+def note(job: JobRecord, *, checkpoint: bytes | None, progress: Progress | None, now: Instant) -> None:
+    """What the running attempt says about itself; None leaves it. Not history either."""
+    if checkpoint is not None:
+        job.checkpoint = checkpoint
+    if progress is not None:
+        job.progress = Progress(progress.percent, progress.message, now)

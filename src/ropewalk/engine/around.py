@@ -1,0 +1,27 @@
+"""What stands around a job that waits: is its queue paused, does a live worker serve it, what comes first."""
+
+from __future__ import annotations
+
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.why import Surroundings
+from ropewalk.ports.store import Store, WorkerCard
+
+
+async def surroundings(store: Store, job: JobRecord, now: Instant) -> Surroundings:
+    if not job.ready_at(now):
+        return Surroundings(paused=False, served=True, ahead=0)
+    paused = any(queue.paused for queue in await store.queues(job.tenant) if queue.name == job.queue)
+    served = any(_serves(card, job, now) for card in await store.workers())
+    ahead = await store.ahead_of(job)
+    return Surroundings(paused=paused, served=served, ahead=ahead)
+
+
+def _serves(card: WorkerCard, job: JobRecord, now: Instant) -> bool:
+    """A worker that has not given a sign for a whole lease is taken for dead."""
+    return (
+        card.beat_at + card.lease_us > now
+        and job.type in card.types
+        and (card.queues is None or job.queue in card.queues)
+        and (card.tenants is None or job.tenant in card.tenants)
+    )

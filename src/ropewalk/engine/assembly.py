@@ -1,0 +1,170 @@
+"""What a worker is made of: claimer → buffer → executor → settler, with a heartbeat beside and services behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.domain.instants import SECOND, Span
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.retention import Retention
+from ropewalk.engine.announce import News, announce
+from ropewalk.engine.buffer import Buffer
+from ropewalk.engine.claimer import Claimer, lease
+from ropewalk.engine.drain import Drain
+from ropewalk.engine.executor import Executor
+from ropewalk.engine.heartbeat import Heartbeat
+from ropewalk.engine.services.pruner import Pruner
+from ropewalk.engine.services.reclaimer import Reclaimer
+from ropewalk.engine.settler import Settler
+from ropewalk.engine.supervisor import Supervisor
+from ropewalk.engine.wake import Signal
+from ropewalk.engine.workbench import Workbench
+from ropewalk.errors import InvalidInput, RopewalkError
+from ropewalk.ports.notifier import Hint, Unsubscribe
+from ropewalk.ports.store import Moved, SkipQueue
+
+
+SETTLE_SECONDS: Final = 5.0
+"""how long a stopping worker waits for the store to take its last settlements"""
+
+
+class WorkerConfig(Struct, frozen=True, kw_only=True):
+    """Validated once, then passed on. None serves every queue or tenant."""
+
+    queues: tuple[str, ...] | None = None
+    tenants: tuple[str, ...] | None = None
+    concurrency: int = 10
+    lease_seconds: float = 30.0
+    grace_seconds: float = 30.0
+    poll_seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        for field, value, least in (
+            ("concurrency", self.concurrency, 1),
+            ("lease", self.lease_seconds, 1.0),
+            ("grace", self.grace_seconds, 0.0),
+            ("poll", self.poll_seconds, 0.001),
+        ):
+            if value < least:
+                raise InvalidInput(f"{field}={value!r} must be at least {least}", field=field)
+
+    @property
+    def lease_us(self) -> Span:
+        return round(self.lease_seconds * SECOND)
+
+
+class Assembly:
+    """The running parts of one start of a worker, put together and taken apart in the right order."""
+
+    def __init__(
+        self,
+        bench: Workbench,
+        config: WorkerConfig,
+        retention: Retention,
+        give_up: Callable[[BaseException, str], object],
+    ) -> None:
+        self.bench = bench
+        self._config = config
+        self.draining = False
+        self.on_give_up: Callable[[], object] = lambda: None
+        self.buffer = Buffer()
+        self.settler = Settler(bench, busy=self._busy)
+        self.executor = Executor(bench, self.buffer, self.settler, slots=config.concurrency)
+        self.claimer = Claimer(
+            bench,
+            self.buffer,
+            self.executor,
+            self.settler,
+            slots=config.concurrency,
+            queues=config.queues,
+            tenants=config.tenants,
+            poll_seconds=config.poll_seconds,
+        )
+        self.heartbeat = Heartbeat(bench)
+        self.drain = Drain(bench, self.buffer, self.executor, self.settler)
+        self._reclaimer = Reclaimer(bench, self._on_moved)
+        self._pruner = Pruner(bench, retention)
+        self._loops = Supervisor(bench.runtime, on_error=bench.events.report, on_give_up=give_up)
+        self._services = Supervisor(bench.runtime, on_error=bench.events.report)
+        self._unsubscribe: Unsubscribe = lambda: None
+        self._changed = Signal()
+        self.settler.on_settled = self._on_settled
+        self.claimer.on_claimed = self._changed.fire
+        self.claimer.on_moved = self._on_moved
+
+    def start(self) -> None:
+        self._unsubscribe = self.bench.store.notifier.subscribe(self._on_hint)
+        self.executor.start()
+        self.heartbeat.start()
+        self._loops.start("claimer", self.claimer.run)
+        self._loops.start("settler", self.settler.run)
+        self._services.start("reclaimer", self._reclaimer.run)
+        self._services.start("pruner", self._pruner.run)
+
+    async def stop(self, grace_seconds: float) -> bool:
+        self.draining = True
+        self._unsubscribe()
+        self.claimer.stop()
+        await self._services.stop()
+        clean = await self.drain.run(grace_seconds)
+        self.settler.close()
+        await self._settle_the_rest()
+        await self._loops.stop()
+        await self.executor.stop()
+        await self.bench.isolation.close()
+        await self.heartbeat.stop()
+        try:
+            await self.bench.store.dismiss(self.bench.owner)
+        except RopewalkError as error:
+            self.bench.events.report(error, "dismiss")
+        return clean
+
+    async def idle(self) -> None:
+        """Until nothing is held here and a look at the store found nothing ready."""
+        while True:
+            while self.bench.held:
+                await self._changed.wait()
+            seen = self.claimer.claims
+            self.claimer.nudge()
+            while self.claimer.claims == seen:
+                await self._changed.wait()
+            if self.claimer.last_was_empty and not self.bench.held:
+                return
+
+    def skip_ticket(self, job_type: str, queue: str) -> SkipQueue | None:
+        served = self._config.queues is None or queue in self._config.queues
+        if self.draining or not served or not self.claimer.has_free_slot or job_type not in self.bench.registry:
+            return None
+        return SkipQueue(self.bench.owner, 0, self.bench.leases()[job_type])
+
+    def adopt(self, job: JobRecord) -> None:
+        self.buffer.put_first(lease(job, self.bench))
+
+    async def _settle_the_rest(self) -> None:
+        """Bounded: with the store away the leases simply run out and the work is done again elsewhere."""
+        until = self.bench.runtime.monotonic() + SETTLE_SECONDS
+        timer = self.bench.runtime.after(SETTLE_SECONDS, self.settler.flushed.fire)
+        try:
+            while self.settler.unsettled and self.bench.runtime.monotonic() < until:
+                await self.settler.flushed.wait()
+        finally:
+            timer.cancel()
+
+    def _on_settled(self) -> None:
+        self.claimer.nudge()
+        self._changed.fire()
+
+    def _busy(self) -> bool:
+        return bool(self.buffer) and self.buffer.idle_runners == 0
+
+    def _on_hint(self, hint: Hint) -> None:
+        self.claimer.hint(hint)
+        self.heartbeat.hint(hint)
+
+    def _on_moved(self, moved: list[Moved]) -> None:
+        """The store took leases back or ended jobs: tell hooks, waiters and the other workers."""
+        news = [News(each.job, each.move, each.job.error) for each in moved]
+        announce(news, store=self.bench.store, events=self.bench.events, runtime=self.bench.runtime)

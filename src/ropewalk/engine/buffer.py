@@ -1,0 +1,69 @@
+"""Claimed jobs on their way to a slot, in the order of their tickets.
+
+A job leaves the buffer only when the store already counts it as started (ticket ≤ permitted), so a worker that dies
+never leaves a started job looking untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+
+from ropewalk.engine.attempt import Attempt
+
+
+class Buffer:
+    def __init__(self) -> None:
+        self._waiting: deque[Attempt] = deque()
+        self._runners: deque[asyncio.Future[Attempt]] = deque()
+        self._permitted = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def idle_runners(self) -> int:
+        return len(self._runners)
+
+    @property
+    def blocked(self) -> bool:
+        """Work and a free runner are there, but the store does not count the work as started yet."""
+        return bool(self._waiting and self._runners)
+
+    def put(self, attempts: Iterable[Attempt], *, started_upto: int) -> None:
+        self._waiting.extend(attempts)
+        self._permitted = max(self._permitted, started_upto)
+        self._hand_out()
+
+    def put_first(self, attempt: Attempt) -> None:
+        """One that is leased as started outside the line of tickets (skip-queue)."""
+        self._waiting.appendleft(attempt)
+        self._hand_out()
+
+    async def get(self) -> Attempt:
+        if self._waiting and self._waiting[0].job.ticket <= self._permitted:
+            return self._waiting.popleft()
+        runner: asyncio.Future[Attempt] = asyncio.get_running_loop().create_future()
+        self._runners.append(runner)
+        return await runner
+
+    def take_all(self) -> list[Attempt]:
+        """Everything that has not started, e.g. to release it."""
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+    def remove(self, attempt: Attempt) -> bool:
+        """Take one out before it starts; False if it already left."""
+        try:
+            self._waiting.remove(attempt)
+        except ValueError:
+            return False
+        return True
+
+    def _hand_out(self) -> None:
+        while self._runners and self._waiting and self._waiting[0].job.ticket <= self._permitted:
+            runner = self._runners.popleft()
+            if not runner.done():
+                runner.set_result(self._waiting.popleft())

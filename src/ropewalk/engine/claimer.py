@@ -1,0 +1,179 @@
+"""Asks the store for work: as much as fits the free slots, plus a little that will start in a moment.
+
+The buffer beyond the slots holds at most 100 ms of work at the measured handler rate, and only the part that will
+start before the next claim counts as started: a worker that dies burns no attempt of a job it never ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.outcome import Released
+from ropewalk.domain.retry import BUILT_IN
+from ropewalk.domain.transition import decide
+from ropewalk.engine.attempt import Attempt
+from ropewalk.engine.buffer import Buffer
+from ropewalk.engine.executor import Executor
+from ropewalk.engine.settler import Settler
+from ropewalk.engine.wake import Wake
+from ropewalk.engine.workbench import Workbench
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store import Claimed, ClaimRequest, LossReason, Moved
+
+BUFFER_SECONDS: Final = 0.1
+AHEAD_SECONDS: Final = 0.02
+BUFFER_MAX: Final = 512
+
+
+class Claimer:
+    def __init__(
+        self,
+        bench: Workbench,
+        buffer: Buffer,
+        executor: Executor,
+        settler: Settler,
+        *,
+        slots: int,
+        queues: tuple[str, ...] | None,
+        tenants: tuple[str, ...] | None,
+        poll_seconds: float,
+    ) -> None:
+        self._bench = bench
+        self._buffer = buffer
+        self._executor = executor
+        self._settler = settler
+        self._slots = slots
+        self._queues = queues
+        self._tenants = tenants
+        self._poll_seconds = poll_seconds
+        self._types = bench.leases()
+        self._wake = Wake(bench.runtime)
+        self._stopping = False
+        self._ticket = 0
+        self._turn = 0
+        self._started_upto = 0
+        self.last_poll_at: float | None = None
+        """monotonic time of the last successful claim: what readiness is judged by"""
+        self.claims = 0
+        self.last_was_empty = False
+        self.on_moved: Callable[[list[Moved]], object] = lambda _: None
+        self.on_claimed: Callable[[], object] = lambda: None
+
+    @property
+    def has_free_slot(self) -> bool:
+        return not self._stopping and self._free_slots() > 0
+
+    def nudge(self) -> None:
+        """A slot came free or work may be there: look now."""
+        self._wake.set()
+
+    def hint(self, hint: Hint) -> None:
+        """From any thread: somebody queued something."""
+        if hint.many or hint.control or self._serves(hint.ready):
+            self._wake.set_threadsafe()
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            wanted = self._wanted()
+            if wanted == 0 and not self._buffer.blocked:
+                await self._wake.wait(self._poll_seconds)
+                continue
+            claimed = await self._claim(wanted)
+            if len(claimed.jobs) < max(1, wanted):
+                await self._rest(claimed)
+
+    async def _claim(self, wanted: int) -> Claimed:
+        slots = self._free_slots()
+        ahead = min(BUFFER_MAX, self._work_in(AHEAD_SECONDS))
+        started = self._ticket - len(self._buffer)
+        upto = max(self._started_upto, started + self._unclaimed_runners() + ahead)
+        self._turn += 1
+        claimed = await self._bench.store.claim(
+            ClaimRequest(
+                owner=self._bench.owner,
+                types=self._types,
+                tenants=self._tenants,
+                queues=self._queues,
+                slots=slots,
+                limit=wanted,
+                suspect_allowed=not any(each.job.suspect for each in self._bench.held.values()),
+                first_ticket=self._ticket + 1,
+                started_upto=upto,
+                turn=self._turn,
+            )
+        )
+        assert len(claimed.jobs) <= wanted, f"asked for {wanted} jobs, got {len(claimed.jobs)}"
+        self._started_upto = upto
+        self._ticket += len(claimed.jobs)
+        self.last_poll_at = self._bench.runtime.monotonic()
+        self.claims += 1
+        self.last_was_empty = not claimed.jobs and wanted > 0
+        self._accept(claimed, upto)
+        if claimed.moved:
+            self.on_moved(claimed.moved)
+        self.on_claimed()
+        return claimed
+
+    def _accept(self, claimed: Claimed, upto: int) -> None:
+        attempts = [self._attempt(job) for job in claimed.jobs]
+        if self._stopping:
+            for attempt in attempts:
+                self._settler.put(attempt, decide(attempt.job, Released(), BUILT_IN, 0.0))
+            return
+        self._buffer.put(attempts, started_upto=upto)
+
+    def _attempt(self, job: JobRecord) -> Attempt:
+        attempt = lease(job, self._bench)
+        if job.cancel is not None:  # noted between its last attempt and this claim
+            attempt.notice(Cancellation(LossReason.CANCELLED, job.cancel.reason))
+        return attempt
+
+    async def _rest(self, claimed: Claimed) -> None:
+        """Nothing more to claim: sleep until a hint, the poll, or the next job that comes due."""
+        seconds = self._poll_seconds
+        if claimed.next_due is not None:
+            seconds = min(seconds, max(0.001, (claimed.next_due - claimed.now) / SECOND))
+        await self._wake.wait(seconds)
+
+    def _wanted(self) -> int:
+        """How many to claim now: refill when half of the buffer has gone, so that claims stay large."""
+        target = self._slots + min(BUFFER_MAX, self._work_in(BUFFER_SECONDS))
+        have = len(self._buffer) + len(self._executor.running)
+        missing = target - have
+        if missing <= 0 or (self._unclaimed_runners() <= 0 and missing < target // 2):
+            return 0
+        return missing
+
+    def _free_slots(self) -> int:
+        return max(0, self._unclaimed_runners() - len(self._buffer))
+
+    def _unclaimed_runners(self) -> int:
+        return self._slots - len(self._executor.running)
+
+    def _work_in(self, seconds: float) -> int:
+        """How many attempts the slots finish in that time, as far as measured."""
+        mean = self._executor.mean_seconds
+        if mean is None:
+            return 0
+        return int(min(float(BUFFER_MAX), self._slots * seconds / max(mean, 1e-6)))
+
+    def _serves(self, queues: tuple[str, ...]) -> bool:
+        return bool(queues) and (self._queues is None or not set(queues).isdisjoint(self._queues))
+
+
+def lease(job: JobRecord, bench: Workbench) -> Attempt:
+    """A claimed job as an attempt held by this worker."""
+    job_type: JobType[..., Any, Any] = bench.registry.get(job.type)
+    attempt = Attempt(job, job_type, bench)
+    bench.held[attempt.key] = attempt
+    return attempt

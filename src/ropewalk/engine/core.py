@@ -1,0 +1,90 @@
+"""What one app's clients and workers share: the store, and a session per event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.registry import Registry
+from ropewalk.domain.limits import Limits
+from ropewalk.engine.enqueuer import Enqueuer
+from ropewalk.engine.events import EventHub
+from ropewalk.engine.waiter import Waiter
+from ropewalk.ports.codec import Codec
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import SkipQueue, Store
+
+if TYPE_CHECKING:
+    from ropewalk.engine.worker import Worker
+
+
+class Session:
+    """The parts that live on one event loop."""
+
+    def __init__(self, store: Store, runtime: Runtime, events: EventHub) -> None:
+        self.enqueuer = Enqueuer(store, runtime, events)
+        self.waiter = Waiter(store, runtime)
+
+
+class Core:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        runtime: Runtime,
+        registry: Registry,
+        events: EventHub,
+        codec: Codec,
+        limits: Limits,
+        defaults: AppDefaults,
+    ) -> None:
+        self.store = store
+        self.runtime = runtime
+        self.registry = registry
+        self.events = events
+        self.codec = codec
+        self.limits = limits
+        self.defaults = defaults
+        self._opened = False
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
+        self._workers: dict[Worker, asyncio.AbstractEventLoop] = {}
+
+    async def session(self) -> Session:
+        """The session of the running loop; opens the store on first use."""
+        await self.open()
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None:
+            session = self._sessions[loop] = Session(self.store, self.runtime, self.events)
+        return session
+
+    async def open(self) -> None:
+        if not self._opened:
+            await self.store.open()
+            self._opened = True
+
+    async def close(self) -> None:
+        self._opened = False
+        await self.store.close()
+
+    def serves(self, worker: Worker) -> None:
+        """A worker of this process started, on the running loop."""
+        self._workers[worker] = asyncio.get_running_loop()
+
+    def stops_serving(self, worker: Worker) -> None:
+        self._workers.pop(worker, None)
+
+    def skip_slot(self, job_type: str, queue: str) -> tuple[Worker, SkipQueue] | None:
+        """A free slot of a worker on this very loop, for a job that skips the queue."""
+        loop = asyncio.get_running_loop()
+        for worker, its_loop in self._workers.items():
+            if its_loop is loop:
+                slot = worker.skip_ticket(job_type, queue)
+                if slot is not None:
+                    return worker, slot
+        return None
+
+    def runs_worker_on(self, loop: asyncio.AbstractEventLoop) -> bool:
+        return loop in self._workers.values()

@@ -1,0 +1,276 @@
+"""Runs attempts in slots: start → perform → judge → decide → hand over to the settler.
+
+Each slot is one long-lived task that serves attempt after attempt. A stop (lost lease, timeout, forced cancel)
+cancels that task while the handler runs; the slot swallows the cancellation that was meant for the handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from typing import Any
+
+from msgspec import structs
+
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.current import activate, deactivate
+from ropewalk.definitions.result import Result
+from ropewalk.definitions.verdict import bad_input, described, verdict
+from ropewalk.domain import retry
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.instants import SECOND, to_span
+from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
+from ropewalk.domain.transition import decide
+from ropewalk.engine.attempt import Attempt
+from ropewalk.engine.buffer import Buffer
+from ropewalk.engine.events import event_of
+from ropewalk.engine.settler import Settler
+from ropewalk.engine.wake import Wake
+from ropewalk.engine.workbench import Workbench
+from ropewalk.errors import InvalidInput, JobCancelled, LimitExceeded
+from ropewalk.ports.runtime import Task
+from ropewalk.ports.store import LossReason
+
+_SMOOTHING = 0.05
+_YIELD_SECONDS = 0.005
+
+
+class Executor:
+    def __init__(self, bench: Workbench, buffer: Buffer, settler: Settler, *, slots: int) -> None:
+        self._bench = bench
+        self._buffer = buffer
+        self._settler = settler
+        self._slots = slots
+        self._tasks: list[Task] = []
+        self._closing = False
+        self.running: set[Attempt] = set()
+        self.idled = Wake(bench.runtime)
+        """set when the last running attempt ended; the drain waits for it"""
+        self.stuck = 0
+        """slots (among the running) whose thread still runs a handler that was given up"""
+        self.mean_seconds: float | None = None
+        """how long a handler takes, smoothed: sizes the buffer"""
+
+    def start(self) -> None:
+        for number in range(self._slots):
+            self._tasks.append(self._bench.runtime.spawn(self._slot(), name=f"ropewalk-slot-{number}"))
+
+    async def stop(self) -> None:
+        """End the slots. One that is stuck behind a thread is let go: the thread ends with the process."""
+        self._closing = True
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            await task.finished()
+
+    async def _slot(self) -> None:
+        me = asyncio.current_task()
+        assert me is not None
+        yielded_at = self._bench.runtime.monotonic()
+        while not self._closing:
+            attempt = await self._buffer.get()
+            await self._serve(attempt, me)
+            # Handlers that never wait would keep this slot going for the whole buffer: let the others breathe.
+            now = self._bench.runtime.monotonic()
+            if now - yielded_at > _YIELD_SECONDS:
+                await _one_turn()
+                yielded_at = now
+
+    async def _serve(self, attempt: Attempt, me: asyncio.Task[Any]) -> None:
+        self.running.add(attempt)
+        try:
+            outcome = await self._perform(attempt, me)
+            self._measure(attempt)
+            self._hand_over(attempt, outcome)
+        finally:
+            self.running.discard(attempt)
+            if not self.running:
+                self.idled.set()
+        if attempt.stop_sent:
+            await _swallow_cancellation(me)
+        if self._settler.full:
+            await self._settler.room()
+
+    def _measure(self, attempt: Attempt) -> None:
+        took = attempt.elapsed()
+        if self.mean_seconds is None:
+            self.mean_seconds = took
+        self.mean_seconds += (took - self.mean_seconds) * _SMOOTHING
+
+    async def _perform(self, attempt: Attempt, me: asyncio.Task[Any]) -> Outcome:
+        """Run the handler; every way it can end is an outcome. Raises only when the slot itself is ended."""
+        cancelling_before = me.cancelling()
+        if attempt.stopped is not None:
+            return self._stopped(attempt)
+        self._begin(attempt, me)
+        try:
+            return await self._call(attempt)
+        except asyncio.CancelledError as error:
+            if attempt.stopped is None and me.cancelling() > cancelling_before:
+                raise
+            return self._judge(attempt, error)
+        except BaseException as error:
+            return self._judge(attempt, error)
+        finally:
+            attempt.end()
+
+    def _begin(self, attempt: Attempt, me: asyncio.Task[Any]) -> None:
+        job, bench = attempt.job, self._bench
+        deadline_in = None
+        if job.deadline is not None and job.started_at is not None:
+            since_claim = round(attempt.since_claim() * SECOND)
+            deadline_in = max(0, job.deadline - job.started_at - since_claim)
+        timeout = job.timeout_us or attempt.job_type.options.timeout_us or bench.defaults.timeout_us
+        attempt.begin(me, timeout_us=timeout, deadline_in_us=deadline_in)
+        if bench.events.heard(job.type):
+            bench.events.emit(event_of(job, "started", at=bench.runtime.now()))
+
+    async def _call(self, attempt: Attempt) -> Outcome:
+        job_type = attempt.job_type
+        if job_type.style == "process":
+            return await self._bench.isolation.run(attempt)
+        try:
+            arguments = job_type.decode_input(attempt.job.input)
+        except InvalidInput as error:
+            return bad_input(error)
+        context = Context(attempt)
+        token = activate(context)
+        try:
+            call = functools.partial(job_type.handler, *((context,) if job_type.takes_context else ()), **arguments)
+            value = await call() if job_type.style == "async" else await self._in_thread(attempt, call)
+        finally:
+            deactivate(token)
+        return self._returned(attempt, context, value)
+
+    async def _in_thread(self, attempt: Attempt, call: functools.partial[object]) -> object:
+        """A thread cannot be stopped: when the wait is, the slot stays taken until the thread returns."""
+        done = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def work() -> object:
+            try:
+                return call()
+            finally:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(done.set)
+
+        try:
+            return await self._bench.runtime.in_thread(work)
+        except asyncio.CancelledError as error:
+            if attempt.stopped is None:
+                raise
+            self._hand_over(attempt, self._judge(attempt, error))
+            self.stuck += 1
+            try:
+                await done.wait()
+            finally:
+                self.stuck -= 1
+            raise
+
+    def _returned(self, attempt: Attempt, context: Context, value: object) -> Outcome:
+        strict = attempt.job_type.options.strict_return
+        if strict if strict is not None else self._bench.defaults.strict_return:
+            lost = context.unreturned(value)
+            if lost:
+                raise RuntimeError(f"{len(lost)} Result(s) were created by ctx and not returned: return them")
+        if isinstance(value, Result):
+            value = value.value
+        try:
+            data = attempt.job_type.encode_result(value)
+            _check_size(data, self._bench.limits.result_bytes_max, attempt.job_type.name)
+        except InvalidInput as error:
+            return bad_input(error, "bad_result")
+        return Completed(data)
+
+    def _judge(self, attempt: Attempt, error: BaseException) -> Outcome:
+        if attempt.stopped is not None:
+            return self._stopped(attempt)
+        if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
+            return Cancelled(described(error, Category.CANCELLED))
+        return verdict(error, attempt.job_type, self._bench.events.report)
+
+    def _stopped(self, attempt: Attempt) -> Outcome:
+        assert attempt.stopped is not None
+        match attempt.stopped.reason:
+            case LossReason.TIMEOUT:
+                return Errored(_timed_out(attempt))
+            case LossReason.DEADLINE:
+                return Expired()
+            case LossReason.CANCELLED:
+                return Cancelled()
+            case _:
+                return Released()
+
+    def _hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
+        bench = self._bench
+        if attempt.handed_over:
+            return  # a thread that was given up came back
+        attempt.handed_over = True
+        if attempt.gone:
+            bench.drop(attempt)
+            if attempt.stopped is not None and bench.events.heard(attempt.job.type):
+                lost = event_of(attempt.job, "lease_lost", at=bench.runtime.now(), message=attempt.stopped.reason)
+                bench.events.emit(lost)
+            return
+        if isinstance(outcome, Completed):
+            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0))
+            return
+        outcome = self._spaced(attempt, self._placed(attempt, outcome))
+        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
+        self._settler.put(attempt, decide(attempt.job, outcome, backoff, bench.runtime.random()))
+
+    def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        """Errors also say where and how long."""
+        if isinstance(outcome, Errored | Aborted | Crashed):
+            error = structs.replace(
+                outcome.error,
+                worker=self._bench.owner,
+                host=self._bench.host,
+                duration_us=round(attempt.elapsed() * SECOND),
+            )
+            return structs.replace(outcome, error=error)
+        return outcome
+
+    def _spaced(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        """A custom backoff function, where the type has one and the job does not say otherwise."""
+        custom = attempt.job_type.options.custom_backoff
+        if custom is None or attempt.job.backoff is not None:
+            return outcome
+        if not isinstance(outcome, Errored) or outcome.after_us is not None:
+            return outcome
+        try:
+            after = to_span(custom(attempt.job.attempt), "backoff")
+        except Exception as error:
+            self._bench.events.report(error, f"backoff of {attempt.job_type.name}")
+            return outcome
+        return structs.replace(outcome, after_us=after)
+
+
+async def _swallow_cancellation(me: asyncio.Task[Any]) -> None:
+    """The cancellation was for the handler: whether it was raised there or is still on its way, it ends here."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await _one_turn()
+    while me.cancelling():
+        me.uncancel()
+
+
+async def _one_turn() -> None:
+    turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(lambda: turn.done() or turn.set_result(None))
+    await turn
+
+
+def _timed_out(attempt: Attempt) -> ErrorInfo:
+    span = attempt.job.timeout_us or attempt.job_type.options.timeout_us or 0
+    message = f"the attempt ran longer than its timeout of {span / SECOND:g} s"
+    return ErrorInfo(category=Category.TIMEOUT, code="timeout", type="TimeoutError", message=message)
+
+
+def _check_size(data: bytes | None, limit: int, name: str) -> None:
+    if data is not None and len(data) > limit:
+        raise LimitExceeded(
+            f"the result of {name} is {len(data):,} bytes, over result_bytes_max={limit:,}: "
+            "store it elsewhere and return a reference, or raise the limit with App(limits=...)",
+            field="result",
+        )

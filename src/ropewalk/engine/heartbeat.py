@@ -1,0 +1,129 @@
+"""Keeps this worker's leases alive, from a thread that no handler can block.
+
+One call renews every lease that is due, carries the newest progress along, and brings back what the store knows:
+leases that are lost and cancellations that were asked for. The thread also checks each lease against its own
+monotonic clock: one that ran out unrenewed is given up even if the store says nothing at all.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import Progress
+from ropewalk.engine.attempt import Attempt
+from ropewalk.engine.supervisor import Supervisor
+from ropewalk.engine.wake import Wake
+from ropewalk.engine.workbench import Workbench
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.runtime import Task
+from ropewalk.ports.store import CancelNotice, LossReason, Renewal, Renewed
+
+TICK_SECONDS: Final = 0.5
+"""how soon progress travels, and how late a loss may be noticed"""
+RENEWALS_PER_LEASE: Final = 3
+
+
+class Heartbeat:
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+        self._thread: Task | None = None
+        self._wake: Wake | None = None
+        self._asked = False
+        self._beat_at = bench.runtime.monotonic()
+        self.missed = 0
+        """renewals the store did not answer"""
+
+    def start(self) -> None:
+        self._thread = self._bench.runtime.thread(self._main, name="ropewalk-heartbeat")
+
+    async def stop(self) -> None:
+        if self._thread is not None:
+            self._thread.cancel()
+            await self._thread.finished()
+
+    def hint(self, hint: Hint) -> None:
+        """From any thread: a cancellation may be waiting for us."""
+        if hint.control and self._bench.held and self._wake is not None:
+            self._asked = True
+            self._wake.set_threadsafe()
+
+    async def _main(self) -> None:
+        self._wake = Wake(self._bench.runtime)
+        supervisor = Supervisor(self._bench.runtime, on_error=self._on_error)
+        await supervisor.keep("heartbeat", self._run)
+
+    async def _run(self) -> None:
+        assert self._wake is not None
+        while True:
+            await self.beat()
+            await self._wake.wait(TICK_SECONDS)
+
+    async def beat(self) -> None:
+        """One round: give up what ran out, renew what is due."""
+        self._give_up_expired()
+        asked, self._asked = self._asked, False
+        now = self._bench.runtime.monotonic()
+        due = [each for each in list(self._bench.held.values()) if asked or self._is_due(each, now)]
+        silent_for = now - self._beat_at
+        if not due and silent_for < self._bench.lease_us / SECOND / RENEWALS_PER_LEASE:
+            return
+        renewals = [
+            Renewal(seq=each.job.seq, fence=each.job.fence, lease_us=each.lease_us, progress=_take_progress(each))
+            for each in due
+        ]
+        answer = await self._bench.store.renew(self._bench.owner, renewals)
+        self._beat_at = now
+        self._take_in({each.key: each for each in due}, answer, now)
+
+    def _is_due(self, attempt: Attempt, now: float) -> bool:
+        if attempt.gone:
+            return False
+        age = now - attempt.renewed_at
+        return (
+            attempt.pending_progress is not None or age >= attempt.lease_us / SECOND / RENEWALS_PER_LEASE - TICK_SECONDS
+        )
+
+    def _take_in(self, due: dict[tuple[int, int], Attempt], answer: Renewed, sent_at: float) -> None:
+        lost = {(each.seq, each.fence): each.reason for each in answer.lost}
+        busy = set(answer.busy)
+        for key, attempt in due.items():
+            if key in lost:
+                self._on_loop(attempt, Cancellation(lost[key], None), stop=True)
+            elif attempt.job.seq not in busy:
+                # The lease counts from when the request left: the store cannot have started it earlier.
+                attempt.renewed_at = sent_at
+        for notice in answer.cancels:
+            noticed = due.get((notice.seq, notice.fence))
+            if noticed is not None:
+                self._pass_on(noticed, notice)
+
+    def _pass_on(self, attempt: Attempt, notice: CancelNotice) -> None:
+        why = Cancellation(LossReason.CANCELLED, notice.reason)
+        self._on_loop(attempt, why, stop=notice.force)
+
+    def _give_up_expired(self) -> None:
+        now = self._bench.runtime.monotonic()
+        for attempt in list(self._bench.held.values()):
+            if now - attempt.renewed_at > attempt.lease_us / SECOND and not attempt.gone:
+                why = Cancellation(LossReason.STORE_ERROR, "the lease ran out before it could be renewed")
+                self._on_loop(attempt, why, stop=True)
+
+    def _on_loop(self, attempt: Attempt, why: Cancellation, *, stop: bool) -> None:
+        loop = self._bench.loop
+        if loop.is_closed():
+            return
+        if stop:
+            loop.call_soon_threadsafe(attempt.stop, why)
+        else:
+            loop.call_soon_threadsafe(attempt.notice, why)
+
+    def _on_error(self, error: BaseException, phase: str) -> None:
+        self.missed += 1
+        self._bench.events.report(error, phase)
+
+
+def _take_progress(attempt: Attempt) -> Progress | None:
+    progress, attempt.pending_progress = attempt.pending_progress, None
+    return progress

@@ -1,0 +1,202 @@
+"""A job as people see it: public state, datetimes, decoded values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ropewalk.definitions.registry import Registry
+from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.history import HistoryEntry, assemble
+from ropewalk.domain.instants import Instant, to_datetime
+from ropewalk.domain.job import AttemptRecord, JobRecord
+from ropewalk.domain.states import State
+from ropewalk.errors import InvalidInput
+from ropewalk.ports.codec import Codec
+from ropewalk.ports.store import Trail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressInfo:
+    percent: float
+    message: str | None
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobInfo:
+    id: str
+    type: str
+    state: State
+    queue: str
+    tenant: str
+    priority: int
+    attempt: int
+    max_attempts: int | None
+    crashes: int
+    run: int
+    created_at: datetime
+    scheduled_for: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    deadline: datetime | None
+    group_id: str
+    parent_id: str | None
+    worker: str | None
+    idempotency_key: str | None
+    correlation_id: str | None
+    workflow_id: str | None
+    workflow_type: str | None
+    tags: Mapping[str, str]
+    progress: ProgressInfo | None
+    error: ErrorInfo | None
+    cancel_requested: bool
+    arguments: Mapping[str, object] | None = field(repr=False)
+    """decoded by the type where it is registered here; None when they cannot be decoded"""
+    result: object = field(repr=False)
+    """decoded by the type's return annotation where it is registered here"""
+
+    @property
+    def terminal(self) -> bool:
+        return self.finished_at is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryInfo:
+    rev: int
+    kind: str
+    at: datetime
+    attempt: int | None
+    worker: str | None
+    reason: str | None
+    error: ErrorInfo | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureInfo:
+    """How a job failed: its last error, and every attempt that ended badly where asked for."""
+
+    job_id: str
+    type: str
+    state: State
+    total_attempts: int
+    error: ErrorInfo | None
+    attempts: tuple[AttemptInfo, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptInfo:
+    attempt: int
+    run: int
+    ended: str
+    started_at: datetime
+    ended_at: datetime
+    worker: str | None
+    error: ErrorInfo | None
+    next_run_at: datetime | None
+
+
+class Describer:
+    """Turns records into what people see, decoding by the types registered here."""
+
+    def __init__(self, registry: Registry, codec: Codec) -> None:
+        self._registry = registry
+        self._codec = codec
+
+    def job(self, job: JobRecord, now: Instant) -> JobInfo:
+        progress = job.progress
+        return JobInfo(
+            id=job.id,
+            type=job.type,
+            state=job.state_at(now),
+            queue=job.queue,
+            tenant=job.tenant,
+            priority=job.priority,
+            attempt=job.attempt,
+            max_attempts=job.max_attempts,
+            crashes=job.crashes,
+            run=job.run,
+            created_at=to_datetime(job.created_at),
+            scheduled_for=to_datetime(job.run_at),
+            updated_at=to_datetime(job.updated_at),
+            started_at=_datetime(job.started_at),
+            finished_at=_datetime(job.finished_at),
+            deadline=_datetime(job.deadline),
+            group_id=job.group_id or job.id,
+            parent_id=job.parent_id,
+            worker=job.owner,
+            idempotency_key=job.idempotency_key,
+            correlation_id=job.correlation_id,
+            workflow_id=job.workflow_id,
+            workflow_type=job.workflow_type,
+            tags=job.tags,
+            progress=None
+            if progress is None
+            else ProgressInfo(percent=progress.percent, message=progress.message, updated_at=to_datetime(progress.at)),
+            error=job.error,
+            cancel_requested=job.cancel is not None,
+            arguments=self._arguments(job),
+            result=self._result(job),
+        )
+
+    def history(self, trail: Trail) -> list[HistoryInfo]:
+        return [_history(entry) for entry in assemble(trail.job, trail.attempts, trail.events)]
+
+    def failure(self, trail: Trail, *, all_attempts: bool) -> FailureInfo:
+        job = trail.job
+        return FailureInfo(
+            job_id=job.id,
+            type=job.type,
+            state=job.state_at(trail.now),
+            total_attempts=job.attempt,
+            error=job.error,
+            attempts=tuple(_attempt(each) for each in trail.attempts) if all_attempts else (),
+        )
+
+    def _arguments(self, job: JobRecord) -> Mapping[str, object] | None:
+        try:
+            if job.type in self._registry:
+                return self._registry.get(job.type).decode_input(job.input)
+            decoded = self._codec.decode(job.input, Any)
+        except InvalidInput:
+            return None
+        return decoded if isinstance(decoded, dict) else None
+
+    def _result(self, job: JobRecord) -> object:
+        if job.result is None:
+            return None
+        if job.type in self._registry:
+            return self._registry.get(job.type).decode_result(job.result)
+        return self._codec.decode(job.result, Any)
+
+
+def _datetime(instant: Instant | None) -> datetime | None:
+    return None if instant is None else to_datetime(instant)
+
+
+def _history(entry: HistoryEntry) -> HistoryInfo:
+    return HistoryInfo(
+        rev=entry.rev,
+        kind=entry.kind,
+        at=to_datetime(entry.at),
+        attempt=entry.attempt,
+        worker=entry.worker,
+        reason=entry.reason,
+        error=entry.error,
+    )
+
+
+def _attempt(record: AttemptRecord) -> AttemptInfo:
+    return AttemptInfo(
+        attempt=record.attempt,
+        run=record.run,
+        ended=record.move.value,
+        started_at=to_datetime(record.started_at),
+        ended_at=to_datetime(record.ended_at),
+        worker=record.owner,
+        error=record.error,
+        next_run_at=_datetime(record.next_run_at),
+    )

@@ -1,0 +1,110 @@
+"""Collects finished attempts for a moment and settles them together: one round trip for hundreds.
+
+While slots are busy a batch waits up to `linger`; the moment nothing is left to run it goes at once, so an idle
+worker adds no latency and a busy one no commits. Until the store answers, leases stay held and renewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ropewalk.domain.transition import Settlement
+from ropewalk.engine.announce import News, announce
+from ropewalk.engine.attempt import Attempt
+from ropewalk.engine.events import event_of
+from ropewalk.engine.wake import Signal, Wake
+from ropewalk.engine.workbench import Workbench
+from ropewalk.errors import StoreUnavailable
+from ropewalk.ports.store import Settled
+
+BATCH_MAX: Final = 512
+LINGER_SECONDS: Final = 0.004
+UNSETTLED_MAX: Final = 2048
+
+
+class Settler:
+    def __init__(self, bench: Workbench, *, busy: Callable[[], bool]) -> None:
+        self._bench = bench
+        self._busy = busy
+        """whether more attempts are about to finish anyway"""
+        self._pending: list[tuple[Attempt, Settlement]] = []
+        self._news = Wake(bench.runtime)
+        self.flushed = Signal()
+        self._closing = False
+        self._in_flight = 0
+        self.settled = 0
+        self.on_settled: Callable[[], object] = lambda: None
+
+    @property
+    def full(self) -> bool:
+        return len(self._pending) >= UNSETTLED_MAX
+
+    @property
+    def unsettled(self) -> int:
+        return len(self._pending) + self._in_flight
+
+    def put(self, attempt: Attempt, settlement: Settlement) -> None:
+        self._pending.append((attempt, settlement))
+        self._news.set()
+
+    async def room(self) -> None:
+        while self.full:
+            await self.flushed.wait()
+
+    async def run(self) -> None:
+        """The loop; ends when closing and nothing is left."""
+        while not (self._closing and not self._pending):
+            if not self._pending:
+                await self._news.wait()
+                continue
+            if self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
+                await self._linger()
+            await self._flush()
+
+    def close(self) -> None:
+        """Let `run` end once everything is settled."""
+        self._closing = True
+        self._news.set()
+
+    async def _linger(self) -> None:
+        until = self._bench.runtime.monotonic() + LINGER_SECONDS
+        while self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
+            left = until - self._bench.runtime.monotonic()
+            if left <= 0 or not await self._news.wait(left):
+                return
+
+    async def _flush(self) -> None:
+        batch, self._pending = self._pending[:BATCH_MAX], self._pending[BATCH_MAX:]
+        self._in_flight = len(batch)
+        try:
+            answers = await self._bench.store.settle(self._bench.owner, [settlement for _, settlement in batch])
+        except StoreUnavailable:
+            # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
+            self._pending = batch + self._pending
+            raise
+        finally:
+            self._in_flight = 0
+        self._report(batch, answers)
+        self.flushed.fire()
+        self.on_settled()
+
+    def _report(self, batch: list[tuple[Attempt, Settlement]], answers: list[Settled]) -> None:
+        news: list[News] = []
+        for (attempt, asked), answer in zip(batch, answers, strict=True):
+            self._bench.drop(attempt)
+            if answer.move is None:
+                self._refused(attempt, answer)
+            elif answer.job is None:
+                news.append(News(attempt.job, answer.move, asked.error))
+            else:
+                news.append(News(answer.job, answer.move, answer.job.error))
+        self.settled += len(news)
+        announce(news, store=self._bench.store, events=self._bench.events, runtime=self._bench.runtime)
+
+    def _refused(self, attempt: Attempt, answer: Settled) -> None:
+        self._bench.refused += 1
+        events = self._bench.events
+        if events.heard(attempt.job.type):
+            now = self._bench.runtime.now()
+            events.emit(event_of(attempt.job, "lease_lost", at=now, message=answer.lost))

@@ -1,0 +1,52 @@
+"""What the parts of one worker share: composed once in worker.py, then passed on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.registry import Registry
+from ropewalk.domain.instants import Span
+from ropewalk.domain.limits import Limits
+from ropewalk.engine.events import EventHub
+from ropewalk.ports.codec import Codec
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Store
+
+if TYPE_CHECKING:
+    from ropewalk.engine.attempt import Attempt
+
+
+@dataclass(slots=True, kw_only=True)
+class Workbench:
+    owner: str
+    """this worker instance: random, never a host name"""
+    store: Store
+    runtime: Runtime
+    registry: Registry
+    events: EventHub
+    codec: Codec
+    limits: Limits
+    defaults: AppDefaults
+    lease_us: Span
+    isolation: Isolation
+    resources: tuple[object, ...] = ()
+    """what the lifespan yielded"""
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    held: dict[tuple[int, int], Attempt] = field(default_factory=dict)
+    """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
+    host: str = field(default_factory=socket.gethostname)
+    refused: int = 0
+    """settlements the store answered as stale"""
+
+    def leases(self) -> Mapping[str, Span]:
+        """Registered type → its lease."""
+        return {each.name: each.options.lease_us or self.lease_us for each in self.registry}
+
+    def drop(self, attempt: Attempt) -> None:
+        self.held.pop(attempt.key, None)

@@ -1,0 +1,157 @@
+"""A worker's life: start, serve, signals, drain. What it is made of stands in assembly.py."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Self
+
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.retention import Retention
+from ropewalk.engine.assembly import Assembly, WorkerConfig
+from ropewalk.engine.core import Core
+from ropewalk.engine.workbench import Workbench
+from ropewalk.errors import RopewalkError
+from ropewalk.ports.store import SkipQueue, WorkerCard
+
+
+class Worker:
+    """`async with worker:` runs it in the background; `await worker.run()` until a signal says stop."""
+
+    def __init__(
+        self,
+        core: Core,
+        make_bench: Callable[[], Workbench],
+        config: WorkerConfig,
+        *,
+        retention: Retention,
+        lifespan: Callable[[], AbstractAsyncContextManager[tuple[object, ...]]] | None,
+    ) -> None:
+        self._core = core
+        self._make_bench = make_bench
+        self._config = config
+        self._retention = retention
+        self._lifespan = lifespan
+        self._stack = AsyncExitStack()
+        self._parts: Assembly | None = None
+        self._fatal: BaseException | None = None
+        self._ended: asyncio.Event | None = None
+
+    @property
+    def id(self) -> str:
+        return self._started.bench.owner
+
+    @property
+    def refused(self) -> int:
+        """Late writes of this worker that the store refused."""
+        return self._started.bench.refused
+
+    @property
+    def settled(self) -> int:
+        """Attempts of this worker that the store accepted, however they ended."""
+        return self._started.settler.settled
+
+    @property
+    def ready(self) -> bool:
+        """It polled the store successfully within three poll intervals, and does not drain."""
+        parts = self._started
+        last = parts.claimer.last_poll_at
+        patience = 3 * max(self._config.poll_seconds, 1.0)
+        return last is not None and parts.bench.runtime.monotonic() - last < patience and not parts.draining
+
+    async def __aenter__(self) -> Self:
+        if self._parts is not None:
+            raise RuntimeError("this worker is already running; make another with app.worker()")
+        await self._core.open()
+        bench = self._make_bench()
+        async with AsyncExitStack() as stack:
+            if self._lifespan is not None:
+                bench.resources = await stack.enter_async_context(self._lifespan())
+            await bench.store.enlist(self._card(bench))
+            self._parts = Assembly(bench, self._config, self._retention, self._give_up)
+            self._ended = asyncio.Event()
+            self._parts.start()
+            self._stack = stack.pop_all()
+        self._core.serves(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> bool:
+        """Drain and stop. False when a handler had to be left running (a thread that does not return)."""
+        parts = self._started
+        self._core.stops_serving(self)
+        try:
+            clean = await parts.stop(self._config.grace_seconds)
+        finally:
+            self._parts = None
+            if self._ended is not None:
+                self._ended.set()
+            await self._stack.aclose()
+        return clean
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT (a second one: without waiting), or until the store stays unreachable.
+
+        Raises what made it give up, so that a process manager sees a failure and restarts it.
+        """
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def on_signal() -> None:
+            if stop.is_set() and self._parts is not None:
+                self._parts.drain.hurry()
+            stop.set()
+
+        handled = [signal.SIGTERM, signal.SIGINT]
+        for each in handled:
+            loop.add_signal_handler(each, on_signal)
+        try:
+            async with self:
+                self._started.on_give_up = stop.set
+                await stop.wait()
+        finally:
+            for each in handled:
+                loop.remove_signal_handler(each)
+        if self._fatal is not None:
+            raise self._fatal
+
+    async def idle(self) -> None:
+        """Wait until nothing is claimed here and the store had nothing ready at the last look."""
+        await self._started.idle()
+
+    def skip_ticket(self, job_type: str, queue: str) -> SkipQueue | None:
+        """A free slot for a job that skips the queue, or None."""
+        return self._started.skip_ticket(job_type, queue)
+
+    def adopt(self, job: JobRecord) -> None:
+        """Run a job that was inserted already leased by this worker."""
+        self._started.adopt(job)
+
+    @property
+    def _started(self) -> Assembly:
+        if self._parts is None:
+            raise RuntimeError("this worker is not running: use `async with worker:` or `await worker.run()`")
+        return self._parts
+
+    def _card(self, bench: Workbench) -> WorkerCard:
+        return WorkerCard(
+            id=bench.owner,
+            host=bench.host,
+            pid=os.getpid(),
+            types=tuple(sorted(bench.registry.names())),
+            queues=self._config.queues,
+            tenants=self._config.tenants,
+            concurrency=self._config.concurrency,
+            lease_us=self._config.lease_us,
+        )
+
+    def _give_up(self, error: BaseException, phase: str) -> None:
+        self._fatal = RopewalkError(f"the worker gave up: {phase} kept failing, last with {error!r}")
+        self._fatal.__cause__ = error
+        if self._parts is not None:
+            self._parts.on_give_up()

@@ -1,0 +1,183 @@
+"""The blocking face: the async client's own methods, run on one loop in one thread. A new verb costs one line."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.domain.operator import CancelStatus
+from ropewalk.engine.client import Client
+from ropewalk.engine.core import Core
+from ropewalk.engine.handle import Handle
+from ropewalk.engine.info import JobInfo
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S")
+G = TypeVar("G")
+
+
+class Portal:
+    """One event loop in one daemon thread, started at first use; after a fork the child starts its own."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._running_loop()).result()
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """For calls that end only when a job does: refused where they would wait for themselves."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return self.call(work)
+        if self._core.runs_worker_on(loop):
+            work.close()
+            raise RuntimeError(
+                "this would block the loop that runs the worker, so the job could never end: await the async method"
+            )
+        return self.call(work)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._thread is None or not self._thread.is_alive():
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._loop.run_forever, name="ropewalk-sync", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def close(self) -> None:
+        with self._lock:
+            if self._loop is not None and self._thread is not None and self._thread.is_alive():
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
+                self._loop.close()
+            self._loop = None
+
+
+class blocking(Generic[P, T]):  # noqa: N801 # used like a decorator
+    """A descriptor that exposes an async method of Client as a blocking one: same name, types and docs."""
+
+    def __init__(self, verb: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]]) -> None:
+        self._verb = verb
+        self.__doc__ = verb.__doc__
+
+    def __get__(self, face: SyncClient, owner: type[SyncClient]) -> Callable[P, T]:
+        @functools.wraps(self._verb)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return face.portal.call(self._verb(face.client, *args, **kwargs))
+
+        return call
+
+
+class SyncHandle(Generic[S, G]):
+    """A durable job, for blocking code."""
+
+    def __init__(self, handle: Handle[S, G], portal: Portal) -> None:
+        self._handle = handle
+        self._portal = portal
+
+    @property
+    def id(self) -> str:
+        return self._handle.id
+
+    @property
+    def group_id(self) -> str:
+        return self._handle.group_id
+
+    @property
+    def duplicate(self) -> bool:
+        return self._handle.duplicate
+
+    def __repr__(self) -> str:
+        return f"Sync{self._handle!r}"
+
+    def result(self, timeout: float | None = None) -> S:
+        """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound."""
+        return self._portal.wait(self._handle.result(timeout))
+
+    def status(self) -> JobInfo:
+        return self._portal.call(self._handle.status())
+
+    def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelStatus:
+        return self._portal.call(self._handle.cancel(reason=reason, force=force))
+
+
+class SyncClient:
+    """`app.sync`: the same verbs, blocking, from any thread."""
+
+    def __init__(self, client: Client, portal: Portal) -> None:
+        self.client = client
+        self.portal = portal
+
+    def tenant(self, name: str) -> SyncClient:
+        return SyncClient(self.client.tenant(name), self.portal)
+
+    @overload
+    def enqueue(self, job: Job[S, G], /, **options: Unpack[EnqueueOptions]) -> SyncHandle[S, G]: ...
+
+    @overload
+    def enqueue(
+        self, job: str, arguments: Mapping[str, object], /, **options: Unpack[EnqueueOptions]
+    ) -> SyncHandle[Any, Any]: ...
+
+    def enqueue(
+        self,
+        job: Job[Any, Any] | str,
+        arguments: Mapping[str, object] | None = None,
+        /,
+        **options: Unpack[EnqueueOptions],
+    ) -> SyncHandle[Any, Any]:
+        """Queue a job; returns once it is durable."""
+        if isinstance(job, str):
+            enqueuing = self.client.enqueue(job, arguments or {}, **options)
+        else:
+            enqueuing = self.client.enqueue(job, **options)
+        return SyncHandle(self.portal.call(enqueuing), self.portal)
+
+    def enqueue_many(
+        self, jobs: Iterable[Job[S, G]], /, *, atomic: bool = True, **options: Unpack[EnqueueOptions]
+    ) -> list[SyncHandle[S, G]]:
+        """Queue many, in order: all or none, or in chunks with atomic=False."""
+        handles = self.portal.call(self.client.enqueue_many(jobs, atomic=atomic, **options))
+        return [SyncHandle(handle, self.portal) for handle in handles]
+
+    def handle(self, job_id: str, job_type: JobType[..., S, G]) -> SyncHandle[S, G]:
+        return SyncHandle(self.client.handle(job_id, job_type), self.portal)
+
+    def wait(self, job_id: str, timeout: float | None = None) -> JobInfo:
+        """The job once it is terminal, whatever way it ended."""
+        return self.portal.wait(self.client.wait(job_id, timeout))
+
+    get = blocking(Client.get)
+    states = blocking(Client.states)
+    search = blocking(Client.search)
+    count = blocking(Client.count)
+    workflow = blocking(Client.workflow)
+    history = blocking(Client.history)
+    failure = blocking(Client.failure)
+    failures = blocking(Client.failures)
+    why = blocking(Client.why)
+    queues = blocking(Client.queues)
+    workers = blocking(Client.workers)
+    cancel = blocking(Client.cancel)
+    cancel_many = blocking(Client.cancel_many)
+    retry = blocking(Client.retry)
+    retry_many = blocking(Client.retry_many)
+    trigger = blocking(Client.trigger)
+    update = blocking(Client.update)
+    delete = blocking(Client.delete)
+    delete_many = blocking(Client.delete_many)
+    pause = blocking(Client.pause)
+    resume = blocking(Client.resume)
+    once = blocking(Client.once)

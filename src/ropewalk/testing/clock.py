@@ -1,0 +1,163 @@
+"""A runtime whose clock moves only when a test says so.
+
+    runtime = FakeRuntime()
+    app = App("memory://", runtime=runtime)
+    ...
+    await runtime.advance(hours=3)      # everything due within these three hours has happened, in order
+
+Time stands still in between, so nothing here depends on how fast the machine is. Randomness and ids are seeded: the
+same test sees the same values every time. Tasks run on the current loop; what would be a thread is a task as well,
+and a blocking call runs where it is made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import threading
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from random import Random  # noqa: TID251  a runtime is the seam itself
+from typing import Any, Final, TypeVar
+
+from ropewalk.domain.ids import uuid7
+from ropewalk.domain.instants import SECOND, Instant, to_instant, to_span
+from ropewalk.ports.runtime import Runtime, Task, Timer
+
+T = TypeVar("T")
+
+START: Final = datetime(2030, 1, 1, tzinfo=UTC)
+_ROUNDS_PER_ALARM: Final = 50
+"""turns of the loop after each alarm: enough for a woken task to pass something on through several others"""
+_COUNTER_BITS: Final = 12
+
+
+class FakeRuntime(Runtime):
+    """A hand-driven clock with deterministic chance. See the module's docstring."""
+
+    def __init__(self, start: datetime = START, *, seed: int = 0) -> None:
+        self._start = to_instant(start, "start")
+        self._now = self._start
+        self._random = Random(seed)  # noqa: S311  deterministic on purpose
+        self._ids_made = 0
+        self._alarms: list[Alarm] = []
+        self._alarms_set = 0
+        self._lock = threading.Lock()
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    async def advance(
+        self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
+    ) -> None:
+        """Let time pass. Each sleeper wakes at its own instant and runs before the clock goes on."""
+        span = to_span(timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days), "advance")
+        until = self._now + span
+        while (alarm := self._next_alarm(until)) is not None:
+            self._now = max(self._now, alarm.at)
+            alarm.ring()
+            await self.settle()
+        self._now = until
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Let tasks that can run do so, without any time passing."""
+        for _ in range(_ROUNDS_PER_ALARM):
+            await _one_round()
+
+    def now(self) -> Instant:
+        return self._now
+
+    def monotonic(self) -> float:
+        return (self._now - self._start) / SECOND
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await _one_round()
+            return
+        woken = asyncio.Event()
+        alarm = self._set_alarm(seconds, woken.set)
+        try:
+            await woken.wait()
+        finally:
+            alarm.cancel()
+
+    def after(self, seconds: float, call: Callable[[], object]) -> Timer:
+        return self._set_alarm(seconds, call)
+
+    def random(self) -> float:
+        return self._random.random()
+
+    def new_id(self) -> str:
+        """Increasing even within one instant: the counter runs on from where the millisecond's bits end."""
+        self._ids_made += 1
+        later_ms, counter = divmod(self._ids_made, 1 << _COUNTER_BITS)
+        return uuid7(self._now + later_ms * 1000, counter, self._random.getrandbits(62))
+
+    def token(self) -> str:
+        return f"{self._random.getrandbits(64):016x}"
+
+    def spawn(self, work: Coroutine[Any, Any, object], *, name: str) -> Task:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return FakeTask(task)
+
+    def thread(self, main: Callable[[], Coroutine[Any, Any, object]], *, name: str) -> Task:
+        return self.spawn(main(), name=name)
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        return call()
+
+    def _set_alarm(self, seconds: float, call: Callable[[], object]) -> Alarm:
+        with self._lock:
+            self._alarms_set += 1
+            at = self._now + max(0, round(seconds * SECOND))
+            alarm = Alarm(at, self._alarms_set, asyncio.get_running_loop(), call)
+            heapq.heappush(self._alarms, alarm)
+        return alarm
+
+    def _next_alarm(self, until: Instant) -> Alarm | None:
+        with self._lock:
+            while self._alarms and self._alarms[0].at <= until:
+                alarm = heapq.heappop(self._alarms)
+                if not alarm.cancelled:
+                    return alarm
+        return None
+
+
+class Alarm(Timer):
+    """Something that happens at an instant of the fake clock, on the loop that asked for it."""
+
+    def __init__(self, at: Instant, order: int, loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+        self.at = at
+        self.cancelled = False
+        self._order = order
+        self._loop = loop
+        self._call = call
+
+    def __lt__(self, other: Alarm) -> bool:
+        return (self.at, self._order) < (other.at, other._order)
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def ring(self) -> None:
+        if self._loop is asyncio.get_running_loop():
+            self._call()
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._call)
+
+
+class FakeTask(Task):
+    def __init__(self, task: asyncio.Task[object]) -> None:
+        self._task = task
+
+    def cancel(self) -> object:
+        loop = self._task.get_loop()
+        return None if loop.is_closed() else loop.call_soon_threadsafe(self._task.cancel)
+
+    async def finished(self) -> None:
+        await asyncio.wait([self._task])
+
+
+async def _one_round() -> None:
+    await asyncio.sleep(0)  # noqa: TID251  the seam: gives every ready task one turn

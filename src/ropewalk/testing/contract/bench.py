@@ -1,0 +1,110 @@
+"""A store with short verbs: submit, claim and settle in one line each, for one job or many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ropewalk.domain.history import HistoryEntry, assemble
+from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
+from ropewalk.domain.states import Move, State, Status
+from ropewalk.errors import RopewalkError
+from ropewalk.ports.store import Accepted, Claimed, Holder, Settled, Store, Submission, SubmitAnswer, Trail
+from ropewalk.testing.clock import FakeRuntime
+from ropewalk.testing.contract.backend import Backend
+from ropewalk.testing.contract.build import claim_request, new_job, settlement
+
+
+class Bench:
+    def __init__(self, store: Store, runtime: FakeRuntime, backend: Backend) -> None:
+        self.store = store
+        self.runtime = runtime
+        self.backend = backend
+
+    async def second(self) -> Bench:
+        """Another store on the same data, under the same clock."""
+        return Bench(await self.backend.open(self.runtime), self.runtime, self.backend)
+
+    # ── submitting
+
+    async def submit(self, *jobs: NewJob, **how: Any) -> list[Accepted]:
+        """One submission; raises what it was refused with."""
+        answer = await self.answer(*jobs, **how)
+        if isinstance(answer, RopewalkError):
+            raise answer
+        return answer
+
+    async def answer(self, *jobs: NewJob, **how: Any) -> SubmitAnswer:
+        """One submission; its answer, an error included."""
+        answers = await self.store.submit([Submission(jobs=jobs, **how)])
+        assert len(answers) == 1
+        return answers[0]
+
+    async def add(self, type: str = "t", **fields: Any) -> str:  # noqa: A002  the field's name
+        """Submit one job; its id."""
+        [accepted] = await self.submit(new_job(type, **fields))
+        return accepted.id
+
+    # ── working
+
+    async def claim(self, limit: int = 1, **how: Any) -> list[JobRecord]:
+        return (await self.claimed(limit, **how)).jobs
+
+    async def claimed(self, limit: int = 1, **how: Any) -> Claimed:
+        claimed = await self.store.claim(claim_request(limit=limit, **how))
+        assert len(claimed.jobs) <= limit, "a claim gives no more than was asked for"
+        return claimed
+
+    async def claim_one(self, **how: Any) -> JobRecord:
+        [job] = await self.claim(**how)
+        return job
+
+    async def running(self, type: str = "t", *, owner: str = "worker", **fields: Any) -> JobRecord:  # noqa: A002
+        """Submit one job and claim it; it is the only one ready."""
+        job_id = await self.add(type, **fields)
+        job = await self.claim_one(owner=owner, types=[type])
+        assert job.id == job_id, "another job was ready"
+        return job
+
+    async def settle(
+        self, job: JobRecord, move: Move = Move.COMPLETE, *, owner: str | None = None, **how: Any
+    ) -> Settled:
+        """Settle the lease that `job` shows, as its owner."""
+        by = owner if owner is not None else job.owner or "worker"
+        [settled] = await self.store.settle(by, [settlement(job, move, **how)])
+        return settled
+
+    async def finished(self, move: Move = Move.COMPLETE, **fields: Any) -> JobRecord:
+        """Submit, claim and settle one job; as it is afterwards."""
+        job = await self.running(**fields)
+        settled = await self.settle(job, move)
+        assert settled.lost is None
+        return await self.job(job.id, tenant=job.tenant)
+
+    # ── looking
+
+    async def job(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> JobRecord:
+        return (await self.store.get(tenant, [job_id])).jobs[job_id]
+
+    async def find(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> JobRecord | None:
+        return (await self.store.get(tenant, [job_id])).jobs.get(job_id)
+
+    async def status(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> Status:
+        return (await self.job(job_id, tenant=tenant)).status
+
+    async def state(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> State:
+        return (await self.job(job_id, tenant=tenant)).state_at(self.runtime.now())
+
+    async def trail(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> Trail:
+        trail = await self.store.trail(tenant, job_id)
+        assert trail is not None, f"no trail of {job_id}"
+        return trail
+
+    async def history(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> list[HistoryEntry]:
+        trail = await self.trail(job_id, tenant=tenant)
+        return assemble(trail.job, trail.attempts, trail.events)
+
+
+def holder(job: JobRecord) -> Holder:
+    """The lease that a claimed job shows."""
+    assert job.owner is not None, f"job {job.id} is not held by anybody"
+    return Holder(seq=job.seq, fence=job.fence, owner=job.owner)

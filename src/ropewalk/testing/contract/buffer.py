@@ -1,0 +1,79 @@
+"""What may wait in a worker's buffer, and what must start at once."""
+
+from __future__ import annotations
+
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.states import Move
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import LEASE
+
+
+class BufferContract(Contract):
+    """storage.md, buffer and poison: what may wait in a worker's buffer, and what must start at once."""
+
+    async def test_a_last_attempt_is_given_only_into_a_free_slot(self, bench: Bench) -> None:
+        last = [await bench.add(max_attempts=1) for _ in range(3)]
+        assert [job.id for job in await bench.claim(3, slots=2)] == last[:2]
+        assert await bench.claim(3, slots=0) == []
+        assert [job.id for job in await bench.claim(3, slots=1)] == last[2:]
+
+    async def test_an_earlier_attempt_may_wait_in_the_buffer(self, bench: Bench) -> None:
+        ids = [await bench.add(max_attempts=2), await bench.add(max_attempts=None), await bench.add()]
+        assert [job.id for job in await bench.claim(3, slots=0)] == ids
+
+    async def test_a_later_attempt_becomes_a_last_one(self, bench: Bench) -> None:
+        job = await bench.running(max_attempts=2)
+        await bench.settle(job, Move.RETRY)
+        assert await bench.claim(slots=0) == []
+        assert (await bench.claim_one(slots=1)).attempt == 2
+
+    async def test_a_last_attempt_is_never_skipped_over(self, bench: Bench) -> None:
+        """Its line stops there, or it would starve; other lines go on."""
+        first = await bench.add(queue="q")
+        last = await bench.add(queue="q", max_attempts=1)
+        behind = await bench.add(queue="q")
+        elsewhere = [await bench.add(queue="r") for _ in range(2)]
+        given = _ids(await bench.claim(9, slots=1))
+        assert given == {first, *elsewhere}
+        assert [job.id for job in await bench.claim(9, slots=1)] == [last, behind]
+
+    async def test_one_suspect_at_a_time_and_only_into_a_slot(self, bench: Bench) -> None:
+        """R20: a killer is told from its neighbours."""
+        suspects = await _suspects(bench, 3)
+        assert await bench.claim(9, slots=0) == [], "not into the buffer"
+        assert await bench.claim(9, suspect_allowed=False) == []
+        assert [job.id for job in await bench.claim(9)] == suspects[:1]
+        assert [job.id for job in await bench.claim(9)] == suspects[1:2]
+
+    async def test_suspects_never_stand_in_front_of_the_others(self, bench: Bench) -> None:
+        suspects = await _suspects(bench, 2)
+        innocent = [await bench.add() for _ in range(3)]
+        assert [job.id for job in await bench.claim(9, suspect_allowed=False, slots=9)] == innocent
+        more = [await bench.add() for _ in range(2)]
+        assert [job.id for job in await bench.claim(9)] == [suspects[0], *more]
+
+    async def test_a_suspect_keeps_its_place_in_the_order(self, bench: Bench) -> None:
+        [suspect] = await _suspects(bench, 1)
+        urgent = await bench.add(priority=1)
+        later = await bench.add(priority=-1)
+        assert [job.id for job in await bench.claim(9)] == [urgent, suspect, later]
+
+    async def test_one_suspect_over_all_lines(self, bench: Bench) -> None:
+        suspects = await _suspects(bench, 2, queues=("q", "r"))
+        assert len(await bench.claim(9)) == 1
+        assert _ids(await bench.claim(9)) <= set(suspects)
+
+
+async def _suspects(bench: Bench, number: int, queues: tuple[str, ...] = ("default",)) -> list[str]:
+    """Jobs whose worker was lost once, in order of submission."""
+    ids = [await bench.add(queue=queues[each % len(queues)], max_attempts=None) for each in range(number)]
+    await bench.claim(number, owner="dead")
+    await bench.runtime.advance(LEASE / SECOND)
+    assert len(await bench.store.sweep(number)) == number
+    return ids
+
+
+def _ids(jobs: list[JobRecord]) -> set[str]:
+    return {job.id for job in jobs}

@@ -1,0 +1,73 @@
+"""Small builders: what a test leaves out is plain and does not matter to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import count
+from typing import Any
+
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.instants import SECOND, Span
+from ropewalk.domain.job import IdempotencyKey, JobRecord, KeyScope, NewJob
+from ropewalk.domain.states import Move
+from ropewalk.domain.transition import Settlement
+from ropewalk.ports.store import ClaimRequest, WorkerCard
+
+LEASE: Span = 30 * SECOND
+ALL_TYPES = ("t", "a", "b", "undo")
+
+BOOM = ErrorInfo(category=Category.TEMPORARY, message="boom", code="boom", type="Boom")
+
+_numbers = count(1)
+
+
+def new_job(type: str = "t", **fields: Any) -> NewJob:  # noqa: A002  the field's name
+    """A job with an id of its own (`job-17`) unless one is given."""
+    fields.setdefault("id", f"job-{next(_numbers)}")
+    fields.setdefault("input", b"{}")
+    return NewJob(type=type, **fields)
+
+
+def keyed(key: str, *, scope: KeyScope = "open", window: float = 86_400, **fields: Any) -> NewJob:
+    """A job with an idempotency key; `window` in seconds."""
+    return new_job(key=IdempotencyKey(key=key, scope=scope, window_us=round(window * SECOND)), **fields)
+
+
+def claim_request(
+    *,
+    owner: str = "worker",
+    types: Iterable[str] = ALL_TYPES,
+    lease_us: Mapping[str, Span] | None = None,
+    limit: int = 1,
+    slots: int | None = None,
+    first_ticket: int = 1,
+    started_upto: int | None = None,
+    **fields: Any,
+) -> ClaimRequest:
+    """Room to start everything it asks for, unless `slots` or `started_upto` say otherwise."""
+    leases = dict.fromkeys(types, LEASE) if lease_us is None else lease_us
+    return ClaimRequest(
+        owner=owner,
+        types=leases,
+        limit=limit,
+        slots=limit if slots is None else slots,
+        first_ticket=first_ticket,
+        started_upto=first_ticket + limit - 1 if started_upto is None else started_upto,
+        **fields,
+    )
+
+
+def settlement(job: JobRecord, move: Move = Move.COMPLETE, **fields: Any) -> Settlement:
+    return Settlement(seq=job.seq, fence=job.fence, move=move, **fields)
+
+
+def worker_card(owner: str = "worker", **fields: Any) -> WorkerCard:
+    plain: dict[str, Any] = {
+        "host": "h",
+        "pid": 1,
+        "types": ALL_TYPES,
+        "queues": None,
+        "tenants": None,
+        "concurrency": 10,
+    }
+    return WorkerCard(id=owner, **(plain | fields))

@@ -1,0 +1,129 @@
+"""Who gets which job, and in what order."""
+
+from __future__ import annotations
+
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.transition import EPOCH_SHIFT
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import LEASE, new_job
+
+
+class ClaimContract(Contract):
+    async def test_a_claim_changes_everything_together(self, bench: Bench) -> None:
+        """R2, safe-7: state, owner, fence, expiry, attempt and start, before user code runs."""
+        job_id = await bench.add()
+        await bench.runtime.advance(1)
+        now = bench.runtime.now()
+        claimed = await bench.claimed(owner="me", first_ticket=11)
+        [job] = claimed.jobs
+        assert (claimed.now, claimed.moved, claimed.next_due) == (now, [], None)
+        assert (job.id, job.status, job.owner, job.ticket, job.fence) == (job_id, Status.RUNNING, "me", 11, 1)
+        assert (job.attempt, job.started_at, job.lease_expires_at) == (1, now, now + LEASE)
+        assert (job.rev, job.start_rev, job.updated_at, job.last_move) == (2, 2, now, Move.CLAIM)
+        assert await bench.job(job_id) == job
+
+    async def test_what_was_claimed_is_not_what_is_stored(self, bench: Bench) -> None:
+        """safe-5: a worker's copy changes nothing."""
+        await bench.add(tags={"a": "1"})
+        job = await bench.claim_one()
+        job.priority = 77
+        job.tags["a"] = "2"
+        stored = await bench.job(job.id)
+        assert (stored.priority, stored.tags) == (0, {"a": "1"})
+
+    async def test_a_running_job_is_not_given_again(self, bench: Bench) -> None:
+        """safe-4."""
+        await bench.add()
+        assert len(await bench.claim(5)) == 1
+        assert await bench.claim(5) == []
+
+    async def test_an_empty_store_gives_nothing(self, bench: Bench) -> None:
+        claimed = await bench.claimed(5)
+        assert (claimed.jobs, claimed.moved, claimed.next_due) == ([], [], None)
+
+    async def test_no_more_than_the_limit(self, bench: Bench) -> None:
+        """R2."""
+        ids = [await bench.add() for _ in range(5)]
+        assert [job.id for job in await bench.claim(2)] == ids[:2]
+        assert await bench.claim(0) == []
+        assert [job.id for job in await bench.claim(9)] == ids[2:]
+
+    async def test_tickets_count_on_in_order(self, bench: Bench) -> None:
+        """storage.md, buffer: tickets tell started from buffered."""
+        ids = [await bench.add() for _ in range(3)]
+        jobs = await bench.claim(3, first_ticket=40)
+        assert [(job.id, job.ticket) for job in jobs] == list(zip(ids, (40, 41, 42), strict=True))
+
+    async def test_fences_strictly_increase(self, bench: Bench) -> None:
+        """safe-4: whatever ended the attempt before, and whoever claims."""
+        await bench.add(max_attempts=None)
+        fences: list[int] = []
+        for number, move in enumerate((Move.RETRY, Move.DEFER, Move.RELEASE, Move.RETRY)):
+            job = await bench.claim_one(owner=f"worker-{number}")
+            fences.append(job.fence)
+            await bench.settle(job, move)
+        assert fences == sorted(set(fences))
+
+    async def test_the_epoch_is_part_of_every_fence(self, bench: Bench) -> None:
+        """storage.md, restores: a raised epoch outdates every fence of before."""
+        old = await bench.running()
+        await bench.settle(old, Move.RELEASE)
+        await bench.backend.raise_epoch(bench.store, 3)
+        new = await bench.claim_one()
+        assert new.fence == (3 << EPOCH_SHIFT) + 1
+        await bench.settle(new, Move.RELEASE)
+        assert (await bench.claim_one()).fence == new.fence + 1
+
+    async def test_the_lease_is_per_type_and_per_job(self, bench: Bench) -> None:
+        """R2: per-type lease; a job's own wins."""
+        await bench.submit(new_job("a"), new_job("b"), new_job("b", lease_us=5 * SECOND))
+        jobs = await bench.claim(3, lease_us={"a": 10 * SECOND, "b": 20 * SECOND})
+        now = bench.runtime.now()
+        assert [(job.lease_expires_at or 0) - now for job in jobs] == [10 * SECOND, 20 * SECOND, 5 * SECOND]
+
+    async def test_only_registered_types(self, bench: Bench) -> None:
+        """R1: a type nobody registered stays where it is."""
+        await bench.add("a")
+        other = await bench.add("b")
+        assert [job.type for job in await bench.claim(5, types=["a", "c"])] == ["a"]
+        assert await bench.state(other) is State.SCHEDULED
+        assert await bench.claim(5, types=[]) == []
+        assert [job.id for job in await bench.claim(5, types=["b"])] == [other]
+
+    async def test_only_the_named_queues_and_tenants(self, bench: Bench) -> None:
+        """R1, B4: one, a list, or all."""
+        for tenant in ("acme", "zeta"):
+            for queue in ("mail", "maps"):
+                await bench.add(id=f"{tenant}-{queue}", tenant=tenant, queue=queue)
+        assert await bench.claim(9, tenants=("nobody",)) == []
+        assert await bench.claim(9, queues=()) == []
+        assert _ids(await bench.claim(9, tenants=("acme",), queues=("maps", "other"))) == {"acme-maps"}
+        assert _ids(await bench.claim(9, queues=("mail",))) == {"acme-mail", "zeta-mail"}
+        assert _ids(await bench.claim(9)) == {"zeta-maps"}
+
+    async def test_a_paused_queue_gives_nothing_until_resumed(self, bench: Bench) -> None:
+        """safe-8, R19: of this tenant only."""
+        await bench.add(id="stopped", queue="q")
+        await bench.add(id="foreign", queue="q", tenant="acme")
+        await bench.add(id="delayed", queue="q", delay_us=SECOND)
+        await bench.store.pause("default", "q", paused=True)
+        claimed = await bench.claimed(5)
+        assert _ids(claimed.jobs) == {"foreign"}
+        assert claimed.next_due is None, "nothing in a paused queue becomes ready"
+        await bench.store.pause("default", "q", paused=False)
+        assert _ids(await bench.claim(5)) == {"stopped"}
+
+    async def test_records_of_a_newer_format_are_left_alone(self, bench: Bench) -> None:
+        """storage.md, across versions."""
+        newer = await bench.add()
+        known = await bench.add()
+        await bench.backend.set_format(bench.store, "default", newer, 2)
+        assert _ids(await bench.claim(5)) == {known}
+        assert await bench.state(newer) is State.SCHEDULED
+
+
+def _ids(jobs: list[JobRecord]) -> set[str]:
+    return {job.id for job in jobs}

@@ -1,0 +1,148 @@
+"""The table of moves, walked through the port: every legal one happens, every illegal one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+import pytest
+
+from ropewalk.domain.instants import HOUR, SECOND
+from ropewalk.domain.job import DEFAULT_TENANT, JobRecord
+from ropewalk.domain.operator import Revival
+from ropewalk.domain.states import LEGAL_MOVES, SETTLING, TERMINAL, Move, Status
+from ropewalk.domain.transition import Settlement
+from ropewalk.ports.store import SkipQueue, Trail
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import LEASE, new_job
+
+Step: TypeAlias = tuple[Move, Status | None, Status | None]
+"""(move, before, after); None is "not there" """
+Asking: TypeAlias = Callable[[Bench, JobRecord | None], Awaitable[object]]
+"""asks the store for a move of the walked job, given as it was last seen by whoever held it"""
+
+WALKED: Final = "walked"
+PLACES: Final[tuple[Status | None, ...]] = (None, *Status)
+LEGAL: Final = sorted(
+    ((move, before, after) for move, pairs in LEGAL_MOVES.items() for before, after in pairs), key=str
+)
+ILLEGAL: Final = [
+    (move, before) for move in Move for before in PLACES if all(pair[0] != before for pair in LEGAL_MOVES[move])
+]
+NO_ENDS: Final = [move for move in Move if move not in SETTLING]
+
+
+class MovesContract(Contract):
+    """safe-2, safe-6: one table of legal moves; terminal absorbs."""
+
+    @pytest.mark.parametrize("step", LEGAL, ids=str)
+    async def test_every_legal_move_happens(self, bench: Bench, step: Step) -> None:
+        move, before, after = step
+        job = await _bring_to(bench, before)
+        await WAYS[step](bench, job)
+        assert await _place(bench) is after
+        if after is not None:
+            leased_at_once = move is Move.SUBMIT and after is Status.RUNNING
+            assert (await bench.job(WALKED)).last_move is (Move.CLAIM if leased_at_once else move)
+
+    @pytest.mark.parametrize(("move", "before"), ILLEGAL)
+    async def test_every_illegal_move_is_refused(self, bench: Bench, move: Move, before: Status | None) -> None:
+        """By every way that leads to it from somewhere else."""
+        job = await _bring_to(bench, before)
+        untouched = await _all_about(bench)
+        for asking in [way for step, way in WAYS.items() if step[0] is move]:
+            await asking(bench, job)
+            assert await _all_about(bench) == untouched
+
+    @pytest.mark.parametrize("move", NO_ENDS)
+    async def test_no_attempt_ends_by_such_a_move(self, bench: Bench, move: Move) -> None:
+        """A settlement that asks for what is no end of an attempt is a bug: it raises and changes nothing."""
+        job = await _bring_to(bench, Status.RUNNING)
+        assert job is not None
+        untouched = await _all_about(bench)
+        with pytest.raises((KeyError, ValueError, AssertionError)):
+            await bench.settle(job, move)
+        assert await _all_about(bench) == untouched
+
+
+async def _bring_to(bench: Bench, place: Status | None) -> JobRecord | None:
+    """Have the walked job in this status; answers its last lease, if it had one."""
+    if place is None:
+        return None
+    await bench.add(id=WALKED, ttl_us=10 * HOUR)
+    if place is Status.WAITING:
+        return None
+    job = await bench.claim_one(owner="walker")
+    if place in TERMINAL:
+        [end] = [move for move in (Move.COMPLETE, Move.FAIL, Move.BURY, Move.CANCEL) if SETTLING[move] is place]
+        await bench.settle(job, end)
+    return job
+
+
+async def _place(bench: Bench) -> Status | None:
+    job = await bench.find(WALKED)
+    return None if job is None else job.status
+
+
+async def _all_about(bench: Bench) -> tuple[JobRecord, object, object] | None:
+    trail: Trail | None = await bench.store.trail(DEFAULT_TENANT, WALKED)
+    return None if trail is None else (trail.job, trail.attempts, trail.events)
+
+
+async def _submit(bench: Bench, _: JobRecord | None) -> None:
+    await bench.submit(new_job(id=WALKED))
+
+
+async def _submit_leased(bench: Bench, _: JobRecord | None) -> None:
+    await bench.submit(new_job(id=WALKED), skip_queue=SkipQueue(owner="walker", ticket=1, lease_us=LEASE))
+
+
+async def _claim(bench: Bench, _: JobRecord | None) -> None:
+    await bench.claim(owner="walker")
+
+
+async def _sweep_leases(bench: Bench, _: JobRecord | None) -> None:
+    await bench.runtime.advance(LEASE / SECOND)
+    await bench.store.sweep(9)
+
+
+async def _sweep_deadlines(bench: Bench, _: JobRecord | None) -> None:
+    await bench.runtime.advance(hours=11)
+    await bench.store.sweep(9)
+
+
+async def _cancel(bench: Bench, _: JobRecord | None) -> None:
+    await bench.store.cancel(DEFAULT_TENANT, [WALKED], reason=None, force=True)
+
+
+async def _revive(bench: Bench, _: JobRecord | None) -> None:
+    await bench.store.revive(DEFAULT_TENANT, [WALKED], Revival(include_cancelled=True))
+
+
+async def _delete(bench: Bench, _: JobRecord | None) -> None:
+    await bench.store.delete(DEFAULT_TENANT, [WALKED])
+
+
+def _settle(move: Move) -> Asking:
+    async def asking(bench: Bench, job: JobRecord | None) -> None:
+        """By the last holder; where nobody ever held it, by somebody who made a lease up."""
+        seq, fence = (1, 1) if job is None else (job.seq, job.fence)
+        await bench.store.settle("walker", [Settlement(seq=seq, fence=fence, move=move)])
+
+    return asking
+
+
+W, R = Status.WAITING, Status.RUNNING
+
+WAYS: Final[dict[Step, Asking]] = {
+    (Move.SUBMIT, None, W): _submit,
+    (Move.SUBMIT, None, R): _submit_leased,
+    (Move.CLAIM, W, R): _claim,
+    **{(move, R, after): _settle(move) for move, after in SETTLING.items()},
+    (Move.LOSE, R, W): _sweep_leases,
+    (Move.EXPIRE, W, Status.DEAD_LETTER): _sweep_deadlines,
+    (Move.CANCEL, W, Status.CANCELLED): _cancel,
+    **{(Move.REVIVE, before, W): _revive for before, _ in LEGAL_MOVES[Move.REVIVE]},
+    **{(Move.DELETE, before, None): _delete for before, _ in LEGAL_MOVES[Move.DELETE]},
+}

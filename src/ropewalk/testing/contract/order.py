@@ -1,0 +1,141 @@
+"""In which order jobs are given out, and when they become ready."""
+
+from __future__ import annotations
+
+from ropewalk.domain.instants import HOUR, SECOND
+from ropewalk.domain.order import AGEING_STEP
+from ropewalk.domain.states import Move, State
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import BOOM, new_job
+
+
+class OrderContract(Contract):
+    """S3, live-5: the store orders, not the worker."""
+
+    async def test_first_come_first_served(self, bench: Bench) -> None:
+        ids = [await bench.add(("a", "b", "t")[number % 3]) for number in range(9)]
+        assert [job.id for job in await bench.claim(9)] == ids, "merged over the types of a queue"
+
+    async def test_priority_with_ageing(self, bench: Bench) -> None:
+        """One point of priority is worth 36 s: an older job overtakes, so nothing starves."""
+        low = await bench.add(priority=-2)
+        await bench.runtime.advance(2 * AGEING_STEP / SECOND - 0.000_001)
+        normal = await bench.add()
+        high = await bench.add(priority=1)
+        await bench.runtime.advance(0.000_002)
+        late = await bench.add()
+        assert [job.id for job in await bench.claim(4)] == [high, normal, low, late]
+
+    async def test_a_tie_goes_to_the_older(self, bench: Bench) -> None:
+        low = await bench.add(priority=-1)
+        await bench.runtime.advance(AGEING_STEP / SECOND)
+        normal = await bench.add()
+        assert [job.id for job in await bench.claim(2)] == [low, normal]
+
+    async def test_strict_priority_without_ageing(self, bench: Bench) -> None:
+        low = await bench.add(priority=-1, strict_order=True)
+        await bench.runtime.advance(days=30)
+        normal, high, later = [await bench.add(priority=rank, strict_order=True) for rank in (0, 5, 5)]
+        assert [job.id for job in await bench.claim(4)] == [high, later, normal, low]
+
+    async def test_among_equals_the_earlier_run_at_goes_first(self, bench: Bench) -> None:
+        later = await bench.add(delay_us=2 * SECOND)
+        sooner = await bench.add(delay_us=SECOND)
+        await bench.runtime.advance(5)
+        assert [job.id for job in await bench.claim(2)] == [sooner, later]
+
+    async def test_a_retried_job_queues_by_its_new_time(self, bench: Bench) -> None:
+        first = await bench.running()
+        second = await bench.add()
+        await bench.runtime.advance(1)
+        await bench.settle(first, Move.RETRY)
+        assert [job.id for job in await bench.claim(2)] == [second, first.id]
+
+    async def test_queues_take_turns(self, bench: Bench) -> None:
+        """R12: a flood on one cannot starve another."""
+        for _ in range(8):
+            await bench.add(queue="flood", priority=1000)
+        for queue in ("calm", "mild"):
+            await bench.add(queue=queue)
+        jobs = await bench.claim(4)
+        assert {job.queue for job in jobs[:3]} == {"flood", "calm", "mild"}
+        assert jobs[3].queue == "flood"
+
+    async def test_tenants_take_turns(self, bench: Bench) -> None:
+        """live-5, B4: a tenant with backlog gets its share, not more."""
+        for _ in range(8):
+            await bench.add(tenant="loud")
+        await bench.add(tenant="quiet")
+        assert "quiet" in {job.tenant for job in await bench.claim(2)}
+
+    async def test_the_turn_decides_which_line_goes_first(self, bench: Bench) -> None:
+        """domain.fairness: the next claim begins with the next line."""
+        for _ in range(2):
+            for queue in ("one", "three", "two"):
+                await bench.add(queue=queue)
+        firsts = [(await bench.claim_one(turn=turn)).queue for turn in range(3)]
+        assert sorted(firsts) == ["one", "three", "two"]
+
+    async def test_lines_without_ready_work_take_no_turn(self, bench: Bench) -> None:
+        await bench.add(queue="a", delay_us=HOUR)
+        await bench.add("b", queue="b")
+        ready = [await bench.add(queue="c") for _ in range(3)]
+        for turn, expected in enumerate(ready):
+            [job] = await bench.claim(types=["t"], turn=turn)
+            assert job.id == expected
+
+
+class DueContract(Contract):
+    """safe-8, R17: nothing starts before its time by the store's clock; time alone makes it ready."""
+
+    async def test_never_before_run_at(self, bench: Bench) -> None:
+        job_id = await bench.add(delay_us=10 * SECOND)
+        await bench.runtime.advance(9.999_999)
+        assert await bench.claim() == []
+        assert await bench.state(job_id) is State.DELAYED
+        await bench.runtime.advance(0.000_001)
+        assert await bench.state(job_id) is State.SCHEDULED
+        assert (await bench.claim_one()).id == job_id
+
+    async def test_a_delayed_job_of_high_priority_does_not_hide_a_ready_one(self, bench: Bench) -> None:
+        await bench.add(priority=1000, delay_us=SECOND)
+        ready = await bench.add(priority=-1000)
+        assert [job.id for job in await bench.claim(5)] == [ready]
+
+    async def test_next_due_names_the_nearest(self, bench: Bench) -> None:
+        """R17: the claimer's timer. Of these types, queues and tenants only."""
+        now = bench.runtime.now()
+        await bench.submit(
+            new_job("a", delay_us=30 * SECOND),
+            new_job("a", delay_us=20 * SECOND),
+            new_job("b", delay_us=10 * SECOND),
+            new_job("a", delay_us=9 * SECOND, queue="other"),
+            new_job("a", delay_us=8 * SECOND, tenant="acme"),
+            new_job("a"),
+        )
+        mine = {"types": ["a"], "queues": ("default",), "tenants": ("default",)}
+        claimed = await bench.claimed(5, **mine)
+        assert len(claimed.jobs) == 1
+        assert claimed.next_due == now + 20 * SECOND
+        assert (await bench.claimed(5)).next_due == now + 8 * SECOND
+        await bench.runtime.advance(20)
+        claimed = await bench.claimed(5, **mine)
+        assert len(claimed.jobs) == 1
+        assert claimed.next_due == now + 30 * SECOND
+
+    async def test_a_cancelled_or_claimed_job_is_not_due(self, bench: Bench) -> None:
+        job_id = await bench.add(delay_us=SECOND)
+        await bench.store.cancel("default", [job_id], reason=None, force=False)
+        assert (await bench.claimed()).next_due is None
+
+    async def test_a_retry_is_due_after_its_backoff(self, bench: Bench) -> None:
+        """R5."""
+        job = await bench.running()
+        await bench.settle(job, Move.RETRY, error=BOOM, delay_us=4 * SECOND)
+        claimed = await bench.claimed()
+        assert (claimed.jobs, claimed.next_due) == ([], bench.runtime.now() + 4 * SECOND)
+        assert await bench.state(job.id) is State.RETRYING
+        await bench.runtime.advance(4)
+        assert await bench.state(job.id) is State.SCHEDULED
+        assert (await bench.claim_one()).attempt == 2

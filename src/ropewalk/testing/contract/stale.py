@@ -1,0 +1,96 @@
+"""Writes through a lease that is over."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.states import SETTLING, Move, Status
+from ropewalk.ports.store import LossReason
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import BOOM, settlement
+
+every_move = pytest.mark.parametrize("move", list(SETTLING))
+every_failure = pytest.mark.parametrize("move", [Move.FAIL, Move.BURY, Move.EXPIRE])
+back_to_waiting = pytest.mark.parametrize("move", [move for move, after in SETTLING.items() if after is Status.WAITING])
+
+
+class StaleContract(Contract):
+    """safe-5: a write through a stale lease changes nothing and says why."""
+
+    @every_move
+    async def test_another_fence(self, bench: Bench, move: Move) -> None:
+        job = await bench.running()
+        await _refused(bench, structs.replace(job, fence=job.fence + 1), move, LossReason.TAKEN_BY_ANOTHER_WORKER)
+        await _refused(bench, structs.replace(job, fence=job.fence - 1), move, LossReason.TAKEN_BY_ANOTHER_WORKER)
+
+    @every_move
+    async def test_another_owner(self, bench: Bench, move: Move) -> None:
+        job = await bench.running(owner="me")
+        await _refused(bench, job, move, LossReason.TAKEN_BY_ANOTHER_WORKER, owner="you")
+
+    @every_move
+    async def test_a_job_that_is_gone(self, bench: Bench, move: Move) -> None:
+        job = await bench.running()
+        await bench.settle(job)
+        await bench.store.delete("default", [job.id])
+        await _refused(bench, job, move, LossReason.NOT_FOUND)
+
+    @every_move
+    async def test_a_lease_taken_back_and_given_to_another(self, bench: Bench, move: Move) -> None:
+        old = await bench.running(owner="old")
+        await bench.runtime.advance(60)
+        await bench.store.sweep(1)
+        await _refused(bench, old, move, LossReason.TAKEN_BY_ANOTHER_WORKER)
+        new = await bench.claim_one(owner="new")
+        await _refused(bench, old, move, LossReason.TAKEN_BY_ANOTHER_WORKER)
+        assert (await bench.settle(new)).move is Move.COMPLETE
+
+    @every_move
+    async def test_the_same_owner_again_with_an_old_fence(self, bench: Bench, move: Move) -> None:
+        old = await bench.running(owner="me")
+        await bench.settle(old, Move.RELEASE)
+        await bench.claim_one(owner="me")
+        await _refused(bench, old, move, LossReason.TAKEN_BY_ANOTHER_WORKER)
+
+    @pytest.mark.parametrize(
+        ("ended", "reason"),
+        [
+            (Move.COMPLETE, LossReason.ALREADY_COMPLETED),
+            (Move.FAIL, LossReason.ALREADY_COMPLETED),
+            (Move.BURY, LossReason.ALREADY_COMPLETED),
+            (Move.EXPIRE, LossReason.ALREADY_COMPLETED),
+            (Move.CANCEL, LossReason.CANCELLED),
+            (Move.RETRY, LossReason.TAKEN_BY_ANOTHER_WORKER),
+            (Move.DEFER, LossReason.TAKEN_BY_ANOTHER_WORKER),
+            (Move.RELEASE, LossReason.TAKEN_BY_ANOTHER_WORKER),
+        ],
+    )
+    async def test_a_second_settlement_of_one_lease(self, bench: Bench, ended: Move, reason: LossReason) -> None:
+        """safe-6: one terminal transition per run."""
+        job = await bench.running()
+        await bench.settle(job, ended)
+        for move in SETTLING:
+            await _refused(bench, job, move, reason)
+
+    async def test_a_second_settlement_inside_one_batch(self, bench: Bench) -> None:
+        job = await bench.running(owner="me")
+        first, second = await bench.store.settle("me", [settlement(job), settlement(job, Move.FAIL)])
+        assert (first.move, second.move, second.lost) == (Move.COMPLETE, None, LossReason.ALREADY_COMPLETED)
+        assert await bench.status(job.id) is Status.COMPLETED
+
+    async def test_an_expired_lease_nobody_took_back_still_settles(self, bench: Bench) -> None:
+        """storage.md: a completion with a valid fence wins."""
+        job = await bench.running()
+        await bench.runtime.advance(hours=1)
+        assert (await bench.settle(job)).move is Move.COMPLETE
+
+
+async def _refused(bench: Bench, job: JobRecord, move: Move, reason: LossReason, *, owner: str | None = None) -> None:
+    before = await bench.store.trail("default", job.id)
+    answer = await bench.settle(job, move, owner=owner, result=b"stale", error=BOOM)
+    assert (answer.seq, answer.fence, answer.lost) == (job.seq, job.fence, reason)
+    assert (answer.job, answer.move) == (None, None)
+    assert await bench.store.trail("default", job.id) == before

@@ -1,0 +1,199 @@
+"""What happens when jobs come in."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from ropewalk.domain.instants import HOUR, SECOND
+from ropewalk.domain.job import FollowUp, JobRecord, NewJob
+from ropewalk.domain.order import order_key
+from ropewalk.domain.retry import Backoff
+from ropewalk.domain.states import State, Status
+from ropewalk.errors import Conflict
+from ropewalk.ports.store import Accepted, Submission
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import new_job
+
+SHARED_FIELDS = frozenset(NewJob.__struct_fields__) & frozenset(JobRecord.__struct_fields__)
+
+
+class SubmitContract(Contract):
+    async def test_a_job_is_accepted_and_stored_as_submitted(self, bench: Bench) -> None:
+        """safe-1, S5: every field of a submission is kept."""
+        new = new_job(
+            "a",
+            input=b'{"x":1}',
+            queue="mail",
+            priority=7,
+            max_attempts=5,
+            max_crashes=2,
+            timeout_us=9 * SECOND,
+            backoff=Backoff.linear(2),
+            lease_us=40 * SECOND,
+            correlation_id="corr",
+            tags={"colour": "red"},
+            workflow_id="w1",
+            workflow_type="order",
+            group_id="g1",
+            parent_id="p1",
+            spawn_key="s1",
+            on_failure=FollowUp(type="undo", accepts=("x",)),
+            callback_url="https://example.org/done",
+            fairness="customer-1",
+            trace="00-abc-def-01",
+        )
+        [accepted] = await bench.submit(new)
+        now = bench.runtime.now()
+        assert accepted == Accepted(id=new.id, duplicate=False, state=State.SCHEDULED, run_at=now, group_id="g1")
+        job = await bench.job(new.id)
+        for field in SHARED_FIELDS - {"run_at", "deadline"}:
+            assert getattr(job, field) == getattr(new, field), field
+        assert (job.status, job.rev, job.run, job.attempt, job.fence) == (Status.WAITING, 1, 1, 0, 0)
+        assert (job.created_at, job.run_at, job.updated_at) == (now, now, now)
+
+    async def test_a_root_job_is_its_own_group(self, bench: Bench) -> None:
+        [accepted] = await bench.submit(new_job())
+        assert accepted.group_id == accepted.id
+
+    async def test_answers_and_sequence_follow_the_order_of_submission(self, bench: Bench) -> None:
+        """S1: order kept."""
+        new = [new_job(id=f"id-{number}") for number in (5, 3, 9, 1)]
+        accepted = await bench.submit(*new)
+        assert [each.id for each in accepted] == [each.id for each in new]
+        jobs = [await bench.job(each.id) for each in new]
+        assert [job.seq for job in jobs] == sorted(job.seq for job in jobs)
+        assert [job.id for job in await bench.claim(4)] == [each.id for each in new]
+
+    async def test_an_empty_submission_is_accepted(self, bench: Bench) -> None:
+        assert await bench.submit() == []
+        assert await bench.store.submit([]) == []
+
+    async def test_a_large_batch_comes_in_whole(self, bench: Bench) -> None:
+        """S1: ten thousand at once."""
+        accepted = await bench.submit(*(new_job(id=f"id-{number:05}") for number in range(10_000)))
+        assert len({each.id for each in accepted}) == 10_000
+        assert [job.id for job in await bench.claim(3)] == ["id-00000", "id-00001", "id-00002"]
+
+    async def test_a_repeated_id_with_equal_content_is_a_duplicate(self, bench: Bench) -> None:
+        """safe-17: repeating with the same id is safe."""
+        new = new_job(input=b"[1]", priority=3)
+        await bench.submit(new)
+        [again] = await bench.submit(structs.replace(new, priority=9, delay_us=HOUR))
+        assert again.duplicate
+        assert (again.id, again.state) == (new.id, State.SCHEDULED)
+        assert (await bench.job(new.id)).priority == 3, "the repetition changes nothing"
+
+    async def test_a_repeated_id_is_a_duplicate_of_a_finished_job_too(self, bench: Bench) -> None:
+        """safe-6: it is not run again."""
+        new = new_job()
+        await bench.submit(new)
+        await bench.settle(await bench.claim_one())
+        [again] = await bench.submit(new)
+        assert (again.duplicate, again.state) == (True, State.COMPLETED)
+        assert await bench.claim() == []
+
+    @pytest.mark.parametrize("change", [{"type": "a"}, {"input": b"[2]"}])
+    async def test_a_repeated_id_with_other_content_is_a_conflict(
+        self, bench: Bench, change: dict[str, object]
+    ) -> None:
+        """S4."""
+        new = new_job(input=b"[1]")
+        await bench.submit(new)
+        before = await bench.job(new.id)
+        answer = await bench.answer(structs.replace(new, **change))
+        assert isinstance(answer, Conflict)
+        assert new.id in str(answer)
+        assert await bench.job(new.id) == before
+
+    async def test_ids_belong_to_their_tenant(self, bench: Bench) -> None:
+        """safe-15: another tenant's id is free."""
+        await bench.submit(new_job(id="same", tenant="acme", input=b"[1]"))
+        [accepted] = await bench.submit(new_job(id="same", tenant="zeta", input=b"[2]"))
+        assert not accepted.duplicate
+        assert (await bench.job("same", tenant="acme")).input == b"[1]"
+        assert (await bench.job("same", tenant="zeta")).input == b"[2]"
+
+    async def test_a_repeat_inside_one_submission_counts_like_a_stored_one(self, bench: Bench) -> None:
+        """S4: batches with repeats."""
+        new = new_job()
+        first, second = await bench.submit(new, new)
+        assert (first.duplicate, second.duplicate) == (False, True)
+        assert len(await bench.claim(5)) == 1
+
+    async def test_one_bad_job_refuses_its_whole_submission(self, bench: Bench) -> None:
+        """safe-3, S9: nothing half-written."""
+        await bench.submit(new_job(id="taken", input=b"[1]"))
+        answer = await bench.answer(new_job(id="x"), new_job(id="taken", input=b"[2]"), new_job(id="y"))
+        assert isinstance(answer, Conflict)
+        assert (await bench.store.get("default", ["x", "y"])).jobs == {}
+        assert [job.id for job in await bench.claim(5)] == ["taken"]
+
+    async def test_a_conflict_inside_one_submission_refuses_it(self, bench: Bench) -> None:
+        """safe-3."""
+        answer = await bench.answer(new_job(id="x", input=b"[1]"), new_job(id="x", input=b"[2]"))
+        assert isinstance(answer, Conflict)
+        assert await bench.find("x") is None
+
+    async def test_submissions_of_one_call_are_independent(self, bench: Bench) -> None:
+        """S8: shared commits; a refused neighbour changes nothing for the others."""
+        await bench.submit(new_job(id="taken", input=b"[1]"))
+        good, bad, late = await bench.store.submit(
+            [
+                Submission(jobs=[new_job(id="a"), new_job(id="b")]),
+                Submission(jobs=[new_job(id="c"), new_job(id="taken", input=b"[2]")]),
+                Submission(jobs=[new_job(id="d"), new_job(id="a")]),
+            ]
+        )
+        assert isinstance(good, list)
+        assert isinstance(bad, Conflict)
+        assert isinstance(late, list)
+        assert [each.duplicate for each in late] == [False, True], "a later submission sees an earlier one"
+        assert sorted((await bench.store.get("default", ["a", "b", "c", "d"])).jobs) == ["a", "b", "d"]
+
+    async def test_delay_and_run_at(self, bench: Bench) -> None:
+        """S2: both clamp to now, run_at wins."""
+        now = bench.runtime.now()
+        later, sooner, wins, past = await bench.submit(
+            new_job(delay_us=5 * SECOND),
+            new_job(run_at=now + 3 * SECOND),
+            new_job(run_at=now + SECOND, delay_us=HOUR),
+            new_job(run_at=now - HOUR),
+        )
+        assert [each.run_at - now for each in (later, sooner, wins, past)] == [5 * SECOND, 3 * SECOND, SECOND, 0]
+        assert [each.state for each in (later, sooner, wins, past)] == [State.DELAYED] * 3 + [State.SCHEDULED]
+
+    async def test_the_far_future_is_kept_exactly(self, bench: Bench) -> None:
+        """S2: far future."""
+        far = bench.runtime.now() + 400 * 365 * 24 * HOUR + 1
+        [accepted] = await bench.submit(new_job(run_at=far))
+        assert (await bench.job(accepted.id)).run_at == far
+
+    async def test_order_keys_follow_from_priority_and_time(self, bench: Bench) -> None:
+        """S3."""
+        aged = await bench.job(await bench.add(priority=-1000, delay_us=SECOND))
+        strict = await bench.job(await bench.add(priority=5, strict_order=True))
+        for job in (aged, strict):
+            assert (job.prio_key, job.time_key) == order_key(job.priority, job.run_at, job.flags)
+        assert strict.prio_key == -5
+
+    async def test_ttl_becomes_a_deadline_and_a_deadline_wins(self, bench: Bench) -> None:
+        """R7."""
+        now = bench.runtime.now()
+        ttl = await bench.job(await bench.add(ttl_us=HOUR))
+        both = await bench.job(await bench.add(ttl_us=HOUR, deadline=now + SECOND))
+        neither = await bench.job(await bench.add())
+        assert (ttl.deadline, both.deadline, neither.deadline) == (now + HOUR, now + SECOND, None)
+
+    async def test_what_a_caller_holds_is_not_what_is_stored(self, bench: Bench) -> None:
+        """safe-1: nothing changes behind the store's back."""
+        tags = {"a": "1"}
+        job_id = await bench.add(tags=tags)
+        tags["a"] = "2"
+        seen = await bench.job(job_id)
+        assert seen.tags == {"a": "1"}
+        seen.tags["a"] = "3"
+        seen.priority = 99
+        again = await bench.job(job_id)
+        assert (again.tags, again.priority) == ({"a": "1"}, 0)

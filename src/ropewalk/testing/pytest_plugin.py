@@ -1,0 +1,59 @@
+"""The pytest plugin: an enqueue that was never awaited fails its test, and two fixtures.
+
+`ropewalk_clock` is a fake clock; `rehearse(app)` gives an in-memory double of an app on that clock.
+A test that means to drop an enqueue says so with `@pytest.mark.allow_never_enqueued`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ropewalk.app import App
+    from ropewalk.testing.clock import FakeRuntime
+    from ropewalk.testing.rehearsal import Rehearsal
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "allow_never_enqueued: this test drops an enqueue on purpose")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    if item.get_closest_marker("allow_never_enqueued") is not None:
+        return (yield)
+    from ropewalk.engine.dropped import on_dropped
+
+    dropped: list[str] = []
+    with on_dropped(dropped.append):
+        outcome = yield
+    if dropped:
+        pytest.fail("\n".join(dropped), pytrace=False)
+    return outcome
+
+
+@pytest.fixture
+def ropewalk_clock() -> FakeRuntime:
+    """A clock that moves only when told: `await ropewalk_clock.advance(hours=3)`."""
+    from ropewalk.testing.clock import FakeRuntime
+
+    return FakeRuntime()
+
+
+@pytest.fixture
+async def rehearse(ropewalk_clock: FakeRuntime) -> AsyncIterator[Callable[[App], Rehearsal]]:
+    """`rehearse(app)`: the app's types, options and lifespan on an in-memory store with the fake clock."""
+    from ropewalk.testing.rehearsal import Rehearsal
+
+    made: list[Rehearsal] = []
+
+    def make(app: App) -> Rehearsal:
+        made.append(Rehearsal(app, clock=ropewalk_clock))
+        return made[-1]
+
+    yield make
+    for rehearsal in made:
+        await rehearsal.close()

@@ -1,0 +1,80 @@
+"""The worker's half: which settlement each outcome asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from ropewalk.domain.failure import DEADLINE_EXCEEDED
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.outcome import (
+    Aborted,
+    Cancelled,
+    Completed,
+    Crashed,
+    Deferred,
+    Errored,
+    Expired,
+    Outcome,
+    Released,
+)
+from ropewalk.domain.retry import ResolvedBackoff
+from ropewalk.domain.states import Move
+from ropewalk.domain.transition import Settlement, decide
+from tests.domain.records import NOW, OOPS, asking, running
+
+TEN_SECONDS = ResolvedBackoff(strategy="constant", initial_us=10 * SECOND, jitter=0.5)
+
+
+def decided(outcome: Outcome, *, attempt: int = 1, max_attempts: int | None = 3, crashes: int = 0) -> Settlement:
+    job = running(max_attempts=max_attempts, max_crashes=3)
+    job.attempt, job.crashes = attempt, crashes
+    return decide(job, outcome, TEN_SECONDS, roll=0.5)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "move", "fields"),
+    [
+        (Completed(b"3"), Move.COMPLETE, {"result": b"3"}),
+        (Completed(None), Move.COMPLETE, {}),
+        (Errored(OOPS), Move.RETRY, {"error": OOPS, "delay_us": 7_500_000}),
+        (Errored(OOPS, after_us=5), Move.RETRY, {"error": OOPS, "delay_us": 5}),
+        (Errored(OOPS, after_us=0), Move.RETRY, {"error": OOPS, "delay_us": 0}),
+        (Crashed(OOPS), Move.LOSE, {"error": OOPS, "crashed": True}),
+        (Aborted(OOPS), Move.FAIL, {"error": OOPS}),
+        (Deferred(delay_us=9), Move.DEFER, {"delay_us": 9}),
+        (Deferred(at=NOW + 9), Move.DEFER, {"run_at": NOW + 9}),
+        (Released(), Move.RELEASE, {}),
+        (Released(delay_us=9), Move.RELEASE, {"delay_us": 9}),
+        (Expired(), Move.EXPIRE, {"error": DEADLINE_EXCEEDED}),
+        (Cancelled(), Move.CANCEL, {}),
+        (Cancelled(OOPS), Move.CANCEL, {"error": OOPS}),
+    ],
+    ids=repr,
+)
+def test_each_outcome_asks_for_its_move(outcome: Outcome, move: Move, fields: dict[str, object]) -> None:
+    assert decided(outcome) == asking(running(), move, **fields)
+
+
+def test_every_outcome_is_in_the_table() -> None:
+    [table] = [mark for mark in test_each_outcome_asks_for_its_move.pytestmark if mark.name == "parametrize"]
+    assert {type(row[0]) for row in table.args[1]} == set(Outcome.__args__)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "max_attempts", "move"),
+    [(1, 1, Move.BURY), (2, 3, Move.RETRY), (3, 3, Move.BURY), (1_000_000, None, Move.RETRY)],
+)
+@pytest.mark.parametrize("after_us", [None, 5])
+def test_an_error_on_the_last_attempt_buries(
+    attempt: int, max_attempts: int | None, move: Move, after_us: int | None
+) -> None:
+    settlement = decided(Errored(OOPS, after_us), attempt=attempt, max_attempts=max_attempts)
+    assert (settlement.move, settlement.error) == (move, OOPS)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "crashes", "move"),
+    [(1, 0, Move.LOSE), (2, 1, Move.LOSE), (1, 2, Move.BURY), (3, 0, Move.BURY)],
+)
+def test_a_crash_buries_when_attempts_or_crashes_are_used_up(attempt: int, crashes: int, move: Move) -> None:
+    assert decided(Crashed(OOPS), attempt=attempt, crashes=crashes).move is move

@@ -1,0 +1,86 @@
+"""Every cause a job is not running, and that the sentence says what one needs to know."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import CancelRequest, JobRecord
+from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.transition import lose, settle
+from ropewalk.domain.why import Cause, Surroundings, explain
+from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running
+
+CALM = Surroundings(paused=False, served=True, ahead=3)
+NOBODY = Surroundings(paused=False, served=False, ahead=3)
+PAUSED = Surroundings(paused=True, served=False, ahead=3)
+
+
+def touched(job: JobRecord) -> JobRecord:
+    job.updated_at += 60 * SECOND
+    return job
+
+
+def cancelling(job: JobRecord) -> JobRecord:
+    job.cancel = CancelRequest(None, force=False, at=NOW)
+    return job
+
+
+def blocked(job: JobRecord) -> JobRecord:
+    job.unmet = 2
+    return job
+
+
+def retrying(job: JobRecord) -> JobRecord:
+    settle(job, asking(job, Move.RETRY, error=OOPS, delay_us=90 * SECOND), NOW)
+    return job
+
+
+def deferred(job: JobRecord) -> JobRecord:
+    settle(job, asking(job, Move.DEFER, delay_us=90 * SECOND), NOW)
+    return job
+
+
+def lost(job: JobRecord) -> JobRecord:
+    lose(job, started=True, now=NOW)
+    return job
+
+
+CASES = [
+    (
+        touched(in_status(Status.COMPLETED)),
+        CALM,
+        NOW,
+        State.COMPLETED,
+        "finished",
+        "completed at 2027-01-15 08:00:00 UTC",
+    ),
+    (in_status(Status.FAILED), CALM, NOW, State.FAILED, "finished", "failed at 2027-01-15 08:00:00 UTC: oops"),
+    (running(), CALM, NOW, State.RUNNING, "running", "worker-a runs attempt 1"),
+    (running(), CALM, NOW + 30 * SECOND - 1, State.RUNNING, "running", "worker-a"),
+    (running(), CALM, NOW + 30 * SECOND, State.RUNNING, "worker_silent", "worker-a stopped renewing"),
+    (cancelling(running()), CALM, NOW, State.RUNNING, "cancelling", "worker-a was asked to cancel"),
+    (blocked(a_job()), CALM, NOW, State.PENDING, "dependencies", "2 unfinished"),
+    (retrying(running()), CALM, NOW, State.RETRYING, "retrying", "attempt 1 failed (oops); it runs again in 90.0 s"),
+    (deferred(running()), CALM, NOW, State.DELAYED, "delayed", "in 90.0 s"),
+    (a_job(delay_us=SECOND), CALM, NOW, State.DELAYED, "delayed", "in 1.0 s, at 2027-01-15 08:00:01 UTC"),
+    (a_job(queue="slow"), PAUSED, NOW, State.SCHEDULED, "paused", "app.resume('slow')"),
+    (a_job(), NOBODY, NOW, State.SCHEDULED, "no_worker", "serves type 'email' on queue 'default'"),
+    (lost(running()), CALM, NOW, State.SCHEDULED, "suspect", "1 of 3"),
+    (a_job(), CALM, NOW, State.SCHEDULED, "busy", "3 ready jobs"),
+]
+
+
+@pytest.mark.parametrize(("job", "around", "now", "state", "cause", "told"), CASES)
+def test_one_named_cause(
+    *, job: JobRecord, around: Surroundings, now: int, state: State, cause: str, told: str
+) -> None:
+    why = explain(job, around, now)
+    assert (why.state, why.cause) == (state, cause)
+    assert told in why.explanation
+
+
+def test_every_cause_is_in_the_table() -> None:
+    assert {cause for *_, cause, _ in CASES} == set(get_args(Cause))
