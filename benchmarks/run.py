@@ -68,9 +68,7 @@ class Run:
 
 
 @asynccontextmanager
-async def prepared(
-    kind: Kind, store: StoreName, *, jobs: int, workers: int, parent: Path | None
-) -> AsyncIterator[Run]:
+async def prepared(kind: Kind, store: StoreName, *, jobs: int, workers: int, parent: Path | None) -> AsyncIterator[Run]:
     """A fresh store with a warm crew; memory has one process, so its worker is inside."""
     directory = Path(tempfile.mkdtemp(prefix="ropewalk-bench-", dir=parent))
     board = Board.create(directory / BOARD, WARM_UP_JOBS + jobs)

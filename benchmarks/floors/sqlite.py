@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.floors.memory import Handler
-from ropewalk.backends.sqlite.driver import sqlite3
+from ropewalk.backends.sqlite.library import sqlite
 
 BATCH: Final = 500
 SLOTS: Final = 100
@@ -44,12 +44,12 @@ RETURNING id, payload
 class SqliteFloor:
     def __init__(self, path: Path, handler: Handler) -> None:
         self._path, self._handler = path, handler
-        self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+        self._db = sqlite.connect(path, isolation_level=None, timeout=30)
         self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + SCHEMA)
         self._pending: list[tuple[int, float, bytes]] = []
         self._durable: asyncio.Future[None] | None = None
         self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._bell.setblocking(False)
+        self._bell.settimeout(0)
 
     async def submit(self, payloads: list[bytes], *, priority: int = 0, run_at: float = 0.0) -> None:
         self._pending.extend((priority, run_at, payload) for payload in payloads)
@@ -76,7 +76,7 @@ class SqliteFloor:
     async def serving(self) -> AsyncIterator[None]:
         wake, owner = asyncio.Event(), f"{self._path.name}.wake-{os.getpid()}"
         ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        ear.setblocking(False)
+        ear.settimeout(0)
         ear.bind(str(self._path.with_name(owner)))
         asyncio.get_running_loop().add_reader(ear, lambda: (ear.recv(1), wake.set()))
         worker = asyncio.create_task(self._work(owner, wake))

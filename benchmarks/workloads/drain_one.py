@@ -24,7 +24,7 @@ DRAIN_ONE = Workload(
     name="drain-1",
     about="jobs already there, one worker process",
     procedure=drain,
-    jobs=20_000,
+    jobs=30_000,
     quick_jobs=3_000,
     targets={"memory": Target(absolute=25_000), "sqlite": Target(of_floor=0.25)},
 )

@@ -12,7 +12,10 @@ from benchmarks.subjects.subject import Kind, StoreName
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """At least (rates) or at most (latencies) this: absolute, or as a multiple of the floor."""
+    """At least (rates) or at most (latencies) this: absolute, or as a multiple of the floor. Either will do.
+
+    A start takes two commits, so on a slow disk no queue reaches an absolute latency: then the floor is the measure.
+    """
 
     absolute: float | None = None
     of_floor: float | None = None

@@ -1,1 +1,116 @@
-"""ropewalk: a typed, durable work queue and workflow engine."""
+"""ropewalk: a typed, durable work queue and workflow engine.
+
+>>> from ropewalk import App, job
+>>> @job
+... async def add(a: int, b: int) -> int:
+...     return a + b
+>>> app = App("sqlite:///jobs.db", jobs=[add])
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ropewalk.app import App
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.current import current
+from ropewalk.definitions.decorator import job
+from ropewalk.definitions.identity import set_id_generator
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.result import Result
+from ropewalk.domain.limits import Limits
+from ropewalk.domain.operator import CancelStatus, RetryStatus
+from ropewalk.domain.order import Priority
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.retry import Backoff
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.states import State
+from ropewalk.engine.events import Event
+from ropewalk.engine.handle import Handle
+from ropewalk.engine.info import JobInfo
+from ropewalk.errors import (
+    Abort,
+    Conflict,
+    Defer,
+    DefinitionError,
+    InvalidInput,
+    JobCancelled,
+    JobFailed,
+    LeaseLost,
+    LimitExceeded,
+    NeverEnqueued,
+    NotFound,
+    OutcomeUnknown,
+    QuotaExceeded,
+    Retry,
+    RopewalkError,
+    SchemaMismatch,
+    SpawnMismatch,
+    StoreRefused,
+    StoreUnavailable,
+    UnknownJobType,
+    WaitTimeout,
+    WeakDurability,
+)
+
+if TYPE_CHECKING:
+    default: App
+
+__all__ = [
+    "Abort",
+    "App",
+    "AppDefaults",
+    "Backoff",
+    "CancelStatus",
+    "Conflict",
+    "Context",
+    "Defer",
+    "DefinitionError",
+    "Event",
+    "Filter",
+    "Handle",
+    "InvalidInput",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobInfo",
+    "JobType",
+    "LeaseLost",
+    "LimitExceeded",
+    "Limits",
+    "NeverEnqueued",
+    "NotFound",
+    "Order",
+    "OutcomeUnknown",
+    "Priority",
+    "QuotaExceeded",
+    "Registry",
+    "Result",
+    "Retention",
+    "Retry",
+    "RetryStatus",
+    "RopewalkError",
+    "SchemaMismatch",
+    "SpawnMismatch",
+    "State",
+    "StoreRefused",
+    "StoreUnavailable",
+    "UnknownJobType",
+    "WaitTimeout",
+    "WeakDurability",
+    "current",
+    "default",
+    "job",
+    "set_id_generator",
+]
+
+
+def __getattr__(name: str) -> object:
+    """`ropewalk.default`: an app made on first access from $ROPEWALK_URL, for scripts."""
+    if name == "default":
+        app = globals()["default"] = App()
+        return app
+    raise AttributeError(f"module 'ropewalk' has no attribute {name!r}")

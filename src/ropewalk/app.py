@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias
 from msgspec import Struct
 
 from ropewalk.connect import connect
-from ropewalk.definitions.codec import DefaultCodec
+from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
@@ -29,7 +29,6 @@ from ropewalk.engine.worker import Worker
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Durability
-from ropewalk.runners.processes import ProcessPool
 from ropewalk.sync import Portal, SyncClient
 
 Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
@@ -89,7 +88,7 @@ class App(Client):
             runtime=runtime,
             registry=registry,
             events=events,
-            codec=DefaultCodec(),
+            codec=DEFAULT_CODEC,
             limits=limits,
             defaults=self.settings.defaults,
         )
@@ -167,6 +166,8 @@ class App(Client):
         return served
 
     def _bench(self, registry: Registry, config: WorkerConfig) -> Workbench:
+        from ropewalk.runners.processes import ProcessPool  # a client alone needs no process machinery
+
         core = self._core
         return Workbench(
             owner=core.runtime.token(),

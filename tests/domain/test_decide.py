@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED
@@ -24,6 +26,23 @@ from tests.domain.records import NOW, OOPS, asking, running
 
 TEN_SECONDS = ResolvedBackoff(strategy="constant", initial_us=10 * SECOND, jitter=0.5)
 
+EACH: list[tuple[Outcome, Move, dict[str, object]]] = [
+    (Completed(b"3"), Move.COMPLETE, {"result": b"3"}),
+    (Completed(None), Move.COMPLETE, {}),
+    (Errored(OOPS), Move.RETRY, {"error": OOPS, "delay_us": 7_500_000}),
+    (Errored(OOPS, after_us=5), Move.RETRY, {"error": OOPS, "delay_us": 5}),
+    (Errored(OOPS, after_us=0), Move.RETRY, {"error": OOPS, "delay_us": 0}),
+    (Crashed(OOPS), Move.LOSE, {"error": OOPS, "crashed": True}),
+    (Aborted(OOPS), Move.FAIL, {"error": OOPS}),
+    (Deferred(delay_us=9), Move.DEFER, {"delay_us": 9}),
+    (Deferred(at=NOW + 9), Move.DEFER, {"run_at": NOW + 9}),
+    (Released(), Move.RELEASE, {}),
+    (Released(delay_us=9), Move.RELEASE, {"delay_us": 9}),
+    (Expired(), Move.EXPIRE, {"error": DEADLINE_EXCEEDED}),
+    (Cancelled(), Move.CANCEL, {}),
+    (Cancelled(OOPS), Move.CANCEL, {"error": OOPS}),
+]
+
 
 def decided(outcome: Outcome, *, attempt: int = 1, max_attempts: int | None = 3, crashes: int = 0) -> Settlement:
     job = running(max_attempts=max_attempts, max_crashes=3)
@@ -31,33 +50,13 @@ def decided(outcome: Outcome, *, attempt: int = 1, max_attempts: int | None = 3,
     return decide(job, outcome, TEN_SECONDS, roll=0.5)
 
 
-@pytest.mark.parametrize(
-    ("outcome", "move", "fields"),
-    [
-        (Completed(b"3"), Move.COMPLETE, {"result": b"3"}),
-        (Completed(None), Move.COMPLETE, {}),
-        (Errored(OOPS), Move.RETRY, {"error": OOPS, "delay_us": 7_500_000}),
-        (Errored(OOPS, after_us=5), Move.RETRY, {"error": OOPS, "delay_us": 5}),
-        (Errored(OOPS, after_us=0), Move.RETRY, {"error": OOPS, "delay_us": 0}),
-        (Crashed(OOPS), Move.LOSE, {"error": OOPS, "crashed": True}),
-        (Aborted(OOPS), Move.FAIL, {"error": OOPS}),
-        (Deferred(delay_us=9), Move.DEFER, {"delay_us": 9}),
-        (Deferred(at=NOW + 9), Move.DEFER, {"run_at": NOW + 9}),
-        (Released(), Move.RELEASE, {}),
-        (Released(delay_us=9), Move.RELEASE, {"delay_us": 9}),
-        (Expired(), Move.EXPIRE, {"error": DEADLINE_EXCEEDED}),
-        (Cancelled(), Move.CANCEL, {}),
-        (Cancelled(OOPS), Move.CANCEL, {"error": OOPS}),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize(("outcome", "move", "fields"), EACH, ids=repr)
 def test_each_outcome_asks_for_its_move(outcome: Outcome, move: Move, fields: dict[str, object]) -> None:
     assert decided(outcome) == asking(running(), move, **fields)
 
 
 def test_every_outcome_is_in_the_table() -> None:
-    [table] = [mark for mark in test_each_outcome_asks_for_its_move.pytestmark if mark.name == "parametrize"]
-    assert {type(row[0]) for row in table.args[1]} == set(Outcome.__args__)
+    assert {type(outcome) for outcome, _, _ in EACH} == set(get_args(Outcome))
 
 
 @pytest.mark.parametrize(

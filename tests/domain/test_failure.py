@@ -9,6 +9,7 @@ from ropewalk.domain.failure import ERROR_TEXT_MAX, clipped
 
 
 def test_both_sides_of_the_limit() -> None:
+    assert ERROR_TEXT_MAX == 10_000
     fits = "x" * ERROR_TEXT_MAX
     assert clipped(fits) == fits
     assert len(clipped(fits + "x")) <= ERROR_TEXT_MAX

@@ -179,4 +179,4 @@ def kinds(history: list[HistoryEntry]) -> str:
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
+TestLife.settings = settings(max_examples=150, stateful_step_count=30)

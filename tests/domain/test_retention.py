@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from ropewalk.domain.instants import DAY, HOUR
+from ropewalk.domain.instants import DAY, HOUR, SECOND
 from ropewalk.domain.retention import Retention, is_over, keep_for
 from ropewalk.domain.states import TERMINAL, Status
+from ropewalk.errors import InvalidInput
 from tests.domain.records import NOW
 
 SPANS = {Status.COMPLETED: 1, Status.FAILED: 2, Status.DEAD_LETTER: 3, Status.CANCELLED: 4}
@@ -44,3 +47,20 @@ def test_over_means_the_whole_span_has_passed(now: int, over: bool) -> None:
 
 def test_none_keeps_for_ever() -> None:
     assert not is_over(OWN, Status.COMPLETED, "audit", finished_at=0, now=10**18)
+
+
+def test_people_write_seconds_and_timedeltas() -> None:
+    assert Retention.of() == Retention()
+    written = Retention.of(completed=60, failed=timedelta(days=1), dead_letter=None, results=0, types={"audit": None})
+    assert written == Retention(
+        completed_us=60 * SECOND, failed_us=DAY, dead_letter_us=None, results_us=0, types={"audit": None}
+    )
+
+
+@pytest.mark.parametrize("field", ["completed", "failed", "dead_letter", "cancelled", "results"])
+def test_a_negative_span_names_its_field(field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Retention.of(**{field: -1})
+    assert refused.value.field == field
+    with pytest.raises(InvalidInput, match="audit"):
+        Retention.of(types={"audit": -1})

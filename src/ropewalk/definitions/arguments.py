@@ -27,25 +27,27 @@ class Arguments:
     """All of them are one Struct on the wire, so that decoding is one call."""
 
     def __init__(self, job_type: str, parameters: Sequence[Parameter], codec: Codec) -> None:
+        self.job_type = job_type
         self.names = tuple(each.name for each in parameters)
         self.required = frozenset(each.name for each in parameters if each.default is REQUIRED)
         self.struct = _struct(job_type, parameters)
-        self._job_type = job_type
         self._known = frozenset(self.names)
         self._positional = tuple(each.name for each in parameters if not each.keyword_only)
         self._defaults = {each.name: each.default for each in parameters if each.default is not REQUIRED}
-        self._wire = _wire(self.struct) if type(codec) is JsonCodec else Bound(codec, self.struct)
+        self.plain_json = type(codec) is JsonCodec
+        """each argument can be taken from the encoded whole"""
+        self._wire = _wire(self.struct) if self.plain_json else Bound(codec, self.struct)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         """As Python would bind a call, defaults filled in, in the order of the signature."""
         if len(args) > len(self._positional):
             raise InvalidInput(
-                f"{self._job_type} takes {len(self._positional)} positional arguments, not {len(args)} ({self._takes()})"
+                f"{self.job_type} takes {len(self._positional)} positional arguments, not {len(args)} ({self._takes()})"
             )
         given = dict(zip(self._positional, args, strict=False))
         for name in kwargs:
             if name in given:
-                raise InvalidInput(f"{self._job_type}: argument {name!r} is given twice", field=name)
+                raise InvalidInput(f"{self.job_type}: argument {name!r} is given twice", field=name)
         return self.complete({**given, **kwargs} if kwargs else given)
 
     def complete(self, given: Mapping[str, object]) -> dict[str, object]:
@@ -73,7 +75,7 @@ class Arguments:
             value = self._wire.decode(data)
         except Misfit as error:
             raise self._named(error) from error
-        assert isinstance(value, self.struct), f"the codec of {self._job_type} returned {value!r}"
+        assert isinstance(value, self.struct), f"the codec of {self.job_type} returned {value!r}"
         return dict(zip(self.names, structs.astuple(value), strict=True))
 
     def _held(self, arguments: Mapping[str, object]) -> Struct:
@@ -85,17 +87,17 @@ class Arguments:
             return self._missing(name) if what == "missing required" else self._unknown(name)
         inside = _INSIDE.fullmatch(error.path)
         if inside is None:
-            return InvalidInput(f"{self._job_type}: the arguments do not fit: {error}")
+            return InvalidInput(f"{self.job_type}: the arguments do not fit: {error}")
         name, rest = inside.groups()
-        return InvalidInput(f"{self._job_type}: argument {name!r}: {Misfit(error.problem, ROOT + rest)}", field=name)
+        return InvalidInput(f"{self.job_type}: argument {name!r}: {Misfit(error.problem, ROOT + rest)}", field=name)
 
     def _missing(self, name: str) -> InvalidInput:
-        return InvalidInput(f"{self._job_type}: argument {name!r} is missing ({self._takes()})", field=name)
+        return InvalidInput(f"{self.job_type}: argument {name!r} is missing ({self._takes()})", field=name)
 
     def _unknown(self, name: str) -> InvalidInput:
         near = difflib.get_close_matches(name, self.names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        return InvalidInput(f"{self._job_type}: unknown argument {name!r}{hint} ({self._takes()})", field=name)
+        return InvalidInput(f"{self.job_type}: unknown argument {name!r}{hint} ({self._takes()})", field=name)
 
     def _takes(self) -> str:
         return f"it takes {', '.join(self.names)}" if self.names else "it takes none"

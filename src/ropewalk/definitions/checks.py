@@ -68,9 +68,13 @@ def backoff(value: object, field: str) -> Backoff:
 
 
 def key_scope(value: object, field: str) -> Literal["open", "any"]:
-    if value == "open" or value == "any":  # noqa: PLR1714 # this form narrows the type
-        return value
-    raise _wrong(field, value, "'open' or 'any'")
+    match value:
+        case "open":
+            return "open"
+        case "any":
+            return "any"
+        case _:
+            raise _wrong(field, value, "'open' or 'any'")
 
 
 def tags(value: object, field: str) -> dict[str, str]:
@@ -86,11 +90,11 @@ def function(value: object, field: str) -> Callable[..., Any]:
 
 
 def exception_types(value: object, field: str) -> tuple[type[BaseException], ...]:
-    given = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    given = cast("tuple[type[BaseException], ...]", value if isinstance(value, tuple) else (value,))
     for each in given:
         if not (isinstance(each, type) and issubclass(each, BaseException)):
-            raise _wrong(field, value, "a tuple of exception classes")
-    return cast("tuple[type[BaseException], ...]", given)
+            raise _wrong(field, given, "a tuple of exception classes")
+    return given
 
 
 def _wrong(field: str, value: object, wanted: str) -> InvalidInput:

@@ -16,6 +16,12 @@ ENTROPY_BATCH = 256
 class MonotonicIds:
     """UUIDv7 texts that only go up, within this process, from any thread; a forked child draws its own randomness."""
 
+    _lock: Lock
+    _entropy: Iterator[int]
+    _pid: int
+    _ms: int
+    _counter: int
+
     def __init__(self) -> None:
         self._begin()
 
@@ -40,7 +46,7 @@ class MonotonicIds:
     def _begin(self) -> None:
         # A new lock too: the fork may have happened while another thread held the old one.
         self._lock = Lock()
-        self._entropy: Iterator[int] = _draw()
+        self._entropy = _draw()
         self._ms = 0
         self._counter = 0
         self._pid = os.getpid()

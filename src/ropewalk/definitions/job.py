@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
 from msgspec import Struct, structs
 
@@ -50,8 +50,10 @@ class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Job):
             return NotImplemented
-        theirs = cast("Job[Any, Any]", other)
-        return (self.id, self.type, self.input, self.options) == (theirs.id, theirs.type, theirs.input, theirs.options)
+        return self._content() == other._content()
+
+    def _content(self) -> tuple[object, ...]:
+        return self.id, self.type, self.input, self.options
 
     def __hash__(self) -> int:
         return hash(self.id)

@@ -112,7 +112,7 @@ def _custom(cls: type) -> Lower:
         if (known := custom.registered(cls)) is not None:
             return tag(known.encode(value))
         if custom.is_model(cls):
-            return _escaped(value.model_dump(mode="json"))
+            return _escaped(cast("custom.Model", value).model_dump(mode="json"))
         raise Misfit(f"a {cls.__qualname__} travels only when it is registered: see register_type")
 
     return lower
@@ -187,7 +187,7 @@ def _looks_like(node: mi.Type, value: object) -> bool:
         case mi.DataclassType() if isinstance(value, Mapping):
             return True
         case mi.StructType() | mi.DataclassType() | mi.NamedTupleType() | mi.CustomType():
-            return isinstance(value, cast("type", node.cls))
+            return isinstance(value, node.cls)
         case _:
             return False
 
@@ -195,7 +195,7 @@ def _looks_like(node: mi.Type, value: object) -> bool:
 def _fields(node: Fielded, lowers: Mapping[str, Lower]) -> Lower:
     if isinstance(node, mi.TypedDictType):
         return lambda value: _entries(value, lowers)
-    cls = cast("type", node.cls)
+    cls = node.cls
     array = isinstance(node, mi.NamedTupleType) or (isinstance(node, mi.StructType) and node.array_like)
     head = _tag_of(node)
     names = {field.name: field.encode_name for field in node.fields}

@@ -15,6 +15,7 @@ from ropewalk.definitions.tagged import TAG
 BUILTIN: Final = (mi.NoneType, mi.BoolType, mi.IntType, mi.FloatType, mi.StrType, mi.LiteralType)
 BUILTIN_CONTAINERS: Final = (mi.ListType, mi.TupleType, mi.VarTupleType, mi.DictType, mi.TypedDictType, mi.UnionType)
 
+
 class Shape(Struct, frozen=True, kw_only=True):
     """Facts about an annotation, over its whole tree."""
 

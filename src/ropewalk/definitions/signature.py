@@ -65,9 +65,13 @@ def style_of(function: Handler, executor: Executor) -> Style:
     if executor == "auto":
         return "async" if is_async else "thread"
     if is_async:
-        raise DefinitionError(f"{place(function)}: executor={executor!r} runs plain functions; write def, not async def")
+        raise DefinitionError(
+            f"{place(function)}: executor={executor!r} runs plain functions; write def, not async def"
+        )
     if executor == "process" and "<locals>" in function.__qualname__:
-        raise DefinitionError(f"{place(function)}: another process cannot find a nested function; move it to the module")
+        raise DefinitionError(
+            f"{place(function)}: another process cannot find a nested function; move it to the module"
+        )
     return executor
 
 
@@ -110,7 +114,7 @@ def _check_parameter(where: str, index: int, parameter: inspect.Parameter) -> No
 def _check_first(where: str, first: Parameter, function: Handler) -> None:
     if first.annotation is Any or first.annotation is object:
         raise DefinitionError(
-            f"{where}: the first parameter {first.name!r} is declared as anything, so it cannot be told from a Context; "
+            f"{where}: the first parameter {first.name!r} may be anything, so it cannot be told from a Context; "
             "give it a type, or put a Context before it"
         )
     if inspect.signature(function).parameters[first.name].kind is inspect.Parameter.POSITIONAL_ONLY:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import DAY, Instant, Span
+from ropewalk.domain.instants import DAY, Instant, Seconds, Span, to_span
 from ropewalk.domain.states import Status
 
 
@@ -19,6 +20,27 @@ class Retention(Struct, frozen=True, kw_only=True):
     cancelled_us: Span | None = 7 * DAY
     results_us: Span | None = None
     types: Mapping[str, Span | None] = {}
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        completed: Seconds | None = timedelta(days=7),
+        failed: Seconds | None = timedelta(days=30),
+        dead_letter: Seconds | None = timedelta(days=30),
+        cancelled: Seconds | None = timedelta(days=7),
+        results: Seconds | None = None,
+        types: Mapping[str, Seconds | None] | None = None,
+    ) -> Retention:
+        """In seconds or timedeltas: `Retention.of(completed=timedelta(days=1), types={"audit": None})`."""
+        return cls(
+            completed_us=_span(completed, "completed"),
+            failed_us=_span(failed, "failed"),
+            dead_letter_us=_span(dead_letter, "dead_letter"),
+            cancelled_us=_span(cancelled, "cancelled"),
+            results_us=_span(results, "results"),
+            types={name: _span(value, f"types[{name!r}]") for name, value in (types or {}).items()},
+        )
 
 
 def keep_for(retention: Retention, status: Status, job_type: str) -> Span | None:
@@ -40,3 +62,7 @@ def keep_for(retention: Retention, status: Status, job_type: str) -> Span | None
 def is_over(retention: Retention, status: Status, job_type: str, finished_at: Instant, now: Instant) -> bool:
     span = keep_for(retention, status, job_type)
     return span is not None and finished_at + span <= now
+
+
+def _span(value: Seconds | None, field: str) -> Span | None:
+    return None if value is None else to_span(value, field)

@@ -45,9 +45,10 @@ class Heartbeat:
 
     def hint(self, hint: Hint) -> None:
         """From any thread: a cancellation may be waiting for us."""
-        if hint.control and self._bench.held and self._wake is not None:
+        if hint.control and self._bench.held:
             self._asked = True
-            self._wake.set_threadsafe()
+            if self._wake is not None:
+                self._wake.set_threadsafe()
 
     async def _main(self) -> None:
         self._wake = Wake(self._bench.runtime)

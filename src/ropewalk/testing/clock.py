@@ -51,6 +51,7 @@ class FakeRuntime(Runtime):
         """Let time pass. Each sleeper wakes at its own instant and runs before the clock goes on."""
         span = to_span(timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days), "advance")
         until = self._now + span
+        await self.settle()  # what was just started sets its alarms from the present, not from the future
         while (alarm := self._next_alarm(until)) is not None:
             self._now = max(self._now, alarm.at)
             alarm.ring()

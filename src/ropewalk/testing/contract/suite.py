@@ -5,15 +5,40 @@ from __future__ import annotations
 from ropewalk.testing.contract.buffer import BufferContract
 from ropewalk.testing.contract.claim import ClaimContract
 from ropewalk.testing.contract.compensation import CompensationContract
+from ropewalk.testing.contract.history import HistoryContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
+from ropewalk.testing.contract.leases import NoteContract, RenewContract
 from ropewalk.testing.contract.moves import MovesContract
+from ropewalk.testing.contract.notify import NotifierContract
+from ropewalk.testing.contract.operate import (
+    AmendContract,
+    CancelContract,
+    DeleteContract,
+    PauseContract,
+    ReviveContract,
+)
 from ropewalk.testing.contract.order import DueContract, OrderContract
+from ropewalk.testing.contract.reading import (
+    AheadContract,
+    GetContract,
+    QueuesContract,
+    SearchContract,
+    WorkersContract,
+)
 from ropewalk.testing.contract.recovery import DeadlineContract, ReclaimContract
 from ropewalk.testing.contract.settle import LastWordContract, SettleBatchContract, SettleContract
 from ropewalk.testing.contract.skip_queue import SkipQueueContract
 from ropewalk.testing.contract.spawn import SpawnContract
 from ropewalk.testing.contract.stale import StaleContract
 from ropewalk.testing.contract.submit import SubmitContract
+from ropewalk.testing.contract.sweep import DeadlineSweepContract, SweepContract
+from ropewalk.testing.contract.tenants import TenantContract
+from ropewalk.testing.contract.upkeep import (
+    OnceContract,
+    PruneContract,
+    PruneKeysContract,
+    SilentWorkersContract,
+)
 
 
 class StoreContract(
@@ -30,13 +55,38 @@ class StoreContract(
     BufferContract,
     DeadlineContract,
     ReclaimContract,
+    # being held and lost
+    RenewContract,
+    NoteContract,
+    SweepContract,
+    DeadlineSweepContract,
     # ending
     SettleContract,
     SettleBatchContract,
     LastWordContract,
     StaleContract,
     CompensationContract,
+    # being changed by people
+    CancelContract,
+    ReviveContract,
+    AmendContract,
+    DeleteContract,
+    PauseContract,
+    # being looked at
+    GetContract,
+    SearchContract,
+    QueuesContract,
+    AheadContract,
+    WorkersContract,
+    NotifierContract,
+    # being forgotten
+    PruneContract,
+    PruneKeysContract,
+    OnceContract,
+    SilentWorkersContract,
     # and overall
     MovesContract,
+    HistoryContract,
+    TenantContract,
 ):
     """What a store must do, by example."""

@@ -1,0 +1,115 @@
+"""What the holder of a lease writes: renewals, notes and the end of the attempt. Everything here is fenced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ropewalk.backends._sql.columns import json_text
+from ropewalk.backends.sqlite import records
+from ropewalk.backends.sqlite.changes import Changes
+from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends.sqlite.statements import SQL
+from ropewalk.backends.sqlite.tx import Row, Tx
+from ropewalk.domain import lease, transition
+from ropewalk.domain.flags import settles_alone
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.lease import LossReason, loss_reason
+from ropewalk.domain.states import Move
+from ropewalk.domain.transition import Settlement
+from ropewalk.ports.store import CancelNotice, Lost, Note, Noted, Renewal, Renewed, Settled, WorkerCard
+
+_held = msgspec.json.Decoder(list[tuple[int, int, str, int]])
+
+
+def enlist(tx: Tx, card: WorkerCard) -> None:
+    serves = (json_text(card.types) or "[]", _names(card.queues), _names(card.tenants))
+    values = (card.id, card.host, card.pid, *serves, card.concurrency, tx.now, tx.now, card.lease_us)
+    tx.run(SQL.enlist_worker, values)
+
+
+def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
+    tx.run(SQL.beat, (tx.now, owner))
+    jobs = {job.seq: job for job in records.load(tx, [asked.seq for asked in renewals])}
+    answer = Renewed(lost=[], cancels=[])
+    rows: list[Row] = []
+    for asked in renewals:
+        job = jobs.get(asked.seq)
+        reason = loss_reason(job, asked.fence, owner)
+        if job is None or reason is not None:
+            lost = Lost(seq=asked.seq, fence=asked.fence, reason=reason or LossReason.NOT_FOUND)
+            answer.lost.append(lost)
+            continue
+        lease.renew(job, lease_us=asked.lease_us, now=tx.now)
+        lease.note(job, checkpoint=None, progress=asked.progress, now=tx.now)
+        rows.append((job.seq, job.fence, job.lease_expires_at, json_text(job.progress)))
+        if (notice := _cancel_notice(job)) is not None:
+            answer.cancels.append(notice)
+    tx.run_rows(SQL.renew_leases, rows, owner)
+    return answer
+
+
+def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled]:
+    """Plain completions are one statement for all of them; the rest is up to the domain, record by record."""
+    answers = _complete_plain(tx, owner, settlements)
+    others = [at for at, answer in enumerate(answers) if answer is None]
+    jobs = {job.seq: job for job in records.load(tx, [settlements[at].seq for at in others])}
+    changes = Changes(tx, lanes)
+    for at in others:
+        answers[at] = _settle(changes, jobs.get(settlements[at].seq), owner, settlements[at], tx)
+    changes.write()
+    return [answer for answer in answers if answer is not None]
+
+
+def note(tx: Tx, written: Note) -> Noted:
+    holder = written.holder
+    job = next(iter(records.load(tx, [holder.seq])), None)
+    reason = loss_reason(job, holder.fence, holder.owner)
+    if job is None or reason is not None:
+        return Noted(lost=reason)
+    lease.note(job, checkpoint=written.checkpoint, progress=written.progress, now=tx.now)
+    values = (job.checkpoint, json_text(job.progress), job.seq, job.fence, job.owner)
+    tx.run(SQL.write_note, values)
+    return Noted(cancel=_cancel_notice(job))
+
+
+def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
+    """Settles completions that touch nothing but their own row; None where there is more to it."""
+    completing = [asked.seq for asked in settlements if asked.move is Move.COMPLETE]
+    held = {}
+    if completing:
+        found = _held.decode(tx.value(SQL.held_leases, (msgspec.json.encode(completing).decode(),)))
+        held = {seq: fence for seq, fence, holder, flags in found if holder == owner and settles_alone(flags)}
+    answers: list[Settled | None] = []
+    rows: list[Row] = []
+    for asked in settlements:
+        if asked.move is Move.COMPLETE and held.pop(asked.seq, None) == asked.fence:
+            rows.append((asked.seq, asked.fence, None if asked.result is None else bytearray(asked.result)))
+            answers.append(Settled(seq=asked.seq, fence=asked.fence, move=Move.COMPLETE))
+        else:
+            answers.append(None)
+    completed = tx.run_rows(SQL.complete_plain, rows, tx.now, tx.now, owner)
+    assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
+    return answers
+
+
+def _settle(changes: Changes, job: JobRecord | None, owner: str, asked: Settlement, tx: Tx) -> Settled:
+    reason = loss_reason(job, asked.fence, owner)
+    if job is None or reason is not None:
+        return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
+    effects = transition.settle(job, asked, tx.now)
+    changes.moved(job, effects)
+    seen = None if effects.move is Move.COMPLETE else job
+    return Settled(seq=asked.seq, fence=asked.fence, job=seen, move=effects.move)
+
+
+def _cancel_notice(job: JobRecord) -> CancelNotice | None:
+    if job.cancel is None:
+        return None
+    return CancelNotice(seq=job.seq, fence=job.fence, reason=job.cancel.reason, force=job.cancel.force)
+
+
+def _names(served: tuple[str, ...] | None) -> str | None:
+    """() serves nothing and None serves all: they must not be the same in the table."""
+    return None if served is None else msgspec.json.encode(served).decode()

@@ -1,0 +1,130 @@
+"""Opening the file: every reason not to use it is found here, before any job is accepted, and says what to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from ropewalk.backends._sql.migrations import Compat, Migration, missing, read_migrations
+from ropewalk.backends.sqlite.filesystem import network_type
+from ropewalk.backends.sqlite.library import sqlite, warn_about_library
+from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
+
+APPLICATION_ID: Final = 0x726F7065
+"""'rope', in the header of every file of ours"""
+WAL_BYTES_KEPT: Final = 16 * 1024 * 1024
+
+_SETTINGS: Final = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # macOS: fsync alone does not reach the platter
+    "PRAGMA checkpoint_fullfsync = ON",
+    "PRAGMA wal_autocheckpoint = 0",  # see checkpoint.py
+    f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}",
+    "PRAGMA cache_size = -16000",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA trusted_schema = OFF",
+)
+_MIGRATIONS: Final = read_migrations("ropewalk.backends.sqlite")
+_CREATE_MIGRATION: Final = """
+CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, compat TEXT NOT NULL)
+"""
+
+
+def open_writer(path: Path, *, allow_weaker_durability: bool) -> sqlite.Connection:
+    """A connection that may write, to a file that is ours, durable and of this release's schema."""
+    warn_about_library()
+    _check_path(path)
+    if not allow_weaker_durability:
+        _check_disk(path)
+    db = _connect(path)
+    try:
+        _check_owner(db, path)
+        _write_ahead(db, path, allow_weaker_durability=allow_weaker_durability)
+        for setting in _SETTINGS:
+            db.execute(setting)
+        _migrate(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def open_reader(path: Path) -> sqlite.Connection:
+    """A connection that cannot write. It waits by itself where, rarely, a reader has to."""
+    db = _connect(path)
+    db.execute("PRAGMA busy_timeout = 5000")
+    db.execute("PRAGMA cache_size = -16000")
+    db.execute("PRAGMA query_only = ON")
+    return db
+
+
+def _connect(path: Path) -> sqlite.Connection:
+    # Transactions are ours to begin; another thread may close the connection before a fork.
+    return sqlite.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256)
+
+
+def _check_path(path: Path) -> None:
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a directory: give the path of a file in it, e.g. {path / 'jobs.db'}")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"the directory {path.parent} does not exist: create it, or give another path than {path}")
+    # A reader of a WAL file writes beside it, so the directory must be writable as well.
+    for place in (path, path.parent):
+        if place.exists() and not os.access(place, os.W_OK):
+            raise StoreUnavailable(f"{place} is not writable for this user: change its permissions, or use another path")
+
+
+def _check_disk(path: Path) -> None:
+    kind = network_type(path)
+    if kind is not None:
+        raise WeakDurability(
+            f"{path} lies on a network file system ({kind}), where SQLite cannot keep its promises: use a local disk, "
+            "another store, or allow_weaker_durability=True if losing or corrupting jobs is acceptable"
+        )
+
+
+def _check_owner(db: sqlite.Connection, path: Path) -> None:
+    """Ours, or new and empty."""
+    [application] = db.execute("PRAGMA application_id").fetchone()
+    if application == APPLICATION_ID:
+        return
+    [tables] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != 0 or tables > 0:
+        raise SchemaMismatch(
+            f"{path} is a database of another program (application_id={application:#x}, {tables} tables): "
+            "give the path of another file, it will be created"
+        )
+
+
+def _write_ahead(db: sqlite.Connection, path: Path, *, allow_weaker_durability: bool) -> None:
+    [mode] = db.execute("PRAGMA journal_mode = WAL").fetchone()
+    if mode != "wal" and not allow_weaker_durability:
+        raise WeakDurability(
+            f"{path} cannot be switched to a write-ahead log (journal_mode stays {mode!r}): use a local disk, or "
+            "allow_weaker_durability=True if slower and less durable is acceptable"
+        )
+
+
+def _migrate(db: sqlite.Connection, path: Path) -> None:
+    """One transaction; whoever comes second finds it done."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        db.execute(_CREATE_MIGRATION)
+        applied: dict[int, Compat] = dict(db.execute("SELECT version, compat FROM migration").fetchall())
+        for migration in missing(_MIGRATIONS, applied, str(path)):
+            _apply(db, migration)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _apply(db: sqlite.Connection, migration: Migration) -> None:
+    # The version first: if two ever raced past the lock, the second would stop here and not halfway.
+    row = (migration.version, migration.name, migration.compat)
+    db.execute("INSERT INTO migration (version, name, compat) VALUES (?, ?, ?)", row)
+    for statement in migration.statements:
+        db.execute(statement)

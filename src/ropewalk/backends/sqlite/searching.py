@@ -1,0 +1,99 @@
+"""domain.search.matches as SQL: one condition for each thing a filter sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from ropewalk.backends.sqlite.tx import SqlValue
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.search import Filter, Order, Position
+from ropewalk.domain.states import State
+
+_STATES: Final[dict[State, str]] = {
+    State.PENDING: "place < 2 AND unmet > 0",
+    State.SCHEDULED: "place < 2 AND unmet = 0 AND run_at <= :now",
+    State.RETRYING: "place < 2 AND unmet = 0 AND run_at > :now AND last_move = 'retry'",
+    State.DELAYED: "place < 2 AND unmet = 0 AND run_at > :now AND last_move <> 'retry'",
+    State.RUNNING: "place = 2",
+    State.COMPLETED: "place = 3 AND status = 'completed'",
+    State.FAILED: "place = 3 AND status = 'failed'",
+    State.DEAD_LETTER: "place = 3 AND status = 'dead_letter'",
+    State.CANCELLED: "place = 3 AND status = 'cancelled'",
+}
+_ONE_OF: Final = {
+    "types": "type",
+    "queues": "queue",
+    "priorities": "priority",
+    "error_categories": "error ->> '$.category'",
+    "error_codes": "error ->> '$.code'",
+}
+_COMPARED: Final = {
+    "created_after": "created_at > :created_after",
+    "created_before": "created_at < :created_before",
+    "updated_after": "updated_at > :updated_after",
+    "workflow_id": "workflow_id = :workflow_id",
+    "group_id": "(group_id = :group_id OR (group_id IS NULL AND id = :group_id))",
+    "parent_id": "parent_id = :parent_id",
+    "correlation_id": "correlation_id = :correlation_id",
+    "text": "(:text IN (substr(id, 1, length(:text)), substr(type, 1, length(:text)),"
+    " substr(coalesce(idempotency_key, ''), 1, length(:text)),"
+    " substr(coalesce(correlation_id, ''), 1, length(:text)), error ->> '$.code'))",
+}
+_TAGGED: Final = "EXISTS (SELECT 1 FROM json_each(job.tags) AS tag WHERE tag.key = :{name} AND tag.atom = :{value})"
+_ORDERS: Final = {
+    Order.CREATED_ASC: ("seq > :after_seq", "seq"),
+    Order.CREATED_DESC: ("seq < :after_seq", "seq DESC"),
+    Order.UPDATED_DESC: ("(updated_at, seq) < (:after_value, :after_seq)", "updated_at DESC, seq DESC"),
+}
+
+
+class Query:
+    """The jobs of one tenant that a filter means."""
+
+    def __init__(self, tenant: str, wanted: Filter, now: Instant) -> None:
+        self.values: dict[str, SqlValue] = {"tenant": tenant, "now": now}
+        # The index by tenant leaves out the default one: where there is no other, it costs nothing.
+        self._where = ["tenant = :tenant" if tenant == DEFAULT_TENANT else "tenant = :tenant AND tenant <> 'default'"]
+        if wanted.states is not None:
+            self._where.append(_any_of(f"({_STATES[state]})" for state in wanted.states))
+        for field, column in _ONE_OF.items():
+            self._one_of(field, column, getattr(wanted, field))
+        for field, condition in _COMPARED.items():
+            value = getattr(wanted, field)
+            if value is not None:
+                self._add(condition, **{field: value})
+        for number, (name, value) in enumerate((wanted.tags or {}).items()):
+            names = {"name": f"tag_{number}", "value": f"tag_value_{number}"}
+            self._add(_TAGGED.format(**names), **{names["name"]: name, names["value"]: value})
+
+    def count(self) -> str:
+        return f"SELECT count(*) FROM job WHERE {self._conditions()}"  # noqa: S608  every condition is one of ours
+
+    def page(self, order: Order, after: Position | None, limit: int) -> str:
+        """The seqs of the next jobs, as one JSON array."""
+        passed, by = _ORDERS[order]
+        if after is not None:
+            self._add(passed, after_value=after[0], after_seq=after[1])
+        self.values["limit"] = limit
+        page = f"SELECT seq FROM job WHERE {self._conditions()} ORDER BY {by} LIMIT :limit"  # noqa: S608  as above
+        return f"SELECT json_group_array(seq) FROM ({page})"  # noqa: S608  as above
+
+    def _one_of(self, field: str, column: str, values: tuple[str | int, ...] | None) -> None:
+        if values is not None:
+            choices = msgspec.json.encode(values).decode()
+            self._add(f"{column} IN (SELECT value FROM json_each(:{field}))", **{field: choices})
+
+    def _add(self, condition: str, **values: SqlValue) -> None:
+        self._where.append(condition)
+        self.values.update(values)
+
+    def _conditions(self) -> str:
+        return " AND ".join(self._where)
+
+
+def _any_of(conditions: Iterable[str]) -> str:
+    return f"({' OR '.join(conditions) or 'FALSE'})"

@@ -1,0 +1,129 @@
+"""A thread that owns one connection and answers requests put to it from anywhere.
+
+The thread comes from the runtime, as a coroutine on a loop of its own: under a fake clock or a simulator it is a task,
+and every request runs at one point of virtual time. It starts with the first request, serves everything that has
+gathered meanwhile together, and ends with `stop`. What serving means is up to Writer and Reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from ropewalk.backends.sqlite.forking import follow_forks
+from ropewalk.backends.sqlite.requests import Request, deliver
+from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.errors import StoreUnavailable
+from ropewalk.ports.runtime import Runtime
+
+T = TypeVar("T")
+
+SERVED_TOGETHER_MAX: Final = 256
+
+
+class Servant(ABC):
+    def __init__(self, runtime: Runtime, name: str) -> None:
+        self._runtime = runtime
+        self._name = name
+        self._begin_anew()
+        follow_forks(self)
+
+    async def ask(self, work: Callable[[Tx], T]) -> T:
+        """Have the thread run `work` inside a transaction."""
+        request = Request(work)
+        self._put(request)
+        return await request.answer
+
+    async def stop(self) -> None:
+        """Answer what was asked so far, close the connection, end the thread. A later request starts it again."""
+        if self._thread_runs:
+            last: Request[None] = Request(lambda _: None)
+            self._last = last
+            self._put(last)
+            await last.answer
+
+    @abstractmethod
+    async def _serve(self, requests: list[Request[Any]]) -> None:
+        """Answer every one of them; never raises."""
+
+    @abstractmethod
+    def _disconnect(self) -> None: ...
+
+    def before_fork(self) -> None:
+        self._busy.acquire()
+        self._disconnect()
+
+    def after_fork_in_parent(self) -> None:
+        self._busy.release()
+
+    def after_fork_in_child(self) -> None:
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._busy = threading.Lock()
+        """held while the connection is in use"""
+        self._lock = threading.Lock()
+        self._waiting: deque[Request[Any]] = deque()
+        self._thread_runs = False
+        self._last: Request[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._awake: asyncio.Event | None = None
+
+    def _put(self, request: Request[Any]) -> None:
+        with self._lock:
+            self._waiting.append(request)
+            if not self._thread_runs or (self._loop is not None and self._loop.is_closed()):
+                self._thread_runs = True
+                self._loop = None
+                self._runtime.thread(self._main, name=self._name)
+            elif self._loop is not None and self._awake is not None and len(self._waiting) == 1:
+                self._loop.call_soon_threadsafe(self._awake.set)
+
+    async def _main(self) -> None:
+        awake = asyncio.Event()
+        with self._lock:
+            self._loop, self._awake = asyncio.get_running_loop(), awake
+        try:
+            while not await self._round(awake):
+                pass
+        except BaseException:
+            self._abandon()
+            raise
+
+    async def _round(self, awake: asyncio.Event) -> bool:
+        """Serve what is there, or wait until something is; True when it was the last."""
+        with self._lock:
+            count = min(len(self._waiting), SERVED_TOGETHER_MAX)
+            requests = [self._waiting.popleft() for _ in range(count)]
+        if not requests:
+            await awake.wait()
+            awake.clear()
+            return False
+        last = self._last
+        await self._serve([each for each in requests if each is not last and each.wanted])
+        return last is not None and last in requests and self._end(last)
+
+    def _end(self, last: Request[None]) -> bool:
+        with self._busy:
+            self._disconnect()
+        with self._lock:
+            self._last = None
+            ended = not self._waiting  # whoever asked meanwhile is still served
+            self._thread_runs = not ended
+        deliver([last])
+        return ended
+
+    def _abandon(self) -> None:
+        """The thread was ended from outside: nobody may wait for it for ever."""
+        with self._busy:
+            self._disconnect()
+        with self._lock:
+            self._thread_runs = False
+            left, self._waiting = list(self._waiting), deque()
+        for request in left:
+            request.fail(StoreUnavailable(f"{self._name} was stopped before it could answer: try again"))
+        deliver(left)

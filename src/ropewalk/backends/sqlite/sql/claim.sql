@@ -1,0 +1,46 @@
+-- name: note_started
+UPDATE worker SET started_upto = ? WHERE id = ? AND started_upto < ?
+
+-- name: promote_due
+UPDATE job SET place = 1 WHERE seq IN (
+    SELECT seq FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ? ORDER BY run_at LIMIT ?
+)
+
+-- name: survey
+-- Which streams have ready jobs (one step through the index each, however many jobs they hold), what is paused, and
+-- what comes due next.
+WITH RECURSIVE found (stream) AS (
+    SELECT min(stream) FROM job WHERE place = 1
+    UNION ALL
+    SELECT (SELECT min(stream) FROM job WHERE place = 1 AND stream > found.stream)
+    FROM found
+    WHERE found.stream IS NOT NULL
+)
+SELECT
+    (SELECT epoch FROM meta),
+    (SELECT json_group_array(stream) FROM found WHERE stream IS NOT NULL),
+    (SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1),
+    (SELECT json_group_array(json_array(run_at, lane)) FROM (
+        SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT ?
+    ))
+
+-- name: ready_keys
+-- The next jobs of one stream, in order: enough of each to decide whether it may be given.
+SELECT json_group_array(json_array(prio_key, time_key, seq, suspect, last_attempt, deadline)) FROM (
+    SELECT
+        prio_key, time_key, seq, crashes > 0 AS suspect, deadline,
+        max_attempts IS NOT NULL AND attempt + 1 >= max_attempts AS last_attempt
+    FROM job
+    WHERE place = 1 AND stream = ? AND (prio_key, time_key, seq) > (?, ?, ?) AND format <= ?
+    ORDER BY prio_key, time_key, seq
+    LIMIT ?
+)
+
+-- name: lease_jobs
+WITH given (seq, rev, attempt, fence, ticket, lease_expires_at) AS (VALUES (?, ?, ?, ?, ?, ?) /* each row */)
+UPDATE job SET
+    place = 2, status = 'running', last_move = 'claim', rev = given.rev, updated_at = ?, attempt = given.attempt,
+    fence = given.fence, owner = ?, ticket = given.ticket, lease_expires_at = given.lease_expires_at,
+    start_rev = given.rev, started_at = ?
+FROM given
+WHERE job.seq = given.seq AND job.fence < given.fence AND job.place = 1

@@ -1,0 +1,41 @@
+-- What the holder of a lease writes. Every statement repeats the fence and the owner.
+
+-- name: held_leases
+SELECT json_group_array(json_array(job.seq, fence, owner, flags))
+FROM json_each(?) AS wanted
+CROSS JOIN job ON job.seq = wanted.value
+WHERE place = 2
+
+-- name: complete_plain
+WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)
+UPDATE job SET
+    place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?, finished_at = ?,
+    owner = NULL, lease_expires_at = NULL, error = NULL, result = done.result
+FROM done
+WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2
+
+-- name: renew_leases
+WITH renewed (seq, fence, lease_expires_at, progress) AS (VALUES (?, ?, ?, ?) /* each row */)
+UPDATE job SET lease_expires_at = renewed.lease_expires_at, progress = renewed.progress
+FROM renewed
+WHERE job.seq = renewed.seq AND job.fence = renewed.fence AND job.owner = ? AND job.place = 2
+
+-- name: write_note
+UPDATE job SET checkpoint = ?, progress = ? WHERE seq = ? AND fence = ? AND owner = ? AND place = 2
+
+-- name: enlist_worker
+INSERT INTO worker (id, host, pid, types, queues, tenants, concurrency, started_at, beat_at, lease_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET
+    host = excluded.host, pid = excluded.pid, types = excluded.types, queues = excluded.queues,
+    tenants = excluded.tenants, concurrency = excluded.concurrency, beat_at = excluded.beat_at,
+    lease_us = excluded.lease_us
+
+-- name: beat
+UPDATE worker SET beat_at = ? WHERE id = ?
+
+-- name: dismiss_worker
+DELETE FROM worker WHERE id = ?
+
+-- name: bump_control
+UPDATE meta SET control = control + 1

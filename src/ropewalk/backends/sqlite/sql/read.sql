@@ -1,0 +1,53 @@
+-- name: attempts_of
+SELECT json_group_array(json_object(
+    'seq', seq, 'fence', fence, 'run', run, 'attempt', attempt, 'move', move, 'start_rev', start_rev, 'rev', rev,
+    'started_at', started_at, 'ended_at', ended_at, 'owner', owner, 'error', json(error), 'next_run_at', next_run_at
+)) FROM (SELECT * FROM attempt WHERE seq = ? ORDER BY rev)
+
+-- name: events_of
+SELECT json_group_array(json_object('seq', seq, 'rev', rev, 'kind', kind, 'at', at, 'reason', reason))
+FROM (SELECT * FROM event WHERE seq = ? ORDER BY rev)
+
+-- name: workers
+SELECT json_group_array(json_object(
+    'id', id, 'host', host, 'pid', pid, 'types', json(types), 'queues', json(queues), 'tenants', json(tenants),
+    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us
+)) FROM (SELECT * FROM worker ORDER BY started_at, id)
+
+-- name: live_counts
+-- Ready jobs by lane through the index; the others of the tenant by their own small partial indexes.
+WITH live (queue, state, run_at) AS (
+    SELECT lane.queue, 'scheduled', job.run_at
+    FROM lane
+    CROSS JOIN job ON job.place = 1 AND job.stream IN (2 * lane.id, 2 * lane.id + 1)
+    WHERE lane.tenant = ?1
+    UNION ALL
+    SELECT queue, iif(run_at <= ?2, 'scheduled', iif(last_move = 'retry', 'retrying', 'delayed')), run_at
+    FROM job WHERE place = 0 AND unmet = 0 AND tenant = ?1
+    UNION ALL
+    SELECT queue, 'pending', run_at FROM job WHERE place = 0 AND unmet > 0 AND tenant = ?1
+    UNION ALL
+    SELECT queue, 'running', run_at FROM job WHERE place = 2 AND tenant = ?1
+)
+SELECT json_group_array(json_array(queue, state, jobs, oldest)) FROM (
+    SELECT queue, state, count(*) AS jobs, min(run_at) AS oldest FROM live GROUP BY queue, state
+)
+
+-- name: paused_queues
+SELECT json_group_array(name) FROM queue WHERE tenant = ? AND paused = 1
+
+-- name: ahead_of
+SELECT count(*) FROM (
+    SELECT 1
+    FROM lane
+    CROSS JOIN job ON job.place = 1 AND job.stream IN (2 * lane.id, 2 * lane.id + 1)
+    WHERE lane.tenant = ?1 AND lane.queue = ?2 AND (job.prio_key, job.time_key, job.seq) < (?3, ?4, ?5)
+    UNION ALL
+    SELECT 1 FROM job
+    WHERE place = 0 AND unmet = 0 AND run_at <= ?6 AND tenant = ?1 AND queue = ?2
+        AND (prio_key, time_key, seq) < (?3, ?4, ?5)
+    LIMIT ?7
+)
+
+-- name: foreign_changes
+SELECT control FROM meta

@@ -1,0 +1,79 @@
+-- name: leases_run_out
+SELECT json_group_array(seq) FROM (
+    SELECT seq FROM job WHERE place = 2 AND lease_expires_at <= ? ORDER BY lease_expires_at, seq LIMIT ?
+)
+
+-- name: started_upto
+SELECT json_group_object(id, started_upto) FROM worker
+
+-- name: past_deadline
+SELECT json_group_array(seq) FROM (
+    SELECT seq FROM job
+    WHERE deadline IS NOT NULL AND deadline <= ? AND place < 2
+    ORDER BY deadline, seq
+    LIMIT ?
+)
+
+-- name: types
+SELECT json_group_array(type) FROM (SELECT DISTINCT type FROM lane)
+
+-- name: past_retention
+-- A key keeps its job while its window lasts: a repeated submission must find what it repeats.
+SELECT json_group_array(seq) FROM (
+    SELECT seq FROM job
+    WHERE place = 3 AND status = ? AND type = ? AND finished_at <= ? AND NOT EXISTS (
+        SELECT 1 FROM key
+        WHERE key.tenant = job.tenant AND key.type = job.type AND key.key = job.idempotency_key
+            AND key.job_id = job.id AND key.opened_at + key.keep_us > ?
+    )
+    ORDER BY finished_at
+    LIMIT ?
+)
+
+-- name: delete_keys_of
+DELETE FROM key WHERE (tenant, type, key, job_id) IN (
+    SELECT job.tenant, job.type, job.idempotency_key, job.id
+    FROM json_each(?) AS gone
+    CROSS JOIN job ON job.seq = gone.value
+    WHERE job.idempotency_key IS NOT NULL
+)
+
+-- name: delete_attempts
+DELETE FROM attempt WHERE seq IN (SELECT value FROM json_each(?))
+
+-- name: delete_events
+DELETE FROM event WHERE seq IN (SELECT value FROM json_each(?))
+
+-- name: delete_jobs
+DELETE FROM job WHERE seq IN (SELECT value FROM json_each(?)) AND place = 3
+
+-- name: results_upto
+SELECT coalesce((SELECT results_upto FROM forgotten WHERE type = ?), 0)
+
+-- name: old_results
+SELECT json_group_array(json_array(seq, finished_at)) FROM (
+    SELECT seq, finished_at FROM job
+    WHERE place = 3 AND status = 'completed' AND type = ? AND finished_at BETWEEN ? AND ? AND result IS NOT NULL
+    ORDER BY finished_at
+    LIMIT ?
+)
+
+-- name: forget_results
+UPDATE job SET result = NULL WHERE seq IN (SELECT value FROM json_each(?)) AND place = 3
+
+-- name: note_forgotten
+INSERT OR REPLACE INTO forgotten (type, results_upto) VALUES (?, ?)
+
+-- name: prune_once
+DELETE FROM once WHERE (tenant, key) IN (SELECT tenant, key FROM once WHERE expires_at <= ? LIMIT ?)
+
+-- name: prune_workers
+DELETE FROM worker WHERE beat_at <= ?
+
+-- name: take_once
+INSERT INTO once (tenant, key, expires_at) VALUES (?, ?, ?)
+ON CONFLICT (tenant, key) DO UPDATE SET expires_at = excluded.expires_at WHERE once.expires_at <= ?
+
+-- name: set_paused
+INSERT INTO queue (tenant, name, paused) VALUES (?, ?, ?)
+ON CONFLICT (tenant, name) DO UPDATE SET paused = excluded.paused WHERE queue.paused <> excluded.paused

@@ -1,0 +1,1 @@
+"""The command line: a module a command, each a thin shell around the client's own verbs."""

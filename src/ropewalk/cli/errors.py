@@ -1,0 +1,79 @@
+"""Exit codes, and how an error becomes one line on stderr. A traceback is left to errors that are not ropewalk's."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import IntEnum
+from typing import Final
+
+import click
+
+from ropewalk.errors import (
+    DefinitionError,
+    InvalidInput,
+    RopewalkError,
+    StoreRefused,
+    StoreUnavailable,
+    UnknownJobType,
+)
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    STORE = 3
+    INTERRUPTED = 130
+
+
+MEANING: Final = {
+    ExitCode.OK: "done",
+    ExitCode.FAILED: "failed, refused or not found",
+    ExitCode.USAGE: "wrong usage: an option, a URL, an app that cannot be imported",
+    ExitCode.STORE: "the store is unavailable, or must not be used as it is",
+}
+
+
+def exit_code_of(command: click.Command) -> int:
+    """Run a command line to its end; whatever happens is an exit code, and in trouble one line on stderr."""
+    try:
+        answer: object = command.main(prog_name="ropewalk", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        return _misused(error)
+    except (click.Abort, KeyboardInterrupt):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Nothing may be flushed at exit: it would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except RopewalkError as error:
+        complain(str(error))
+        return code_for(error)
+    return answer if isinstance(answer, int) else ExitCode.OK
+
+
+def code_for(error: RopewalkError) -> ExitCode:
+    match error:
+        case StoreUnavailable() | StoreRefused():
+            return ExitCode.STORE
+        case InvalidInput() | DefinitionError() | UnknownJobType():
+            return ExitCode.USAGE
+        case _:
+            # A worker that gave up says so in an error of its own; what it gave up on is the cause.
+            return ExitCode.STORE if isinstance(error.__cause__, StoreUnavailable) else ExitCode.FAILED
+
+
+def complain(message: str) -> None:
+    """One line, whatever the message holds."""
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+
+
+def _misused(error: click.ClickException) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()  # nothing was asked: the help is the answer
+        return error.exit_code
+    asked = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ropewalk"
+    complain(f"{error.format_message().rstrip('.')}: see {asked} --help")
+    return error.exit_code

@@ -1,0 +1,52 @@
+"""`ropewalk` itself: the list of commands. Each lives in a module of its own, imported when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+from ropewalk.cli.command import write_examples, write_exit_codes
+
+COMMANDS: Final = {
+    "demo": "ropewalk.cli.demo.command:demo",
+    "worker": "ropewalk.cli.worker:worker",
+    "jobs": "ropewalk.cli.jobs:jobs",
+    "why": "ropewalk.cli.why:why",
+}
+"""name → module:attribute, in the order of the help page"""
+
+EXAMPLES: Final = (
+    "ropewalk demo                                  # see it work, in 15 seconds",
+    "ropewalk worker shop:app                       # run the jobs of shop.py",
+    "ropewalk jobs list --app shop:app --state failed",
+    "ropewalk why 0198f2c4-... --url sqlite:///jobs.db",
+)
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command), COMMANDS[cmd_name]
+        return command
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_examples(EXAMPLES, formatter)
+        write_exit_codes(formatter)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(None, "-V", "--version", package_name="ropewalk", message="ropewalk %(version)s")
+def root() -> None:
+    """A typed, durable work queue: run workers, look after jobs.
+
+    Where a command looks after an app or a store, --app module:app or --url URL say which one; so do $ROPEWALK_APP
+    and $ROPEWALK_URL.
+    """

@@ -1,0 +1,115 @@
+"""Jobs for people: a page of them as a table, one in detail, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ropewalk.cli import render
+from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.job import DEFAULT_QUEUE
+from ropewalk.engine.answers import SearchPage
+from ropewalk.engine.info import HistoryInfo, JobInfo
+
+
+def echo_page(page: SearchPage) -> None:
+    if not page.jobs:
+        render.echo("no jobs match")
+        return
+    # In most places there is one queue, and its name says nothing: the column is there when it does.
+    with_queue = any(job.queue != DEFAULT_QUEUE for job in page.jobs)
+    header = ["ID", "TYPE", "STATE", "ATTEMPT", "AGE"]
+    rows = [
+        [job.id, render.safe(job.type), render.state(job.state), _attempts(job), render.ago(job.created_at)]
+        for job in page.jobs
+    ]
+    if with_queue:
+        header.insert(2, "QUEUE")
+        for row, job in zip(rows, page.jobs, strict=True):
+            row.insert(2, render.safe(job.queue))
+    render.echo_table(header, rows)
+    if page.next_cursor is not None:
+        render.echo(f"\nmore with --cursor {page.next_cursor}")
+
+
+def echo_job(job: JobInfo) -> None:
+    render.echo_details(
+        [
+            ("id", job.id),
+            ("type", render.safe(job.type)),
+            ("state", render.state(job.state) + (" (asked to cancel)" if job.cancel_requested else "")),
+            ("attempt", _attempts(job) + (f", {job.crashes} lost with their worker" if job.crashes else "")),
+            ("run", str(job.run) if job.run > 1 else None),
+            ("queue", render.safe(job.queue)),
+            ("priority", str(job.priority) if job.priority else None),
+            ("worker", job.worker),
+            ("progress", _progress(job)),
+            *_times(job),
+            *_labels(job),
+            ("arguments", "cannot be decoded" if job.arguments is None else _value(job.arguments)),
+            ("result", None if job.result is None else _value(job.result)),
+            ("error", None if job.error is None else _error(job.error)),
+        ]
+    )
+
+
+def echo_history(history: Sequence[HistoryInfo]) -> None:
+    render.echo()
+    render.echo_table(
+        ("REV", "AT", "WHAT", "ATTEMPT", "WORKER", "WHY"),
+        [
+            (
+                str(entry.rev),
+                f"{entry.at:%Y-%m-%d %H:%M:%S.%f}"[:-3],
+                render.safe(entry.kind),
+                "" if entry.attempt is None else str(entry.attempt),
+                entry.worker or "",
+                render.safe(entry.reason or ""),
+            )
+            for entry in history
+        ],
+    )
+
+
+def _attempts(job: JobInfo) -> str:
+    return f"{job.attempt} of {job.max_attempts or 'any'}"
+
+
+def _progress(job: JobInfo) -> str | None:
+    if job.progress is None:
+        return None
+    message = f"  {render.safe(job.progress.message)}" if job.progress.message else ""
+    return f"{job.progress.percent:.0f} %{message}"
+
+
+def _times(job: JobInfo) -> list[tuple[str, str | None]]:
+    took = ""
+    if job.started_at is not None and job.finished_at is not None:
+        took = f" ({render.span((job.finished_at - job.started_at).total_seconds())} after the last start)"
+    return [
+        ("created", render.moment(job.created_at)),
+        ("scheduled", None if job.scheduled_for == job.created_at else render.moment(job.scheduled_for)),
+        ("started", None if job.started_at is None else render.moment(job.started_at)),
+        ("finished", None if job.finished_at is None else render.moment(job.finished_at) + took),
+        ("deadline", None if job.deadline is None else render.moment(job.deadline)),
+    ]
+
+
+def _labels(job: JobInfo) -> list[tuple[str, str | None]]:
+    labels = {
+        "tenant": job.tenant,
+        "parent": job.parent_id,
+        "workflow": job.workflow_id,
+        "correlation": job.correlation_id,
+        "key": job.idempotency_key,
+        "tags": " ".join(f"{name}={value}" for name, value in sorted(job.tags.items())) or None,
+    }
+    return [(name, None if value is None else render.safe(value)) for name, value in labels.items()]
+
+
+def _value(value: object) -> str:
+    return render.safe(render.to_json(value))
+
+
+def _error(error: ErrorInfo) -> str:
+    head = f"{error.category.value}: {error.type + ': ' if error.type else ''}{error.message}"
+    return render.safe(head) + (f"\n{render.safe_lines(error.traceback)}" if error.traceback else "")

@@ -1,0 +1,184 @@
+"""`ropewalk jobs`: list them, show one, retry, cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import click
+
+from ropewalk.cli import render
+from ropewalk.cli.command import Command, json_option
+from ropewalk.cli.errors import ExitCode, complain
+from ropewalk.cli.job_view import echo_history, echo_job, echo_page
+from ropewalk.cli.target import Target, target_options
+from ropewalk.domain.operator import CancelStatus, RetryStatus
+from ropewalk.domain.search import Filter
+from ropewalk.domain.states import State
+from ropewalk.engine.answers import RetryResult
+from ropewalk.engine.client import Client
+from ropewalk.engine.info import HistoryInfo, JobInfo
+
+
+@click.group()
+def jobs() -> None:
+    """Look at jobs, and change their fate.
+
+    \b
+    Examples:
+      ropewalk jobs list --app shop:app --state failed
+      ropewalk jobs show 0198f2c4-... --history
+    """
+
+
+@jobs.command(
+    "list",
+    cls=Command,
+    examples=[
+        "ropewalk jobs list --app shop:app",
+        "ropewalk jobs list --state failed --state dead_letter --type send_email",
+        "ropewalk jobs list --tag customer=42 --url sqlite:///jobs.db --json",
+    ],
+)
+@target_options
+@click.option("--state", "states", multiple=True, type=click.Choice([each.value for each in State]), help="Repeatable.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Job type. Repeatable.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="All of them must fit. Repeatable.")
+@click.option("--workflow", metavar="ID", help="Jobs of one workflow.")
+@click.option("--text", help="Beginning of an id, type, idempotency key or correlation id; or an error code.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
+@click.option("--cursor", help="Where the page before ended: it is printed below that page.")
+@json_option
+def list_(
+    target: Target,
+    *,
+    states: Sequence[str],
+    types: Sequence[str],
+    queues: Sequence[str],
+    tags: Sequence[str],
+    workflow: str | None,
+    text: str | None,
+    limit: int,
+    cursor: str | None,
+    as_json: bool,
+) -> None:
+    """List jobs, the newest first."""
+    wanted = Filter(
+        states=tuple(State(each) for each in states) or None,
+        types=tuple(types) or None,
+        queues=tuple(queues) or None,
+        tags=dict(_tag(each) for each in tags) or None,
+        workflow_id=workflow,
+        text=text,
+    )
+    page = target.run(lambda client: client.search(wanted, cursor=cursor, limit=limit))
+    if as_json:
+        render.echo_json(page)
+    else:
+        echo_page(page)
+
+
+@jobs.command(
+    cls=Command,
+    examples=[
+        "ropewalk jobs show 0198f2c4-... --app shop:app",
+        "ropewalk jobs show 0198f2c4-... --history --url sqlite:///jobs.db",
+    ],
+)
+@click.argument("job_id", metavar="ID")
+@target_options
+@click.option("--history", "with_history", is_flag=True, help="Also everything that happened to it.")
+@json_option
+def show(target: Target, *, job_id: str, with_history: bool, as_json: bool) -> None:
+    """Show one job: arguments, result, error, times."""
+
+    async def look(client: Client) -> tuple[JobInfo, list[HistoryInfo] | None]:
+        return await client.get(job_id), await client.history(job_id) if with_history else None
+
+    job, history = target.run(look)
+    if as_json:
+        render.echo_json(asdict(job) | ({} if history is None else {"history": history}))
+        return
+    echo_job(job)
+    if history is not None:
+        echo_history(history)
+
+
+@jobs.command(cls=Command, examples=["ropewalk jobs retry 0198f2c4-... --app shop:app"])
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@target_options
+@json_option
+def retry(target: Target, *, job_ids: Sequence[str], as_json: bool) -> ExitCode:
+    """Run failed or dead-lettered jobs again, under the same id, with all their attempts."""
+
+    async def again(client: Client) -> list[RetryResult]:
+        return [await client.retry(each) for each in job_ids]
+
+    answers = target.run(again)
+    if as_json:
+        render.echo_json({"jobs": answers})
+    else:
+        for answer in answers:
+            _tell_retry(answer)
+    done = all(each.status is RetryStatus.QUEUED for each in answers)
+    return ExitCode.OK if done else ExitCode.FAILED
+
+
+@jobs.command(
+    cls=Command,
+    examples=[
+        "ropewalk jobs cancel 0198f2c4-... --reason 'the customer left' --app shop:app",
+        "ropewalk jobs cancel 0198f2c4-... --force    # a running handler is stopped, not asked",
+    ],
+)
+@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
+@target_options
+@click.option("--reason", help="Kept with the job.")
+@click.option("--force", is_flag=True, help="Stop a running handler instead of asking it to stop.")
+@json_option
+def cancel(
+    target: Target, *, job_ids: Sequence[str], reason: str | None, force: bool, as_json: bool
+) -> ExitCode:
+    """Cancel jobs: at once while they wait; one that runs is asked to stop."""
+
+    async def end(client: Client) -> list[tuple[str, CancelStatus]]:
+        return [(each, await client.cancel(each, reason=reason, force=force)) for each in job_ids]
+
+    answers = target.run(end)
+    if as_json:
+        render.echo_json({"jobs": [{"job_id": job_id, "status": status} for job_id, status in answers]})
+    else:
+        for job_id, status in answers:
+            _tell_cancel(job_id, status)
+    done = all(status in (CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED) for _, status in answers)
+    return ExitCode.OK if done else ExitCode.FAILED
+
+
+def _tag(given: str) -> tuple[str, str]:
+    name, equals, value = given.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--tag {given!r} is not NAME=VALUE, like customer=42")
+    return name, value
+
+
+def _tell_retry(answer: RetryResult) -> None:
+    match answer.status:
+        case RetryStatus.QUEUED:
+            render.echo(f"{answer.job_id}  queued again")
+        case RetryStatus.NOT_FOUND:
+            complain(f"{answer.job_id}: no such job for this tenant")
+        case RetryStatus.NOT_RETRIABLE:
+            complain(f"{answer.job_id} cannot be retried ({answer.reason}): only failed and dead_letter jobs can")
+
+
+def _tell_cancel(job_id: str, status: CancelStatus) -> None:
+    match status:
+        case CancelStatus.CANCELLED:
+            render.echo(f"{job_id}  cancelled")
+        case CancelStatus.CANCEL_REQUESTED:
+            render.echo(f"{job_id}  is running: its worker was asked to stop it")
+        case CancelStatus.ALREADY_COMPLETE:
+            complain(f"{job_id} has already ended: there is nothing to cancel")
+        case CancelStatus.NOT_FOUND:
+            complain(f"{job_id}: no such job for this tenant")

@@ -1,0 +1,20 @@
+"""The door of `ropewalk`: it says what to install where the command line's own dependencies are missing."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+INSTALL = 'pip install "ropewalk[cli]"'
+
+
+def main() -> None:
+    missing = [name for name in ("click", "rich") if find_spec(name) is None]
+    if missing:
+        print(f"error: the command line needs {' and '.join(missing)}: {INSTALL}", file=sys.stderr)
+        sys.exit(2)
+    # Only now: these modules import click.
+    from ropewalk.cli.errors import exit_code_of
+    from ropewalk.cli.group import root
+
+    sys.exit(exit_code_of(root))

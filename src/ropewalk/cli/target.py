@@ -1,0 +1,84 @@
+"""Which store a command is about: `--app module:app`, or `--url URL` where types are unknown and values untyped."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import click
+
+from ropewalk.app import App
+from ropewalk.cli.loading import load_app
+from ropewalk.connect import masked
+from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.engine.client import Client
+from ropewalk.errors import InvalidInput, StoreUnavailable
+from ropewalk.ports.store import Durability
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    app_path: str | None
+    url: str | None
+    tenant: str
+
+    def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """Open the store, do the work as this tenant, close."""
+        app = self._app()
+        if app.durability is Durability.D0:
+            raise InvalidInput(
+                "this app's store is memory://, which lives in its own process only: "
+                "use a store that others can open, like sqlite:///jobs.db",
+                field="url",
+            )
+        return asyncio.run(self._run(app, work))
+
+    async def _run(self, app: App, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        async with app:
+            return await work(app.tenant(self.tenant))
+
+    def _app(self) -> App:
+        if self.app_path is not None:
+            return load_app(self.app_path)
+        if self.url is None:
+            raise click.UsageError("which jobs? Give --app module:app or --url URL, or set $ROPEWALK_APP")
+        app = App(self.url)
+        _refuse_missing_file(self.url)
+        return app
+
+
+def target_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Adds --app, --url and --tenant; the command gets them as its first argument, a Target."""
+
+    @click.option("--app", "app_path", metavar="MODULE:APP", envvar="ROPEWALK_APP", help="The app. [$ROPEWALK_APP]")
+    @click.option("--url", envvar="ROPEWALK_URL", help="Its store, where there is no app at hand. [$ROPEWALK_URL]")
+    @click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose jobs.")
+    @click.pass_context
+    @functools.wraps(command)
+    def with_target(ctx: click.Context, /, app_path: str | None, url: str | None, tenant: str, **options: Any) -> T:
+        named = [name for name in ("app_path", "url") if _given(ctx, name)]
+        if len(named) == 2:
+            raise click.UsageError("--app brings its own store: give --app or --url, not both")
+        if named == ["url"]:
+            app_path = None  # what was typed beats what the environment says
+        return command(Target(app_path, url, tenant), **options)
+
+    return with_target
+
+
+def _given(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def _refuse_missing_file(url: str) -> None:
+    """Looking must not make a new, empty store out of a mistyped name."""
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite" and not (path := Path(unquote(parts.path[1:]))).exists():
+        raise StoreUnavailable(f"{masked(url)}: there is no file {path.absolute()}; is the path right?")

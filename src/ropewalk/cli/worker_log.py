@@ -1,0 +1,102 @@
+"""What a worker says about itself: a banner when it starts, and a log line for everything that happens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from ropewalk.app import App
+from ropewalk.cli import render
+from ropewalk.cli.inside import events_of, url_of
+from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.engine.events import Event
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.engine.worker import Worker
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+
+logger = logging.getLogger("ropewalk.worker")
+
+
+def start_logging(level: str) -> None:
+    """To stderr, unless the app's own module has set logging up: then it stays as it is there."""
+    logging.basicConfig(level=level.upper(), format=FORMAT)
+    logger.setLevel(level.upper())
+
+
+class Banner:
+    """Who works where, in one line."""
+
+    def __init__(self, app: App, types: Sequence[str], concurrency: int, *, as_json: bool) -> None:
+        self._app = app
+        self._types = sorted(types)
+        self._concurrency = concurrency
+        self._as_json = as_json
+        self._runtime = SystemRuntime()
+
+    @asynccontextmanager
+    async def once_started(self, worker: Worker) -> AsyncIterator[None]:
+        task = self._runtime.spawn(self._show(worker), name="ropewalk-banner")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await task.finished()
+
+    async def _show(self, worker: Worker) -> None:
+        worker_id = await self._id_of(worker)
+        store, durability = url_of(self._app), self._app.durability.value
+        if self._as_json:
+            fields = {"worker": worker_id, "store": store, "durability": durability}
+            render.echo_json({**fields, "types": self._types, "concurrency": self._concurrency})
+            return
+        types = ", ".join(self._types)
+        render.echo(f"worker {worker_id} on {store} ({durability}): {types}; {self._concurrency} at a time")
+
+    async def _id_of(self, worker: Worker) -> str:
+        """A worker is somebody only once it has started: each start has an id of its own."""
+        while True:
+            try:
+                return worker.id
+            except RuntimeError:
+                await self._runtime.sleep(0.01)
+
+
+@asynccontextmanager
+async def log_events(app: App) -> AsyncIterator[None]:
+    """Log what happens in here. Below the level it costs nothing: nobody listens."""
+    if not logger.isEnabledFor(logging.INFO):
+        yield
+        return
+    runtime = SystemRuntime()
+    task = runtime.spawn(_log(events_of(app)), name="ropewalk-log")
+    try:
+        yield
+        await runtime.sleep(0.02)  # the last events are still on their way through the loop
+    finally:
+        task.cancel()
+        await task.finished()
+
+
+async def _log(events: AsyncIterator[Event]) -> None:
+    async for event in events:
+        # Progress comes as often as a handler likes: it would drown the rest.
+        logger.log(logging.DEBUG if event.kind == "progress" else logging.INFO, "%s", line_of(event))
+
+
+def line_of(event: Event) -> str:
+    fields = [event.kind, f"type={event.type}", f"job={event.job_id}", f"attempt={event.attempt}"]
+    if event.tenant != DEFAULT_TENANT:
+        fields.append(f"tenant={event.tenant}")
+    if event.will_retry is not None:
+        fields.append(f"will_retry={'yes' if event.will_retry else 'no'}")
+    if event.percent is not None:
+        fields.append(f"percent={event.percent:.0f}")
+    if event.message is not None:
+        fields.append(f"message={event.message!r}")
+    if event.error is not None:
+        fields.append(f"error={f'{event.error.type or event.error.category.value}: {event.error.message}'!r}")
+    return render.safe(" ".join(fields))

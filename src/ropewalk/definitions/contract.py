@@ -1,0 +1,71 @@
+"""What a handler takes and gives, ready to travel: its signature with every annotation found fit for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.definitions import custom
+from ropewalk.definitions.arguments import Arguments
+from ropewalk.definitions.codec import JsonCodec, wire
+from ropewalk.definitions.misfit import Misfit
+from ropewalk.definitions.returns import Returns
+from ropewalk.definitions.shape import custom_classes, type_info
+from ropewalk.definitions.signature import REQUIRED, Handler, Parameter, place, signature_of
+from ropewalk.errors import DefinitionError
+from ropewalk.ports.codec import Codec
+
+
+class Contract(Struct, frozen=True, kw_only=True):
+    takes_context: bool
+    arguments: Arguments
+    returns: Returns
+
+
+def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
+    """Raises DefinitionError naming the function, the parameter and what to write instead."""
+    where = place(function)
+    try:
+        signature = signature_of(function)
+        # A codec of the user's own may know what the default one does not.
+        if type(codec) is JsonCodec:
+            for each in signature.parameters:
+                _check_parameter(f"{where}: parameter {each.name!r}", each)
+            _check_annotation(f"{where}: the result", signature.result)
+        return Contract(
+            takes_context=signature.takes_context,
+            arguments=Arguments(job_type, signature.parameters, codec),
+            returns=Returns(job_type, signature.result, codec),
+        )
+    except (NameError, AttributeError) as error:
+        raise DefinitionError(
+            f"{where}: an annotation cannot be resolved: {error}. "
+            "Define it in the module, and import it outside `if TYPE_CHECKING`"
+        ) from error
+
+
+def _check_parameter(where: str, parameter: Parameter) -> None:
+    _check_annotation(where, parameter.annotation)
+    if parameter.default is REQUIRED:
+        return
+    try:
+        wire(parameter.annotation).encode(parameter.default)
+    except Misfit as error:
+        raise DefinitionError(f"{where}: the default {parameter.default!r} does not fit: {error}") from error
+
+
+def _check_annotation(where: str, annotation: Any) -> None:
+    try:
+        info = type_info(annotation)
+    except TypeError as error:
+        raise DefinitionError(
+            f"{where} cannot be decoded unambiguously as {annotation!r}: {error}. "
+            "Declare a single type, or Structs told apart by a tag"
+        ) from error
+    for cls in custom_classes(info):
+        if not custom.is_known(cls):
+            raise DefinitionError(
+                f"{where} is declared as {cls.__qualname__}, which cannot travel: "
+                "make it a dataclass or a msgspec Struct, or tell ropewalk how with register_type"
+            )

@@ -1,0 +1,27 @@
+"""The context of the handler that runs here, for code that was not handed it."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, Token
+from typing import Final
+
+from ropewalk.definitions.context import Context
+
+_CURRENT: Final[ContextVar[Context]] = ContextVar("ropewalk_context")
+
+
+def current() -> Context:
+    """Raises RuntimeError outside a handler."""
+    try:
+        return _CURRENT.get()
+    except LookupError:
+        raise RuntimeError("current() is for code called by a handler: there is no running job here") from None
+
+
+def activate(context: Context) -> Token[Context]:
+    """For the engine: `context` is the current one until `deactivate` is called with what this returns."""
+    return _CURRENT.set(context)
+
+
+def deactivate(token: Token[Context]) -> None:
+    _CURRENT.reset(token)

@@ -1,0 +1,107 @@
+"""Which level of options decides: the call, `using`, the type's function of the arguments; then the type, the app.
+
+Each option is taken from the strongest level that gives it; a backoff is merged field by field. Options that answer
+one question (`delay` and `run_at`: when; `deadline` and `ttl`: how long) are one choice: a stronger `delay` also
+puts away a weaker `run_at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from msgspec import UNSET, Struct, structs
+
+from ropewalk.definitions import checks
+from ropewalk.definitions.job import ENQUEUE_OPTIONS, Job
+from ropewalk.definitions.options import AppDefaults, EnqueueOptions, TypeOptions
+from ropewalk.domain.instants import Span, to_instant, to_span
+from ropewalk.domain.retry import Backoff
+from ropewalk.errors import InvalidInput
+
+ONE_CHOICE: Final = (("delay", "run_at"), ("deadline", "ttl"))
+
+
+def options_of(job: Job[Any, Any], call: EnqueueOptions) -> dict[str, Any]:
+    """The options of one job, checked and in the domain's terms (spans and instants in µs)."""
+    weaker: Mapping[str, object] = {}
+    if job.type.options.options is not None:
+        weaker = _computed(job.type.options.options(job.arguments), job)
+    if not (call or job.options or weaker):
+        return {}
+    merged = _over(call, _over(job.options, weaker))
+    checks.known_names(merged, ENQUEUE_OPTIONS, "option of a job")
+    return {name: _CHECKS[name](value, name) if name in _CHECKS else value for name, value in merged.items()}
+
+
+class Base(Struct, frozen=True):
+    """What the type, or else the app, says about every job."""
+
+    queue: str
+    priority: int
+    max_attempts: int | None
+    max_crashes: int
+    ttl_us: Span | None
+
+
+def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
+    return Base(
+        defaults.queue if of_type.queue is None else of_type.queue,
+        defaults.priority if of_type.priority is None else of_type.priority,
+        defaults.max_attempts if of_type.max_attempts is UNSET else of_type.max_attempts,
+        defaults.max_crashes if of_type.max_crashes is None else of_type.max_crashes,
+        defaults.ttl_us if of_type.ttl_us is None else of_type.ttl_us,
+    )
+
+
+def _computed(options: object, job: Job[Any, Any]) -> Mapping[str, object]:
+    if not isinstance(options, Mapping):
+        raise InvalidInput(
+            f"options= of {job.type.name} returned {options!r}: return a dict of options", field="options"
+        )
+    return cast("Mapping[str, object]", options)
+
+
+def _over(stronger: object, weaker: Mapping[str, object]) -> Mapping[str, object]:
+    given = cast("Mapping[str, object]", stronger)
+    if not given or not weaker:
+        return given or weaker
+    kept = dict(weaker)
+    for choice in ONE_CHOICE:
+        if any(name in given for name in choice):
+            for name in choice:
+                kept.pop(name, None)
+    merged = {**kept, **given}
+    one, other = given.get("backoff"), weaker.get("backoff")
+    if isinstance(one, Backoff) and isinstance(other, Backoff):
+        merged["backoff"] = Backoff(**{**_set_fields(other), **_set_fields(one)})
+    return merged
+
+
+def _set_fields(backoff: Backoff) -> dict[str, Any]:
+    return {name: value for name, value in structs.asdict(backoff).items() if value is not UNSET}
+
+
+_CHECKS: Final[Mapping[str, checks.Check]] = {
+    "id": checks.text,
+    "delay": to_span,
+    "run_at": to_instant,
+    "priority": checks.integer,
+    "queue": checks.text,
+    "max_attempts": checks.attempts,
+    "max_crashes": checks.positive,
+    "backoff": checks.backoff,
+    "timeout": checks.positive_span,
+    "deadline": to_instant,
+    "ttl": checks.positive_span,
+    "lease": checks.positive_span,
+    "idempotency_key": checks.text,
+    "idempotency_scope": checks.key_scope,
+    "idempotency_window": checks.positive_span,
+    "correlation_id": checks.text,
+    "tags": checks.tags,
+    "workflow_id": checks.text,
+    "workflow_type": checks.text,
+    "tenant": checks.text,
+    "skip_queue": checks.flag,
+}

@@ -1,0 +1,81 @@
+"""From a built job to what is submitted: options resolved over all levels, checked against the limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ropewalk.definitions.compensating import follow_up
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.levels import base_of, options_of
+from ropewalk.definitions.options import AppDefaults, EnqueueOptions
+from ropewalk.domain.instants import DAY
+from ropewalk.domain.job import FollowUp, IdempotencyKey, NewJob
+from ropewalk.domain.limits import Limits, check
+from ropewalk.errors import InvalidInput
+
+
+def to_new_job(
+    job: Job[Any, Any], *, call: EnqueueOptions, defaults: AppDefaults, limits: Limits, tenant: str
+) -> NewJob:
+    """Raises InvalidInput naming the option that does not fit.
+
+    timeout, backoff and lease are stored only where this one job was given them: otherwise those of the worker's
+    own type and app count, so that a change of code reaches jobs already queued.
+    """
+    given, base = options_of(job, call), base_of(job.type.options, defaults)
+    new = NewJob(
+        id=given.get("id", job.id),
+        type=job.type.name,
+        input=job.input,
+        tenant=given.get("tenant", tenant),
+        queue=given.get("queue", base.queue),
+        priority=given.get("priority", base.priority),
+        strict_order=defaults.strict_order,
+        delay_us=given.get("delay", 0),
+        run_at=given.get("run_at"),
+        max_attempts=given.get("max_attempts", base.max_attempts),
+        max_crashes=given.get("max_crashes", base.max_crashes),
+        timeout_us=given.get("timeout"),
+        backoff=given.get("backoff"),
+        lease_us=given.get("lease"),
+        deadline=given.get("deadline"),
+        ttl_us=given.get("ttl", None if "deadline" in given else base.ttl_us),
+        key=_key(job, given),
+        correlation_id=given.get("correlation_id"),
+        tags=given.get("tags", {}),
+        workflow_id=given.get("workflow_id"),
+        workflow_type=given.get("workflow_type"),
+        on_failure=_on_failure(job, given, defaults),
+    )
+    check(new, limits)
+    return new
+
+
+def skips_queue(job: Job[Any, Any], call: EnqueueOptions) -> bool:
+    """May the process that enqueues it run it at once? The same precedence as for every other option."""
+    return bool(options_of(job, call).get("skip_queue", job.type.options.skip_queue))
+
+
+def _key(job: Job[Any, Any], given: dict[str, Any]) -> IdempotencyKey | None:
+    key, unique = given.get("idempotency_key"), job.type.options.unique
+    if key is None and unique is not None:
+        key = unique(job.arguments)
+        if not isinstance(key, str):
+            raise InvalidInput(f"unique= of {job.type.name} returned {key!r}: return a string", field="idempotency_key")
+    if key is not None:
+        scope, window_us = given.get("idempotency_scope", "open"), given.get("idempotency_window", DAY)
+        return IdempotencyKey(key=key, scope=scope, window_us=window_us)
+    for name in ("idempotency_scope", "idempotency_window"):
+        if name in given:
+            raise InvalidInput(f"{name} is given without idempotency_key", field=name)
+    return None
+
+
+def _on_failure(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults) -> FollowUp | None:
+    wanted: JobType[..., Any, Any] | Job[Any, Any] | None = given.get("on_failure", job.type.options.on_failure)
+    if wanted is None:
+        return None
+    if not isinstance(wanted, JobType | Job):
+        raise InvalidInput(f"on_failure={wanted!r} must be a job type, a job or None", field="on_failure")
+    return follow_up(job.type, wanted, defaults)

@@ -1,0 +1,110 @@
+"""The main program of a handler's process: one attempt after another, for as long as the worker lives.
+
+Handlers run in the main thread. A second thread reads the pipe, so that the process ends with its worker and hears
+of cancellations whatever the handler does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Final, NoReturn
+
+from ropewalk.definitions.verdict import described
+from ropewalk.domain.outcome import Errored, Outcome
+from ropewalk.runners.frames import HEADER, frame_bytes_max, framed, order
+from ropewalk.runners.messages import Report, Run
+from ropewalk.runners.performing import perform
+from ropewalk.runners.pipe_port import PipePort
+
+PR_SET_PDEATHSIG: Final = 1
+
+
+def main(fd: int) -> NoReturn:
+    """Serve the worker at the other end of `fd`."""
+    try:
+        _die_with_the_worker()
+        pipe = Pipe(socket.socket(fileno=fd))
+        _leave_signals_to_the_worker()
+        os.register_at_fork(after_in_child=pipe.leave)
+        Thread(target=pipe.listen, name="ropewalk-pipe", daemon=True).start()
+        while True:
+            _serve(pipe.attempts.get())
+    except BaseException:
+        traceback.print_exc()
+    # Not sys.exit: it would wait for threads that a handler left behind.
+    os._exit(1)
+
+
+class Pipe:
+    """This process's end of it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.attempts: SimpleQueue[PipePort] = SimpleQueue()
+
+    def listen(self) -> NoReturn:
+        """Never returns: without a worker nothing this process does can count, so it ends, handler or not."""
+        port: PipePort | None = None
+        with contextlib.suppress(OSError), self._connection.makefile("rb") as stream:
+            while header := stream.read(HEADER.size):
+                message = order(stream.read(HEADER.unpack(header)[0]))
+                if isinstance(message, Run):
+                    port = PipePort(message, self._sender(frame_bytes_max(message.limits)))
+                    self.attempts.put(port)
+                elif port is not None:
+                    port.hear(message)
+        os._exit(0)
+
+    def leave(self) -> None:
+        """In a process forked by a handler: it must neither speak here nor keep the pipe open."""
+        os.close(self._connection.detach())
+
+    def _sender(self, bytes_max: int) -> Callable[[Report], object]:
+        return lambda message: self._connection.sendall(framed(message, bytes_max))
+
+
+def _serve(port: PipePort) -> None:
+    port.begin()
+    try:
+        outcome: Outcome = perform(port)
+    except BaseException as error:
+        outcome = Errored(described(error))
+    # Before the last word: from then on this process may be killed at any moment.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    port.finish(outcome)
+
+
+def _die_with_the_worker() -> None:
+    """The second line, for a handler that keeps the listening thread from running (by holding the GIL)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _leave_signals_to_the_worker() -> None:
+    """A service manager stops all processes at once, but when a handler ends is for the worker to say.
+
+    By functions, not SIG_IGN: that would be inherited by every program a handler starts.
+    """
+    usual = {each: signal.signal(each, _unheard) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for each, handler in usual.items():
+            signal.signal(each, handler)
+
+    os.register_at_fork(after_in_child=restore)
+
+
+def _unheard(_signal: int, _frame: object) -> None:
+    return

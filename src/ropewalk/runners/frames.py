@@ -1,0 +1,59 @@
+"""Messages as bytes on a stream: a length, then MessagePack. Both ends keep the same bound on one message."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import msgspec
+
+from ropewalk.domain.limits import Limits
+from ropewalk.errors import LimitExceeded
+from ropewalk.runners.messages import Order, Report
+
+HEADER: Final = struct.Struct(">I")
+ROOM_BYTES: Final = 32 * 1024 * 1024
+"""for a batch of spawned jobs, and for what a job carries beside its input"""
+
+
+class Garbled(Exception):
+    """The other end sent what is no message, or one over the bound."""
+
+
+def frame_bytes_max(limits: Limits) -> int:
+    return ROOM_BYTES + 2 * max(limits.payload_bytes_max, limits.result_bytes_max, limits.checkpoint_bytes_max)
+
+
+def framed(message: Order | Report, bytes_max: int) -> bytes:
+    """Raises LimitExceeded naming the message."""
+    body = _ENCODER.encode(message)
+    if len(body) > bytes_max:
+        raise LimitExceeded(
+            f"{type(message).__name__.lower()} takes {len(body):,} bytes on the way between the worker and the handler's "
+            f"process, over the bound of {bytes_max:,}: send less at once, or raise App(limits=...)",
+            field=type(message).__name__.lower(),
+        )
+    return HEADER.pack(len(body)) + body
+
+
+def body_length(header: bytes, bytes_max: int) -> int:
+    (length,) = HEADER.unpack(header)
+    if length > bytes_max:
+        raise Garbled(f"announced a message of {length:,} bytes, over the bound of {bytes_max:,}")
+    return int(length)
+
+
+def order(body: bytes) -> Order:
+    return _ORDERS.decode(body)
+
+
+def report(body: bytes) -> Report:
+    try:
+        return _REPORTS.decode(body)
+    except msgspec.DecodeError as error:
+        raise Garbled(f"sent what is no message: {error}") from error
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_ORDERS: Final[msgspec.msgpack.Decoder[Order]] = msgspec.msgpack.Decoder(Order)
+_REPORTS: Final[msgspec.msgpack.Decoder[Report]] = msgspec.msgpack.Decoder(Report)

@@ -1,0 +1,126 @@
+"""Everything that is said between a worker and a handler's process. Nothing here is imported, evaluated or unpickled.
+
+worker → process: `Run`; while the handler runs `Cancel`, and an `Answer` or a `Refusal` to each call
+process → worker: `Began`; while the handler runs `Told`, `Trouble` and calls (`Checkpoint`, `Spawn`, `States`,
+`Once`); at last `Done`
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias, get_args
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.domain.instants import Span
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.limits import Limits
+from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.states import State
+from ropewalk.runners.errands import Errand
+from ropewalk.runners.source import Source
+
+# ── worker → process ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Run(Struct, frozen=True, tag=True, kw_only=True):
+    """Run this attempt. `source` is where the worker's registry has the type from, never where stored data says."""
+
+    job: JobRecord
+    source: Source
+    limits: Limits
+    strict_return: bool
+    """of the app; the type may say otherwise"""
+    idempotency_key: str
+
+
+class Cancel(Struct, frozen=True, tag=True):
+    """A cooperative cancellation: the handler sees it when it looks."""
+
+    why: Cancellation
+
+
+class Answer(Struct, frozen=True, tag=True):
+    call: int
+    value: bool | list[str] | dict[str, State] | None
+
+
+class Refusal(Struct, frozen=True, tag=True):
+    """The call raised; refusals.py makes it an exception again."""
+
+    call: int
+    error: str
+    message: str
+    facts: dict[str, str | int | float | None]
+
+
+Order: TypeAlias = Run | Cancel | Answer | Refusal
+
+
+# ── process → worker ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Began(Struct, frozen=True, tag=True):
+    """User code runs from here on. A process that dies before this has cost the job nothing."""
+
+
+class Told(Struct, frozen=True, tag=True):
+    """Progress."""
+
+    percent: float
+    message: str | None
+
+
+class Trouble(Struct, frozen=True, tag=True):
+    """Something to report that does not change the outcome, such as a classifier that raised."""
+
+    error: str
+    phase: str
+
+
+class Checkpoint(Struct, frozen=True, tag=True):
+    call: int
+    data: bytes
+
+
+class Spawn(Struct, frozen=True, tag=True):
+    call: int
+    jobs: list[tuple[Errand, str | None]]
+
+
+class States(Struct, frozen=True, tag=True):
+    call: int
+    ids: list[str]
+
+
+class Once(Struct, frozen=True, tag=True):
+    call: int
+    key: str
+    ttl_us: Span
+
+
+class Done(Struct, frozen=True, tag=True):
+    """The last word about an attempt: an Outcome by the name of its class."""
+
+    kind: str
+    body: bytes
+
+
+Call: TypeAlias = Checkpoint | Spawn | States | Once
+Report: TypeAlias = Began | Told | Trouble | Call | Done
+
+
+def done(outcome: Outcome) -> Done:
+    return Done(type(outcome).__name__, msgspec.msgpack.encode(outcome))
+
+
+def outcome_of(message: Done) -> Outcome:
+    """Raises msgspec.DecodeError for what is no outcome."""
+    kind = _OUTCOMES.get(message.kind)
+    if kind is None:
+        raise msgspec.DecodeError(f"{message.kind!r} is no outcome")
+    return msgspec.msgpack.decode(message.body, type=kind)
+
+
+_OUTCOMES: Final[dict[str, type[Outcome]]] = {each.__name__: each for each in get_args(Outcome)}

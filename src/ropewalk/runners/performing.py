@@ -1,0 +1,54 @@
+"""One attempt in the handler's process: load, decode, call, encode, judge. Every way it can end is an outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Coroutine
+from typing import Any, cast
+
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.current import activate, deactivate
+from ropewalk.definitions.returned import outcome_of_return
+from ropewalk.definitions.verdict import bad_input, described, verdict
+from ropewalk.domain.failure import Category
+from ropewalk.domain.outcome import Aborted, Cancelled, Outcome
+from ropewalk.errors import DefinitionError, InvalidInput, JobCancelled
+from ropewalk.runners.pipe_port import PipePort
+from ropewalk.runners.source import load
+
+
+def perform(port: PipePort) -> Outcome:
+    try:
+        port.serve(load(port.order.source))
+    except DefinitionError as error:
+        return not_found(error)
+    try:
+        arguments = port.job_type.decode_input(port.job.input)
+    except InvalidInput as error:
+        return bad_input(error)
+    try:
+        return _called(port, arguments)
+    except JobCancelled as error:
+        if port.cancellation() is not None:
+            return Cancelled(described(error, Category.CANCELLED))
+        return verdict(error, port.job_type, port.report)
+    except BaseException as error:
+        return verdict(error, port.job_type, port.report)
+
+
+def not_found(error: DefinitionError) -> Outcome:
+    """A handler that another process cannot find will not be found next time either."""
+    return Aborted(described(error, Category.PERMANENT, code="handler_not_found"))
+
+
+def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
+    job_type, context = port.job_type, Context(port)
+    token = activate(context)
+    try:
+        value = job_type.handler(*((context,) if job_type.takes_context else ()), **arguments)
+        if inspect.iscoroutine(value):
+            value = asyncio.run(cast("Coroutine[Any, Any, object]", value))
+    finally:
+        deactivate(token)
+    return outcome_of_return(job_type, context, value, port.order.limits, strict=port.order.strict_return)

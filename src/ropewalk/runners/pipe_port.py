@@ -1,0 +1,162 @@
+"""What a handler's Context asks for, in the handler's own process: most of it is asked of the worker, over the pipe."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from itertools import count
+from threading import Lock
+from typing import Any, TypeVar
+
+import msgspec
+
+from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
+from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.domain.instants import Seconds, to_span
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.states import State
+from ropewalk.errors import LeaseLost
+from ropewalk.runners.errands import errand
+from ropewalk.runners.messages import (
+    Answer,
+    Began,
+    Call,
+    Cancel,
+    Checkpoint,
+    Once,
+    Refusal,
+    Report,
+    Run,
+    Spawn,
+    States,
+    Told,
+    Trouble,
+    done,
+)
+from ropewalk.runners.refusals import revived
+
+T = TypeVar("T")
+
+
+class PipePort(AttemptPort):
+    """One attempt. Any thread may use it; once the attempt is over it says nothing more, whoever still holds it."""
+
+    def __init__(self, run: Run, send: Callable[[Report], object]) -> None:
+        self.order = run
+        self._send = send
+        self._sending = Lock()
+        self._over = False
+        self._calls = count(1)
+        self._waiting: dict[int, Future[object]] = {}
+        self._cancellation: Cancellation | None = None
+        self._checkpoint = run.job.checkpoint
+        self._job_type: JobType[..., Any, Any] | None = None
+
+    # ── what the process does with it ───────────────────────────────────────────────────────────────────────
+
+    def begin(self) -> None:
+        self._say(Began())
+
+    def serve(self, job_type: JobType[..., Any, Any]) -> None:
+        """The type, once it is loaded."""
+        self._job_type = job_type
+
+    def hear(self, told: Cancel | Answer | Refusal) -> None:
+        """Called by the thread that listens."""
+        match told:
+            case Cancel(why):
+                self._cancellation = why
+            case Answer(call, value):
+                if (waiting := self._awaiting(call)) is not None:
+                    waiting.set_result(value)
+            case Refusal(call):
+                if (waiting := self._awaiting(call)) is not None:
+                    waiting.set_exception(revived(told))
+
+    def report(self, error: BaseException, phase: str) -> None:
+        self._say(Trouble(f"{type(error).__name__}: {error}", phase))
+
+    def finish(self, outcome: Outcome) -> None:
+        with self._sending:
+            self._over = True
+            self._send(done(outcome))
+
+    # ── what the handler asks for (AttemptPort) ─────────────────────────────────────────────────────────────
+
+    @property
+    def job(self) -> JobRecord:
+        return self.order.job
+
+    @property
+    def job_type(self) -> JobType[..., Any, Any]:
+        assert self._job_type is not None, "served before the handler is called"
+        return self._job_type
+
+    @property
+    def idempotency_key(self) -> str:
+        return self.order.idempotency_key
+
+    def cancellation(self) -> Cancellation | None:
+        return self._cancellation
+
+    def progress(self, percent: float, message: str | None) -> None:
+        self._say(Told(percent, message))
+
+    def resource(self, kind: type[T]) -> T:
+        raise LookupError(
+            f"ctx.resource({kind.__name__}) is not there in a handler's own process: what the lifespan yields lives in "
+            "the worker. Open it in the handler's module, or run the handler in a thread"
+        )
+
+    def last_checkpoint(self) -> object:
+        return None if self._checkpoint is None else DEFAULT_CODEC.decode(self._checkpoint, Any)
+
+    async def checkpoint(self, value: object) -> None:
+        data = DEFAULT_CODEC.encode(value, Any)
+        await self._ask(lambda call: Checkpoint(call, data))
+        self._checkpoint = data
+
+    async def spawn(self, jobs: Sequence[tuple[Job[Any, Any], str | None]]) -> list[str]:
+        errands = [(errand(job), key) for job, key in jobs]
+        return msgspec.convert(await self._ask(lambda call: Spawn(call, errands)), list[str])
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        return msgspec.convert(await self._ask(lambda call: States(call, list(ids))), dict[str, State])
+
+    async def once(self, key: str, ttl: Seconds) -> bool:
+        ttl_us = to_span(ttl, "ttl")
+        return msgspec.convert(await self._ask(lambda call: Once(call, key, ttl_us)), bool)
+
+    def blocking(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work)
+        work.close()
+        raise RuntimeError("ctx.sync is for sync handlers: in an async handler await the method of ctx itself")
+
+    # ── the pipe ────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _ask(self, make: Callable[[int], Call]) -> object:
+        call = next(self._calls)
+        answer = self._waiting[call] = Future[object]()
+        try:
+            self._say(make(call))
+            return await asyncio.wrap_future(answer)
+        finally:
+            self._waiting.pop(call, None)
+
+    def _awaiting(self, call: int) -> Future[object] | None:
+        """None where nobody waits for it any more."""
+        waiting = self._waiting.get(call)
+        return waiting if waiting is not None and waiting.set_running_or_notify_cancel() else None
+
+    def _say(self, message: Report) -> None:
+        with self._sending:
+            if self._over:
+                raise LeaseLost(f"this attempt of job {self.job.id} is over: nothing it says is heard", reason="over")
+            self._send(message)

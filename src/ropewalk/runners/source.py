@@ -1,0 +1,114 @@
+"""Where a job type is found again in another process: by the module and name the worker's registry has it under.
+
+A type in a script started as `python script.py` is found by running that file once more, under the name `__mp_main__`
+as multiprocessing does: what the script does stands under `if __name__ == "__main__":`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import reduce
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from msgspec import Struct
+
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.errors import DefinitionError
+
+MAIN: Final = "__main__"
+MAIN_AGAIN: Final = "__mp_main__"
+
+
+class Source(Struct, frozen=True, tag=True, kw_only=True):
+    name: str
+    module: str
+    qualname: str
+    script: str | None = None
+    """path of the file that `module` stands for, where it is MAIN_AGAIN"""
+
+
+def source_of(job_type: JobType[..., Any, Any]) -> Source:
+    """Raises DefinitionError for a type that no other process can find."""
+    name, module, qualname = job_type.name, job_type.module, job_type.qualname
+    if module != MAIN:
+        return Source(name=name, module=module, qualname=qualname)
+    main = sys.modules[MAIN]
+    if main.__spec__ is not None:  # python -m package.module
+        return Source(name=name, module=main.__spec__.name, qualname=qualname)
+    if main.__file__ is None:
+        raise DefinitionError(
+            f"{name} is defined in an interactive session, where no other process can find it; move it to a module"
+        )
+    return Source(name=name, module=MAIN_AGAIN, qualname=qualname, script=str(Path(main.__file__).absolute()))
+
+
+def load(source: Source) -> JobType[..., Any, Any]:
+    """The job type, in the handler's process. Raises DefinitionError."""
+    return _checked(source, _imported(source))
+
+
+def find(source: Source) -> JobType[..., Any, Any]:
+    """The job type, where this process has imported it already. Raises DefinitionError."""
+    main = sys.modules[MAIN]
+    main_names = {MAIN_AGAIN} if main.__spec__ is None else {main.__spec__.name}
+    module = main if source.module in main_names else sys.modules.get(source.module)
+    if module is None:
+        raise DefinitionError(f"{source.name} is of {source.module}, which the worker has not imported: import it there too")
+    return _checked(source, module)
+
+
+def _checked(source: Source, module: ModuleType) -> JobType[..., Any, Any]:
+    found: object = reduce(lambda at, step: getattr(at, step, None), source.qualname.split("."), module)
+    if not isinstance(found, JobType) or found.name != source.name:
+        raise DefinitionError(
+            f"{source.module}.{source.qualname} is {found!r}, not the job type {source.name!r}: "
+            "a type that runs in a process must stay under the name of its function"
+        )
+    return found
+
+
+def _imported(source: Source) -> ModuleType:
+    try:
+        return import_module(source.module) if source.script is None else _script(source.script)
+    except (Exception, SystemExit) as error:
+        raise DefinitionError(
+            f"the handler's process cannot import {source.script or source.module}, where {source.name} is defined: "
+            f"{type(error).__name__}: {error}{_hint(source, error)}"
+        ) from error
+
+
+def _hint(source: Source, error: BaseException) -> str:
+    if source.script is not None:
+        return ' (everything a script does must stand under `if __name__ == "__main__":`)'
+    if isinstance(error, ModuleNotFoundError) and error.name == source.module:
+        return " (it must be importable by that name: on sys.path, in a file)"
+    return ""
+
+
+def _script(path: str) -> ModuleType:
+    if MAIN_AGAIN in sys.modules:
+        return sys.modules[MAIN_AGAIN]
+    loader = SourceFileLoader(MAIN_AGAIN, path)
+    spec = spec_from_loader(MAIN_AGAIN, loader)
+    assert spec is not None, "a loader that was given always makes a spec"
+    module = module_from_spec(spec)
+    before = sys.modules[MAIN]
+    sys.modules[MAIN] = sys.modules[MAIN_AGAIN] = module
+    try:
+        # On a running loop, so that a script without the guard fails at its asyncio.run() instead of starting again.
+        asyncio.run(_execute(loader, module))
+    except BaseException:
+        sys.modules[MAIN] = before
+        del sys.modules[MAIN_AGAIN]
+        raise
+    return module
+
+
+async def _execute(loader: SourceFileLoader, module: ModuleType) -> None:
+    loader.exec_module(module)

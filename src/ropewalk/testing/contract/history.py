@@ -1,0 +1,112 @@
+"""What is recorded about a job's life."""
+
+from __future__ import annotations
+
+import pytest
+
+from ropewalk.domain.instants import HOUR, SECOND
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.operator import Amendment, Revival
+from ropewalk.domain.states import SETTLING, Move
+from ropewalk.testing.clock import FakeRuntime
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import BOOM
+
+
+class HistoryContract(Contract):
+    """safe-16: append-only and gap-free per job; nothing happens without an entry."""
+
+    async def test_a_plain_life(self, bench: Bench) -> None:
+        """storage.md: a plain job keeps no rows, its record tells."""
+        job = await bench.finished()
+        trail = await bench.trail(job.id)
+        assert (trail.attempts, trail.events, trail.now) == ([], [], bench.runtime.now())
+        assert [entry.kind for entry in await bench.history(job.id)] == ["queued", "started", "complete"]
+
+    async def test_an_eventful_life(self, bench: Bench) -> None:
+        """O5: every attempt with its worker, times and error; every act of an operator with its reason."""
+        job_id = await bench.add(delay_us=HOUR, max_attempts=None)
+        await bench.store.amend("default", job_id, Amendment(run_now=True))
+        await bench.settle(await bench.claim_one(owner="one"), Move.RETRY, error=BOOM)
+        await bench.claim_one(owner="two")
+        await bench.runtime.advance(60)
+        await bench.store.sweep(9)
+        held = await bench.claim_one(owner="three")
+        await bench.store.cancel("default", [job_id], reason="enough", force=False)
+        await bench.settle(held, Move.RETRY)
+        await bench.store.revive("default", [job_id], Revival(include_cancelled=True))
+        await bench.settle(await bench.claim_one(owner="four"))
+        history = await bench.history(job_id)
+        assert [entry.rev for entry in history] == list(range(1, len(history) + 1))
+        assert [(entry.kind, entry.worker, entry.reason) for entry in history] == [
+            ("queued", None, None),
+            ("triggered", None, None),
+            ("started", "one", None),
+            ("retry", "one", "boom"),
+            ("started", "two", None),
+            ("lose", "two", "the worker running this attempt was lost"),
+            ("started", "three", None),
+            ("cancel_requested", None, "enough"),
+            ("cancel", "three", None),
+            ("retried", None, None),
+            ("started", None, None),
+            ("complete", None, None),
+        ]
+        attempts = (await bench.trail(job_id)).attempts
+        assert [(each.run, each.attempt, each.move) for each in attempts] == [
+            (1, 1, Move.RETRY),
+            (1, 2, Move.LOSE),
+            (1, 3, Move.CANCEL),
+        ]
+        assert [each.fence for each in attempts] == sorted({each.fence for each in attempts})
+
+    async def test_the_trail_of_a_missing_job(self, bench: Bench) -> None:
+        assert await bench.store.trail("default", "missing") is None
+
+
+class RandomLifeContract(Contract):
+    """safe-16, safe-7: whatever happens, in whatever order."""
+
+    @pytest.fixture(params=range(12))
+    def runtime(self, request: pytest.FixtureRequest) -> FakeRuntime:
+        return FakeRuntime(seed=request.param)
+
+    async def test_history_has_no_gap_and_budgets_hold(self, bench: Bench) -> None:
+        job_id = await bench.add(max_attempts=4, max_crashes=2, ttl_us=2 * HOUR)
+        held: JobRecord | None = None
+        told: list[object] = []
+        for _ in range(60):
+            held = await _live_on(bench, job_id, held)
+            job = await bench.job(job_id)
+            history = await bench.history(job_id)
+            assert [entry.rev for entry in history] == list(range(1, job.rev + 1))
+            assert [entry.at for entry in history] == sorted(entry.at for entry in history)
+            assert history[: len(told) - 1] == told[:-1], "append-only"
+            assert 0 <= job.attempt <= 4
+            assert 0 <= job.crashes <= 2
+            told = list(history)
+
+
+async def _live_on(bench: Bench, job_id: str, held: JobRecord | None) -> JobRecord | None:
+    """One random thing happens; answers the lease that was given out last."""
+    await bench.runtime.advance(bench.runtime.random() * 5)
+    match int(bench.runtime.random() * 12):
+        case 0:
+            await bench.store.cancel("default", [job_id], reason="r", force=bench.runtime.random() < 0.5)
+        case 1 | 2:
+            await bench.store.revive("default", [job_id], Revival(include_cancelled=True))
+        case 3:
+            await bench.store.amend("default", job_id, Amendment(run_now=True))
+        case 4:
+            await bench.runtime.advance(60)
+            await bench.store.sweep(9)
+        case 5 | 6 | 7 if held is not None:
+            move = list(SETTLING)[int(bench.runtime.random() * len(SETTLING))]
+            if move is Move.RETRY and held.attempt >= 4:
+                move = Move.BURY  # as domain.transition.decide would: the budget is the worker's to respect
+            await bench.settle(held, move, error=BOOM, delay_us=SECOND)
+        case _:
+            for job in await bench.claim():
+                return job
+    return held

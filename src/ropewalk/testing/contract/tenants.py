@@ -1,0 +1,82 @@
+"""Tenants do not see one another, not even that somebody is there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from ropewalk.domain.instants import HOUR, SECOND
+from ropewalk.domain.operator import Amendment, Revival
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.states import Move, State
+from ropewalk.ports.store import Store
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import BOOM, keyed
+
+VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
+    "get": lambda store, tenant, job_id: store.get(tenant, [job_id]),
+    "trail": lambda store, tenant, job_id: store.trail(tenant, job_id),
+    "search": lambda store, tenant, job_id: store.search(
+        tenant, Filter(text=job_id), order=Order.CREATED_ASC, cursor=None, limit=9
+    ),
+    "count": lambda store, tenant, job_id: store.count(tenant, Filter(text=job_id)),
+    "cancel": lambda store, tenant, job_id: store.cancel(tenant, [job_id], reason=None, force=True),
+    "revive": lambda store, tenant, job_id: store.revive(tenant, [job_id], Revival(include_cancelled=True)),
+    "amend": lambda store, tenant, job_id: store.amend(tenant, job_id, Amendment(run_now=True)),
+    "delete": lambda store, tenant, job_id: store.delete(tenant, [job_id]),
+}
+
+
+class TenantContract(Contract):
+    """safe-15, B4: nothing of tenant A reveals or alters anything of tenant B, existence included."""
+
+    @pytest.mark.parametrize("state", [State.DELAYED, State.SCHEDULED, State.RUNNING, State.FAILED, State.CANCELLED])
+    @pytest.mark.parametrize("verb", list(VERBS))
+    async def test_a_foreign_id_answers_like_a_missing_one(self, bench: Bench, verb: str, state: State) -> None:
+        job_id = await _foreign(bench, state)
+        before = await bench.trail(job_id, tenant="acme")
+        ask = VERBS[verb]
+        foreign = await ask(bench.store, "zeta", job_id)
+        missing = await ask(bench.store, "zeta", "job-that-never-was")
+        assert repr(foreign).replace(job_id, "job-that-never-was") == repr(missing)
+        assert await bench.trail(job_id, tenant="acme") == before
+
+    async def test_empty_filters_see_only_their_own(self, bench: Bench) -> None:
+        await bench.add(id="mine", tenant="acme")
+        await bench.add(id="yours", tenant="zeta")
+        page = await bench.store.search("acme", Filter(), order=Order.UPDATED_DESC, cursor=None, limit=9)
+        assert [job.id for job in page.jobs] == ["mine"]
+        assert await bench.store.count("acme", Filter()) == 1
+        assert await bench.store.count("nobody", Filter()) == 0
+        assert await bench.store.queues("nobody") == []
+
+    async def test_spawn_keys_and_follow_ups_stay_inside(self, bench: Bench) -> None:
+        for tenant in ("acme", "zeta"):
+            [child] = await bench.submit(keyed("k", tenant=tenant, parent_id="p", spawn_key="s"))
+            assert not child.duplicate
+
+    async def test_once_is_per_tenant(self, bench: Bench) -> None:
+        """C9."""
+        assert await bench.store.once("acme", "k", HOUR)
+        assert await bench.store.once("zeta", "k", HOUR)
+
+    async def test_pausing_is_per_tenant(self, bench: Bench) -> None:
+        await bench.store.pause("acme", "default", paused=True)
+        await bench.add(tenant="acme")
+        mine = await bench.add(tenant="zeta")
+        assert [job.id for job in await bench.claim(9)] == [mine]
+        assert [queue.paused for queue in await bench.store.queues("zeta")] == [False]
+
+
+async def _foreign(bench: Bench, state: State) -> str:
+    """A job of tenant acme in this state."""
+    delay_us = 5 * SECOND if state is State.DELAYED else 0
+    job_id = await bench.add(id="secret-7f3a", tenant="acme", delay_us=delay_us)
+    if state in (State.RUNNING, State.FAILED, State.CANCELLED):
+        job = await bench.claim_one()
+        if state is not State.RUNNING:
+            await bench.settle(job, Move.FAIL if state is State.FAILED else Move.CANCEL, error=BOOM)
+    assert await bench.state(job_id, tenant="acme") is state
+    return job_id

@@ -1,0 +1,65 @@
+"""The benchmarks work: every workload runs on every store it is for, and a miscount is an error. No timing here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import choose
+from benchmarks.run import WARM_UP_JOBS, Miscounted, Run, prepared
+from benchmarks.subjects.subject import Kind, StoreName
+from benchmarks.workloads import WORKLOADS
+
+ROOT = Path(__file__).resolve().parents[2]
+JOBS = 40
+
+
+def test_a_quick_run_measures_everything_and_every_job_is_counted(tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--jobs", str(JOBS), "--directory", str(tmp_path)]
+    done = subprocess.run([*command, "--json", str(out)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    said = json.loads(out.read_text())
+    measured = {(result["store"], result["workload"]): result for result in said["results"]}
+    assert set(measured) == {(store, workload.name) for workload in WORKLOADS for store in workload.stores}
+    for workload in WORKLOADS:
+        for store in workload.stores:
+            result = measured[store, workload.name]
+            assert result["jobs"] == {kind: [JOBS] for kind in workload.kinds}
+            assert all(value > 0 for figures in result["medians"].values() for value in figures.values())
+            assert workload.name in done.stdout
+    assert said["machine"]["sync_ms"] > 0
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_only_takes_stores_workloads_or_both() -> None:
+    assert [(store, workload.name) for store, workload in choose(["sqlite", "drain-1"])] == [("sqlite", "drain-1")]
+    assert {store for store, _ in choose(["memory"])} == {"memory"}
+    assert {workload.name for _, workload in choose(["latency"])} == {"latency"}
+    assert "drain-2" not in {workload.name for _, workload in choose(["memory"])}
+    with pytest.raises(SystemExit, match="drain-9"):
+        choose(["drain-9"])
+
+
+@pytest.mark.parametrize("kind", ["ropewalk", "floor"])
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_jobs_that_do_not_add_up_are_an_error(kind: Kind, store: StoreName, tmp_path: Path) -> None:
+    async with prepared(kind, store, jobs=JOBS, workers=0, parent=tmp_path) as run:
+        await run.subject.submit_many(run.jobs[: JOBS - 1])
+        with pytest.raises(Miscounted, match=f"submitted {WARM_UP_JOBS + JOBS} jobs, the store has"):
+            await run.verify(completed=False)
+        await run.subject.submit(run.jobs[0])  # the right number of them, but one never comes
+        await serve_all(run)
+        with pytest.raises(Miscounted, match="never started"):
+            await run.verify(completed=True)
+
+
+async def serve_all(run: Run) -> None:
+    await run.crew.go()
+    await run.until_completed(run.jobs.stop)
+    await run.crew.stop()

@@ -1,0 +1,156 @@
+"""A fleet of real worker processes on one SQLite file, and ways to maltreat them.
+
+The test process submits and judges; workers are killed, paused and terminated by their process id alone. Beside the
+file lies the history (history.py) that every process appends to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Final, Self
+
+from ropewalk import App, Filter, State
+from ropewalk.connect import connect
+from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.search import Order
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.ports.store import Trail
+from tests.torture import history
+from tests.torture.history import Happening
+
+HISTORY: Final = "history.jsonl"
+LOOK_SECONDS: Final = 0.05
+ROOT: Final = Path(__file__).resolve().parents[2]
+LIVE: Final = (State.PENDING, State.DELAYED, State.RETRYING, State.SCHEDULED, State.RUNNING)
+
+
+def url_in(directory: Path) -> str:
+    return f"sqlite:///{directory / 'jobs.db'}"
+
+
+class Fleet:
+    """`size` workers, whoever dies; all gone when the context ends."""
+
+    def __init__(self, directory: Path, *, size: int, concurrency: int, lease: float, grace: float = 30.0) -> None:
+        self._directory = directory
+        self._size = size
+        self._arguments = [str(directory), str(concurrency), str(lease), str(grace)]
+        self._workers: list[subprocess.Popen[bytes]] = []
+        self._paused: dict[int, float] = {}
+        self.kills = self.pauses = 0
+        self.exit_codes: list[int] = []
+        """of those that ended other than by our kill"""
+
+    def __enter__(self) -> Self:
+        self.refill()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        for worker in self._workers:
+            worker.kill()
+            worker.wait()
+
+    @property
+    def happened(self) -> list[Happening]:
+        return history.read(self._directory / HISTORY)
+
+    async def serving(self) -> None:
+        """Wait until every worker of the fleet serves."""
+        pids = {worker.pid for worker in self._workers}
+        await until(lambda: pids <= {each.pid for each in self.happened if each.kind == "serving"}, "the fleet serves")
+
+    def refill(self) -> int:
+        """Replace whoever is dead; answers how many that were."""
+        dead = [worker for worker in self._workers if worker.poll() is not None]
+        for worker in dead:
+            self._workers.remove(worker)
+            self.exit_codes.append(worker.returncode)
+        for _ in range(self._size - len(self._workers)):
+            command = [sys.executable, "-m", "tests.torture.worker", *self._arguments]
+            self._workers.append(subprocess.Popen(command, cwd=ROOT))
+        return len(dead)
+
+    def kill(self, random: Random) -> None:
+        """SIGKILL a random worker and replace it at once."""
+        worker = random.choice(self._awake())
+        worker.kill()
+        worker.wait()
+        self._workers.remove(worker)
+        self.kills += 1
+        self.refill()
+
+    def terminate(self, random: Random) -> subprocess.Popen[bytes]:
+        """SIGTERM a random worker, which then drains by itself beside its replacement."""
+        worker = random.choice(self._awake())
+        worker.terminate()
+        self._workers.remove(worker)
+        self.refill()
+        return worker
+
+    def pause(self, random: Random, seconds: float) -> None:
+        """SIGSTOP a random worker; `wake` lets it go on once that time has passed."""
+        worker = random.choice(self._awake())
+        os.kill(worker.pid, signal.SIGSTOP)
+        self._paused[worker.pid] = time.monotonic() + seconds
+        self.pauses += 1
+
+    def wake(self, *, everybody: bool = False) -> None:
+        for pid, until_time in list(self._paused.items()):
+            if everybody or time.monotonic() >= until_time:
+                os.kill(pid, signal.SIGCONT)
+                del self._paused[pid]
+
+    def _awake(self) -> list[subprocess.Popen[bytes]]:
+        return [worker for worker in self._workers if worker.pid not in self._paused and worker.poll() is None]
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, *, seconds: float = 30.0) -> None:
+    """Wait for a named condition; fails by name."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = condition()
+        if answer if isinstance(answer, bool) else await answer:
+            return
+        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def all_terminal(app: App, *, seconds: float, meanwhile: Callable[[], object] = lambda: None) -> None:
+    """Wait until no job lives; `meanwhile` is called at every look."""
+
+    async def looked() -> bool:
+        meanwhile()
+        return await nothing_lives(app)
+
+    await until(looked, "every job is terminal", seconds=seconds)
+
+
+async def nothing_lives(app: App) -> bool:
+    return await app.count(Filter(states=LIVE)) == 0
+
+
+async def trails(directory: Path) -> dict[str, Trail]:
+    """Everything the store knows about every job, read through a connection of its own."""
+    store = connect(url_in(directory), SystemRuntime())
+    await store.open()
+    found: dict[str, Trail] = {}
+    cursor = None
+    while True:
+        page = await store.search(DEFAULT_TENANT, Filter(), order=Order.CREATED_ASC, cursor=cursor, limit=500)
+        for job in page.jobs:
+            trail = await store.trail(DEFAULT_TENANT, job.id)
+            assert trail is not None
+            found[job.id] = trail
+        cursor = page.next_cursor
+        if cursor is None:
+            await store.close()
+            return found

@@ -1,0 +1,56 @@
+"""What really happened, as the handlers saw it: one JSON line per happening, appended by many processes to one file.
+
+A line is one write to a file opened with O_APPEND: whole or absent, in the order it happened, whoever is killed when.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Kind: TypeAlias = Literal["serving", "started", "effect", "accepted", "lease_lost", "refused", "left"]
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """serving, left: a worker process; started, effect: a handler's begin and end; accepted: the store took its
+    completion; lease_lost: an attempt learnt it no longer owns its job; refused: how many late writes of this
+    process the store refused so far."""
+
+    kind: Kind
+    pid: int
+    job: str | None = None
+    fence: int | None = None
+    attempt: int | None = None
+    reason: str | None = None
+    count: int | None = None
+
+
+class Recorder:
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._pid = os.getpid()
+
+    def put(
+        self,
+        kind: Kind,
+        job: str | None = None,
+        *,
+        fence: int | None = None,
+        attempt: int | None = None,
+        reason: str | None = None,
+        count: int | None = None,
+    ) -> None:
+        happening = Happening(
+            kind=kind, pid=self._pid, job=job, fence=fence, attempt=attempt, reason=reason, count=count
+        )
+        os.write(self._file, msgspec.json.encode(happening) + b"\n")
+
+
+def read(path: Path) -> list[Happening]:
+    if not path.exists():
+        return []
+    decode = msgspec.json.Decoder(Happening).decode
+    return [decode(line) for line in path.read_bytes().splitlines()]

@@ -1,0 +1,85 @@
+"""The jobs the torture is done to. Each leaves a line when it starts and one when it comes to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+from ropewalk import Abort, Backoff, Context, job
+from tests.torture.history import Recorder
+
+PATIENT = 50
+"""attempts and crashes: so many that being killed from outside never condemns an innocent job"""
+
+recorder: Recorder | None = None
+
+
+@job(max_attempts=PATIENT, max_crashes=PATIENT)
+async def quick(ctx: Context) -> None:
+    _started(ctx)
+    _effect(ctx)
+
+
+@job(max_attempts=PATIENT, max_crashes=PATIENT)
+async def nap(ctx: Context, seconds: float) -> float:
+    _started(ctx)
+    await asyncio.sleep(seconds)
+    _effect(ctx)
+    return seconds
+
+
+@job(max_attempts=PATIENT, max_crashes=PATIENT, backoff=Backoff.constant(0.2))
+async def stumble(ctx: Context) -> int:
+    """Fails in its first attempt."""
+    _started(ctx)
+    if ctx.attempt == 1:
+        raise ConnectionError("stumbled")
+    _effect(ctx)
+    return ctx.attempt
+
+
+@job(max_attempts=PATIENT, max_crashes=PATIENT)
+async def clean_up(ctx: Context, order: int) -> int:
+    """Compensates `book`."""
+    _started(ctx)
+    await asyncio.sleep(0.02)
+    _effect(ctx)
+    return order
+
+
+@job(max_attempts=PATIENT, max_crashes=PATIENT, on_failure=clean_up)
+async def book(ctx: Context, order: int) -> None:
+    """Fails for good, with a compensation."""
+    _started(ctx)
+    await asyncio.sleep(0.05)
+    raise Abort(f"order {order} cannot be booked")
+
+
+@job
+async def innocent(ctx: Context, seconds: float) -> None:
+    """Built-in limits: three attempts, three crashes."""
+    _started(ctx)
+    await asyncio.sleep(seconds)
+    _effect(ctx)
+
+
+@job
+async def poison(ctx: Context) -> None:
+    """Takes its worker with it, whenever it runs."""
+    _started(ctx)
+    os.kill(os.getpid(), signal.SIGKILL)
+    await asyncio.Event().wait()
+
+
+ALL = [quick, nap, stumble, clean_up, book, innocent, poison]
+
+
+def _started(ctx: Context) -> None:
+    assert recorder is not None
+    recorder.put("started", ctx.id, fence=ctx.fence, attempt=ctx.attempt)
+
+
+def _effect(ctx: Context) -> None:
+    assert recorder is not None
+    recorder.put("effect", ctx.id, fence=ctx.fence, attempt=ctx.attempt)

@@ -1,0 +1,196 @@
+"""Calls that must check, with the types they must have. Read by the checkers, never run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Never, assert_type
+
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.current import current
+from ropewalk.definitions.decorator import job
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.result import Result
+from ropewalk.domain.retry import Backoff
+
+# ── async, without and with a context ───────────────────────────────────────────────────────────────────────────
+
+
+@job
+async def add(a: int, b: int) -> int:
+    return a + b
+
+
+assert_type(add(1, b=2), Job[int, int])
+assert_type(add(1, 2).using(delay=3), Job[int, int])
+assert_type(add(1, 2).again(), Job[int, int])
+assert_type(add.from_arguments({"a": 1, "b": 2}), Job[int, int])
+assert_type(add.decode_result(b"3"), int)
+assert_type(add(1, 2).type.name, str)
+
+
+@job
+async def fetch(ctx: Context, url: str, *, tries: int = 3) -> bytes:
+    ctx.progress(50, "half")
+    return f"{ctx.id} {url} {tries}".encode()
+
+
+assert_type(fetch("u"), Job[bytes, bytes])
+assert_type(fetch(url="u", tries=1), Job[bytes, bytes])
+
+
+@job
+async def nothing(a: int) -> None:
+    print(a)
+
+
+@job
+async def nothing_with_context(ctx: Context) -> None:
+    ctx.raise_if_cancelled()
+
+
+assert_type(nothing(1), Job[None, Never])
+assert_type(nothing_with_context(), Job[None, Never])
+
+
+@job
+async def maybe(a: int) -> str | None:
+    return str(a) if a else None
+
+
+assert_type(maybe(1), Job[str | None, str | None])
+
+
+# ── Results ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@job
+async def wrapped(ctx: Context, a: int) -> Result[int, int]:
+    return ctx.result(a)
+
+
+@job
+async def wrapped_or_none(ctx: Context, a: int) -> Result[int, int] | None:
+    return ctx.result(a) if a else None
+
+
+@job
+async def delegating(ctx: Context) -> Result[None, Never]:
+    return ctx.void()
+
+
+@job
+async def two_types(ctx: Context) -> Result[int, str]:
+    raise NotImplementedError(ctx.id)
+
+
+@job
+async def found_context(a: int) -> Result[int, int]:
+    return current().result(a)
+
+
+assert_type(wrapped(1), Job[int, int])
+assert_type(wrapped_or_none(1), Job[int | None, int])
+assert_type(delegating(), Job[None, Never])
+assert_type(two_types(), Job[int, str])
+assert_type(found_context(1), Job[int, int])
+
+
+# ── sync, threads and processes ─────────────────────────────────────────────────────────────────────────────────
+
+
+@job
+def thumbnail(image: bytes, size: tuple[int, int] = (64, 64)) -> bytes:
+    return image[: size[0]]
+
+
+@job
+def noted(ctx: Context, text: str) -> None:
+    ctx.sync.checkpoint(text)
+
+
+@job
+def sync_result(ctx: Context) -> Result[str, str]:
+    return ctx.result("x")
+
+
+@job
+def sync_result_or_none(ctx: Context, a: int) -> Result[str, str] | None:
+    return ctx.result("x") if a else None
+
+
+@job(executor="process", timeout=timedelta(minutes=5))
+def crunch(ctx: Context, n: int) -> float:
+    assert_type(ctx.sync.once("k"), bool)
+    return float(n)
+
+
+@job(executor="process")
+def crunch_nothing(n: int) -> None:
+    print(n)
+
+
+@job(executor="thread", name="pause", max_attempts=None)
+def threaded(a: int) -> int:
+    return a
+
+
+assert_type(thumbnail(b"", (1, 2)), Job[bytes, bytes])
+assert_type(noted("x"), Job[None, Never])
+assert_type(sync_result(), Job[str, str])
+assert_type(sync_result_or_none(1), Job[str | None, str])
+assert_type(crunch(3), Job[float, float])
+assert_type(crunch_nothing(3), Job[None, Never])
+assert_type(threaded(1), Job[int, int])
+
+
+# ── options ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+slow = job(queue="slow", lease=120, backoff=Backoff.constant(5))
+
+
+@slow
+async def nightly(day: datetime) -> dict[str, int]:
+    return {"day": day.day}
+
+
+@slow(name="weekly", backoff=lambda attempt: attempt * 2.0, retry_on=(OSError,), decide=lambda error: "retry")
+async def weekly(weeks: list[int]) -> int:
+    return len(weeks)
+
+
+def by_size(arguments: object) -> EnqueueOptions:
+    return {"priority": 10, "tags": {"from": str(arguments)}}
+
+
+@job(options=by_size, unique=lambda arguments: str(arguments["a"]), on_failure=nothing, skip_queue=True)
+async def computed(a: int) -> int:
+    return a
+
+
+assert_type(nightly(datetime.now(UTC)), Job[dict[str, int], dict[str, int]])
+assert_type(weekly([1]), Job[int, int])
+assert_type(computed(1).using(run_at=datetime.now(UTC), on_failure=nothing(2)), Job[int, int])
+assert_type(computed(1).using(on_failure=None, max_attempts=None, tags={"a": "b"}), Job[int, int])
+
+
+# ── where they are used ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def uses_context(ctx: Context) -> None:
+    assert_type(await ctx.spawn(add(1, 2), key="k"), str)
+    assert_type(await ctx.spawn_many(add(i, i) for i in range(3)), list[str])
+    assert_type(ctx.resource(Backoff), Backoff)
+    assert_type(ctx.result([1]), Result[list[int], list[int]])
+    assert_type(ctx.void(), Result[None, Never])
+
+
+def takes_any_type(job_type: JobType[..., object, object]) -> str:
+    return job_type.name
+
+
+takes_any_type(add)
+takes_any_type(nothing)
+Registry(add, fetch, Registry(crunch))

@@ -1,0 +1,49 @@
+"""D1, D3: right calls check, wrong calls do not, in both type checkers (the shapes of D3)."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+RIGHT, WRONG = HERE / "right_calls.py", HERE / "wrong_calls.py"
+
+
+def test_basedpyright(tmp_path: Path) -> None:
+    config = {"include": [str(RIGHT), str(WRONG)], "typeCheckingMode": "strict", "pythonVersion": "3.11"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({**config, "extraPaths": [str(ROOT / "src")]}))
+    command = ["-m", "basedpyright", "-p", str(tmp_path), "--pythonpath", sys.executable, "--outputjson"]
+    found = json.loads(_run(command))["generalDiagnostics"]
+    errors = {(Path(each["file"]), each["range"]["start"]["line"] + 1): each["message"] for each in found}
+    _compare(errors)
+
+
+def test_mypy(tmp_path: Path) -> None:
+    command = ["-m", "mypy", "--strict", "--python-version", "3.11", "--no-error-summary", "--hide-error-context"]
+    places = ["--cache-dir", str(tmp_path), "--config-file", "", str(RIGHT), str(WRONG)]
+    line = re.compile(r"(.*?):(\d+): error: (.*)")
+    matches = filter(None, map(line.match, _run([*command, *places]).splitlines()))
+    _compare({(ROOT / file, int(number)): message for file, number, message in (each.groups() for each in matches)})
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.stdout
+
+
+def _compare(errors: dict[tuple[Path, int], str]) -> None:
+    for (file, line), message in errors.items():
+        assert file in (RIGHT, WRONG), f"{file}:{line}: {message}"
+    assert {at: told for at, told in errors.items() if at[0] == RIGHT} == {}
+    marked = {number for number, text in enumerate(WRONG.read_text().splitlines(), 1) if text.endswith("# E")}
+    assert len(marked) > 30
+    found = {line: told for (file, line), told in errors.items() if file == WRONG}
+    assert {line: told for line, told in found.items() if line not in marked} == {}, "errors where none is due"
+    assert marked - found.keys() == set(), "lines that wrongly check"
