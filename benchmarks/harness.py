@@ -45,7 +45,7 @@ class Result:
 
     @property
     def target(self) -> Target:
-        return self.workload.targets.get(self.store, Target())
+        return (self.workload.targets or {}).get(self.store, Target())
 
     def median(self, kind: Kind) -> float:
         return statistics.median(run.headline for run in self.runs[kind])

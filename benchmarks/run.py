@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,9 +68,11 @@ class Run:
 
 
 @asynccontextmanager
-async def prepared(kind: Kind, store: StoreName, *, jobs: int, workers: int, parent: Path | None) -> AsyncIterator[Run]:
+async def prepared(
+    kind: Kind, store: StoreName, *, jobs: int, workers: int, parent: Path | None
+) -> AsyncGenerator[Run, None]:
     """A fresh store with a warm crew; memory has one process, so its worker is inside."""
-    directory = Path(tempfile.mkdtemp(prefix="ropewalk-bench-", dir=parent))
+    directory = Path(tempfile.mkdtemp(prefix="rw-", dir=parent))
     board = Board.create(directory / BOARD, WARM_UP_JOBS + jobs)
     subject = make(kind, store, directory, board)
     await subject.open()

@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -51,7 +51,7 @@ class MemoryFloor:
         """Nothing to release."""
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
+    async def serving(self) -> AsyncGenerator[None, None]:
         worker = asyncio.create_task(self._work())
         try:
             yield

@@ -10,7 +10,7 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -66,19 +66,19 @@ class SqliteFloor:
         self._db.executemany(INSERT, rows)
         self._db.execute("UPDATE tally SET submitted = submitted + ?", (len(rows),))
         self._db.execute("COMMIT")
-        for worker in self._path.parent.glob(f"{self._path.name}.wake-*"):
+        for worker in self._path.parent.glob("wake-*"):
             with suppress(OSError):
                 self._bell.sendto(b"!", str(worker))
         assert durable is not None
         durable.set_result(None)
 
     @asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
-        wake, owner = asyncio.Event(), f"{self._path.name}.wake-{os.getpid()}"
+    async def serving(self) -> AsyncGenerator[None, None]:
+        wake, owner = asyncio.Event(), f"wake-{os.getpid()}"
         ear = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         ear.settimeout(0)
         ear.bind(str(self._path.with_name(owner)))
-        asyncio.get_running_loop().add_reader(ear, lambda: (ear.recv(1), wake.set()))
+        asyncio.get_running_loop().add_reader(ear, _hear, ear, wake)
         worker = asyncio.create_task(self._work(owner, wake))
         try:
             yield
@@ -128,3 +128,8 @@ class SqliteFloor:
     def close(self) -> None:
         self._db.close()
         self._bell.close()
+
+
+def _hear(ear: socket.socket, wake: asyncio.Event) -> None:
+    ear.recv(1)
+    wake.set()

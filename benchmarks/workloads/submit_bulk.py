@@ -31,5 +31,5 @@ SUBMIT_BULK = Workload(
     jobs=20_000,
     quick_jobs=3_000,
     workers=0,
-    targets={"memory": Target(of_floor=0.3), "sqlite": Target(of_floor=0.3)},
+    targets={"sqlite": Target(of_floor=0.3)},
 )

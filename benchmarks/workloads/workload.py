@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from benchmarks.measurement import Measurement
 from benchmarks.run import Run
@@ -21,7 +21,7 @@ class Target:
     of_floor: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Workload:
     name: str
     about: str
@@ -33,4 +33,4 @@ class Workload:
     lower_is_better: bool = False
     stores: tuple[StoreName, ...] = ("memory", "sqlite")
     kinds: tuple[Kind, ...] = ("ropewalk", "floor")
-    targets: Mapping[StoreName, Target] = field(default_factory=dict)
+    targets: Mapping[StoreName, Target] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from types import ModuleType
@@ -15,11 +15,11 @@ from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
-from ropewalk.domain.instants import Seconds
+from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
 from ropewalk.domain.retention import Retention
-from ropewalk.engine.assembly import WorkerConfig
+from ropewalk.engine.assembly import DEFAULT_LEASE, WorkerConfig
 from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import ErrorHook, EventHook, EventHub
@@ -123,20 +123,21 @@ class App(Client):
         types: Sequence[JobType[..., Any, Any] | str] | None = None,
         tenants: Sequence[str] | None = None,
         concurrency: int = 10,
-        lease: Seconds = 30.0,
+        lease: Seconds | None = None,
         grace: Seconds = 30.0,
         poll: Seconds = 1.0,
     ) -> Worker:
         """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
 
-        None for queues and tenants serves all of them, for types every registered one.
+        None for queues and tenants serves all of them, for types every registered one. A lease of None is the
+        app's default, 30 s unless it says otherwise.
         """
         registry = self._served(types)
         config = WorkerConfig(
             queues=None if queues is None else tuple(queues),
             tenants=None if tenants is None else tuple(tenants),
             concurrency=concurrency,
-            lease_seconds=_seconds(lease),
+            lease_us=self._lease(lease),
             grace_seconds=_seconds(grace),
             poll_seconds=_seconds(poll),
         )
@@ -149,7 +150,7 @@ class App(Client):
         )
 
     @asynccontextmanager
-    async def running(self, *, concurrency: int = 10, grace: Seconds = 30.0) -> AsyncIterator[Worker]:
+    async def running(self, *, concurrency: int = 10, grace: Seconds = 30.0) -> AsyncGenerator[Worker]:
         """The client and a worker in this process: for scripts, tests and small services."""
         async with self, self.worker(concurrency=concurrency, grace=grace) as worker:
             yield worker
@@ -165,6 +166,11 @@ class App(Client):
             raise DefinitionError("this app knows no job types: pass them with App(jobs=[...])")
         return served
 
+    def _lease(self, lease: Seconds | None) -> Span:
+        if lease is not None:
+            return to_span(lease, "lease")
+        return self.settings.defaults.lease_us or DEFAULT_LEASE
+
     def _bench(self, registry: Registry, config: WorkerConfig) -> Workbench:
         from ropewalk.runners.processes import ProcessPool  # a client alone needs no process machinery
 
@@ -179,11 +185,17 @@ class App(Client):
             limits=core.limits,
             defaults=core.defaults,
             lease_us=config.lease_us,
-            isolation=ProcessPool(size=config.concurrency, limits=core.limits, report=core.events.report),
+            isolation=ProcessPool(
+                size=config.concurrency,
+                limits=core.limits,
+                strict_return=core.defaults.strict_return,
+                runtime=core.runtime,
+                report=core.events.report,
+            ),
         )
 
     @asynccontextmanager
-    async def _resources(self) -> AsyncIterator[tuple[object, ...]]:
+    async def _resources(self) -> AsyncGenerator[tuple[object, ...]]:
         assert self.settings.lifespan is not None
         async with self.settings.lifespan(self) as yielded:
             if isinstance(yielded, tuple):

@@ -41,3 +41,6 @@ class TestMemory(contract.StoreContract):
     @pytest.fixture
     def backend(self) -> MemoryBackend:
         return MemoryBackend()
+
+
+TestMemoryAgainstItself = contract.differential(MemoryBackend)

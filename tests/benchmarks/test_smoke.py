@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from benchmarks.__main__ import choose
 from benchmarks.run import WARM_UP_JOBS, Miscounted, Run, prepared
 from benchmarks.subjects.subject import Kind, StoreName

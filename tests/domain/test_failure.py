@@ -21,3 +21,8 @@ def test_both_ends_stay(text: str, limit: int) -> None:
     assert len(short) <= max(limit, 0)
     assert (short[0], short[-1]) == (text[0], text[-1])
     assert short == text or "\n...\n" in short
+
+
+def test_half_a_surrogate_pair_is_written_out() -> None:
+    assert clipped("caf\u00e9 \udcff") == "caf\u00e9 \\udcff"
+    clipped("\udcff" * ERROR_TEXT_MAX).encode()

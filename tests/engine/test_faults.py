@@ -129,9 +129,10 @@ async def test_a_loop_that_keeps_failing_gives_up() -> None:
     supervisor = Supervisor(
         runtime,
         on_error=lambda error, phase: reported.append(phase),
-        on_give_up=lambda error, phase: gave_up.append(f"{phase}: {error}"),
         backing=Backing(first_seconds=1, max_seconds=4, give_up_seconds=20),
     )
+
+    supervisor.on_give_up = lambda error, phase: gave_up.append(f"{phase}: {error}")
 
     async def broken() -> None:
         raise StoreUnavailable("away")

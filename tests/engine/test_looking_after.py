@@ -1,4 +1,4 @@
-"""What people do with jobs from outside: read, search, retry, trigger, update, delete, pause (O2, O3, O5, O9, R16, R19)."""
+"""What people do with jobs from outside: read, search, retry, update, delete, pause (O2, O3, O5, O9, R16, R19)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ropewalk import Backoff, Conflict, Context, Filter, InvalidInput, LimitExceeded, NotFound, Order, RetryStatus, State, job
+from ropewalk import (
+    Backoff,
+    Conflict,
+    Context,
+    Filter,
+    InvalidInput,
+    LimitExceeded,
+    NotFound,
+    Order,
+    RetryStatus,
+    State,
+    job,
+)
 from tests.engine.conftest import MakeApp
 
 ran: list[object] = []

@@ -98,8 +98,8 @@ def refused_writes(happened: Sequence[Happening]) -> int:
     return sum(latest.values())
 
 
-_ENDS = {move.value for move, status in SETTLING.items() if status is not Status.WAITING}
-_PAUSES = {move.value for move, status in SETTLING.items() if status is Status.WAITING}
+_ENDS = frozenset(move.value for move, status in SETTLING.items() if status is not Status.WAITING)
+_PAUSES = frozenset(move.value for move, status in SETTLING.items() if status is Status.WAITING)
 
 
 def _fault(trail: Trail) -> str | None:
@@ -107,14 +107,18 @@ def _fault(trail: Trail) -> str | None:
     kinds = [entry.kind for entry in entries]
     if [entry.rev for entry in entries] != list(range(1, trail.job.rev + 1)):
         return f"revs {[entry.rev for entry in entries]} of {trail.job.rev}: {kinds}"
-    expected = {"queued"}
+    allowed = frozenset({"queued"})
     for kind in kinds:
-        if kind not in expected:
+        if kind not in allowed:
             return f"{kind} out of order in {kinds}"
-        expected = (
-            {"started"} if kind == "queued" or kind in _PAUSES else _ENDS | _PAUSES if kind == "started" else set()
-        )
+        allowed = _after(kind)
     return None
+
+
+def _after(kind: str) -> frozenset[str]:
+    if kind == "started":
+        return _ENDS | _PAUSES
+    return frozenset({"started"}) if kind == "queued" or kind in _PAUSES else frozenset()
 
 
 def _entries(trail: Trail) -> list[HistoryEntry]:

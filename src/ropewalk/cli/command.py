@@ -9,6 +9,8 @@ import click
 
 from ropewalk.cli.errors import MEANING
 
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+
 
 class Command(click.Command):
     """Like click's, with `examples`: command lines, each optionally followed by `  # what it does`."""
@@ -18,19 +20,26 @@ class Command(click.Command):
         self.examples = examples
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_examples(self.examples, formatter)
-        write_exit_codes(formatter)
+        _write_ending(self.examples, formatter)
 
 
-def write_examples(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
+class Group(click.Group):
+    """The same for a command of commands, which are listed in the order they were added."""
+
+    def __init__(self, *args: Any, examples: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _write_ending(self.examples, formatter)
+
+
+def _write_ending(examples: Sequence[str], formatter: click.HelpFormatter) -> None:
     with formatter.section("Examples"):
         for example in examples:
             formatter.write(f"{'':{formatter.current_indent}}{example}\n")
-
-
-def write_exit_codes(formatter: click.HelpFormatter) -> None:
     with formatter.section("Exit codes"):
         formatter.write_dl([(str(code.value), meaning) for code, meaning in MEANING.items()])
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")

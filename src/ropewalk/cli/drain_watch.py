@@ -6,6 +6,7 @@ does not come to an end at all, the process exits the hard way. Leases that were
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import Final
@@ -17,10 +18,12 @@ from ropewalk.engine.worker import Worker
 OVERTIME_SECONDS: Final = 5.0
 """after the grace period: to cancel what still runs and give it back"""
 
+logger = logging.getLogger("ropewalk.worker")
+
 
 class DrainWatch:
     def __init__(self, grace_seconds: float) -> None:
-        self._limit_seconds = grace_seconds + OVERTIME_SECONDS
+        self._grace_seconds = grace_seconds
         self._runtime = SystemRuntime()
 
     async def run(self, worker: Worker) -> None:
@@ -28,19 +31,22 @@ class DrainWatch:
         stop = worker.stop
 
         async def watched() -> bool:
+            logger.info("draining: nothing new is started, what runs has %g s to finish", self._grace_seconds)
             # In a thread of its own: the worker's loop may be what is stuck.
             self._runtime.thread(self._expire, name="ropewalk-drain-watch")
             clean = await stop()
             if not clean:
                 _leave("a handler did not end when it was told to")
+            logger.info("drained: every job it held is finished or given back")
             return clean
 
         worker.stop = watched  # type: ignore[method-assign] # on this one worker only
         await worker.run()
 
     async def _expire(self) -> None:
-        await self._runtime.sleep(self._limit_seconds)
-        _leave(f"the worker did not come to an end within {self._limit_seconds:g} s")
+        limit_seconds = self._grace_seconds + OVERTIME_SECONDS
+        await self._runtime.sleep(limit_seconds)
+        _leave(f"the worker did not come to an end within {limit_seconds:g} s")
 
 
 def _leave(why: str) -> None:

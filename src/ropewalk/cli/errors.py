@@ -74,6 +74,6 @@ def _misused(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()  # nothing was asked: the help is the answer
         return error.exit_code
-    asked = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "ropewalk"
-    complain(f"{error.format_message().rstrip('.')}: see {asked} --help")
-    return error.exit_code
+    asked = f" (see {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
+    complain(f"{error.format_message().rstrip('.')}{asked}")
+    return ExitCode.USAGE

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from ropewalk.cli.command import write_examples, write_exit_codes
+from ropewalk.cli.command import Group
 
 COMMANDS: Final = {
     "demo": "ropewalk.cli.demo.command:demo",
@@ -25,7 +25,7 @@ EXAMPLES: Final = (
 )
 
 
-class LazyGroup(click.Group):
+class LazyGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -37,12 +37,12 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command), COMMANDS[cmd_name]
         return command
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_examples(EXAMPLES, formatter)
-        write_exit_codes(formatter)
 
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    examples=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(None, "-V", "--version", package_name="ropewalk", message="ropewalk %(version)s")
 def root() -> None:
     """A typed, durable work queue: run workers, look after jobs.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ropewalk.cli import render
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.job import DEFAULT_QUEUE
+from ropewalk.domain.job import DEFAULT_QUEUE, DEFAULT_TENANT
 from ropewalk.engine.answers import SearchPage
 from ropewalk.engine.info import HistoryInfo, JobInfo
 
@@ -96,7 +96,7 @@ def _times(job: JobInfo) -> list[tuple[str, str | None]]:
 
 def _labels(job: JobInfo) -> list[tuple[str, str | None]]:
     labels = {
-        "tenant": job.tenant,
+        "tenant": None if job.tenant == DEFAULT_TENANT else job.tenant,
         "parent": job.parent_id,
         "workflow": job.workflow_id,
         "correlation": job.correlation_id,

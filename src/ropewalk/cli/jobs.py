@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Final
 
 import click
 
 from ropewalk.cli import render
-from ropewalk.cli.command import Command, json_option
+from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.job_view import echo_history, echo_job, echo_page
 from ropewalk.cli.target import Target, target_options
@@ -19,16 +20,18 @@ from ropewalk.engine.answers import RetryResult
 from ropewalk.engine.client import Client
 from ropewalk.engine.info import HistoryInfo, JobInfo
 
+STATES: Final = click.Choice([each.value for each in State])
 
-@click.group()
+
+@click.group(
+    cls=Group,
+    examples=[
+        "ropewalk jobs list --app shop:app --state failed",
+        "ropewalk jobs show 0198f2c4-... --app shop:app --history",
+    ],
+)
 def jobs() -> None:
-    """Look at jobs, and change their fate.
-
-    \b
-    Examples:
-      ropewalk jobs list --app shop:app --state failed
-      ropewalk jobs show 0198f2c4-... --history
-    """
+    """Look at jobs, and change their fate."""
 
 
 @jobs.command(
@@ -41,7 +44,7 @@ def jobs() -> None:
     ],
 )
 @target_options
-@click.option("--state", "states", multiple=True, type=click.Choice([each.value for each in State]), help="Repeatable.")
+@click.option("--state", "states", multiple=True, type=STATES, metavar="STATE", help=f"{', '.join(State)}. Repeatable.")
 @click.option("--type", "types", multiple=True, metavar="NAME", help="Job type. Repeatable.")
 @click.option("--queue", "queues", multiple=True, metavar="NAME", help="Repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="All of them must fit. Repeatable.")
@@ -110,7 +113,10 @@ def show(target: Target, *, job_id: str, with_history: bool, as_json: bool) -> N
 @target_options
 @json_option
 def retry(target: Target, *, job_ids: Sequence[str], as_json: bool) -> ExitCode:
-    """Run failed or dead-lettered jobs again, under the same id, with all their attempts."""
+    """Run failed or dead-lettered jobs again.
+
+    Each keeps its id and gets all its attempts back.
+    """
 
     async def again(client: Client) -> list[RetryResult]:
         return [await client.retry(each) for each in job_ids]
@@ -137,10 +143,11 @@ def retry(target: Target, *, job_ids: Sequence[str], as_json: bool) -> ExitCode:
 @click.option("--reason", help="Kept with the job.")
 @click.option("--force", is_flag=True, help="Stop a running handler instead of asking it to stop.")
 @json_option
-def cancel(
-    target: Target, *, job_ids: Sequence[str], reason: str | None, force: bool, as_json: bool
-) -> ExitCode:
-    """Cancel jobs: at once while they wait; one that runs is asked to stop."""
+def cancel(target: Target, *, job_ids: Sequence[str], reason: str | None, force: bool, as_json: bool) -> ExitCode:
+    """Cancel jobs.
+
+    One that waits is cancelled at once. One that runs is asked to stop, or with --force made to.
+    """
 
     async def end(client: Client) -> list[tuple[str, CancelStatus]]:
         return [(each, await client.cancel(each, reason=reason, force=force)) for each in job_ids]

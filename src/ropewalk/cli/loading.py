@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import click
@@ -14,37 +14,32 @@ from ropewalk.app import App
 from ropewalk.errors import RopewalkError
 
 
-class CannotLoad(click.UsageError):
-    """The app named on the command line is not there."""
-
-    def format_message(self) -> str:
-        return f"{self.message}: give module:app, like shop.jobs:app for `app = App(...)` in shop/jobs.py"
-
-
 def load_app(path: str) -> App:
     module_name, colon, attribute = path.partition(":")
     if not colon or not module_name or not attribute:
-        raise CannotLoad(f"{path!r} names no app")
+        raise click.ClickException(
+            f"{path!r} names no app: give module:attribute, like shop.jobs:app for `app = App(...)` in shop/jobs.py"
+        )
     module = _imported(module_name)
     found: object = module
     for name in attribute.split("."):
         if not hasattr(found, name):
-            raise CannotLoad(f"module {module_name!r} has no attribute {attribute!r} ({_apps_of(module)})")
+            raise click.ClickException(f"module {module_name!r} has no attribute {attribute!r} ({_apps_of(module)})")
         found = getattr(found, name)
     if not isinstance(found, App):
-        raise CannotLoad(f"{path} is a {type(found).__name__}, not a ropewalk.App ({_apps_of(module)})")
+        raise click.ClickException(f"{path} is a {type(found).__name__}, not a ropewalk.App ({_apps_of(module)})")
     return found
 
 
 def _imported(name: str) -> ModuleType:
-    here = os.getcwd()
+    here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise CannotLoad(f"there is no module {error.name!r} in {here} or on the Python path") from None
+            raise click.ClickException(f"there is no module {error.name!r} in {here} or on the Python path") from None
         raise click.ClickException(f"importing {name!r} needs a module that is not installed: {error}") from None
     except RopewalkError as error:
         raise type(error)(f"importing {name!r}: {error}{_place(error)}") from error
@@ -56,7 +51,7 @@ def _imported(name: str) -> ModuleType:
 
 def _place(error: BaseException) -> str:
     """The line of the imported module that raised it, where there is one outside ropewalk."""
-    ours = os.path.dirname(os.path.dirname(__file__))
+    ours = str(Path(__file__).parents[1])
     lines = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith((ours, "<"))]
     return f" ({lines[-1].filename}:{lines[-1].lineno})" if lines else ""
 

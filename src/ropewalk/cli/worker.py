@@ -33,7 +33,7 @@ EXAMPLES: Final = (
 @click.option(
     "--lease", type=float, default=30, show_default=True, metavar="SECONDS", help="After this silence others take over."
 )
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Of the lines below.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Of what is logged.")
 @json_option
 def worker(
     app_path: str,
@@ -47,12 +47,12 @@ def worker(
     log_level: str,
     as_json: bool,
 ) -> ExitCode:
-    """Run the jobs of an app, given as MODULE:APP or in $ROPEWALK_APP.
+    """Run the jobs of an app until told to stop.
 
-    It says on stdout who it is, and then logs a line to stderr for each thing that happens. SIGTERM or Ctrl-C drain
-    it: nothing new is started, what runs may finish within --grace seconds, the rest is given back to others without
-    losing an attempt. A second one does not wait. It exits 0 after a drain; 1 if a handler did not end and had to be
-    left behind; 3 if it gave up because the store stayed away.
+    The app is given as MODULE:APP or in $ROPEWALK_APP. The worker says on stdout who it is, and then logs a line to
+    stderr for each thing that happens. SIGTERM or Ctrl-C drain it: nothing new is started, what runs may finish within
+    --grace seconds, the rest is given back to others without losing an attempt. A second one does not wait. It exits 0
+    after a drain; 1 if a handler did not end and had to be left behind; 3 if it gave up because the store stayed away.
     """
     app = load_app(app_path)
     made = app.worker(

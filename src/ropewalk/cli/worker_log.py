@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -38,7 +38,7 @@ class Banner:
         self._runtime = SystemRuntime()
 
     @asynccontextmanager
-    async def once_started(self, worker: Worker) -> AsyncIterator[None]:
+    async def once_started(self, worker: Worker) -> AsyncGenerator[None]:
         task = self._runtime.spawn(self._show(worker), name="ropewalk-banner")
         try:
             yield
@@ -66,7 +66,7 @@ class Banner:
 
 
 @asynccontextmanager
-async def log_events(app: App) -> AsyncIterator[None]:
+async def log_events(app: App) -> AsyncGenerator[None]:
     """Log what happens in here. Below the level it costs nothing: nobody listens."""
     if not logger.isEnabledFor(logging.INFO):
         yield

@@ -64,7 +64,7 @@ class Registry:
     def _unknown(self, name: str) -> str:
         known = sorted(self._types)
         near = difflib.get_close_matches(name, known, n=3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
         listed = ", ".join(known) or "none"
         return f"no job type named {name!r} is registered here{hint} Registered: {listed}"
 

@@ -19,6 +19,6 @@ def _custom(cls: type) -> dict[str, Any]:
     """Registered types decide themselves what they look like; a pydantic model says it."""
     describe = getattr(cls, "model_json_schema", None)
     if describe is None:
-        return {} if cls is object else {"title": cls.__qualname__}
+        return {"description": "any value"} if cls is object else {"title": cls.__qualname__}
     described: dict[str, Any] = describe()
     return described

@@ -37,7 +37,12 @@ class ErrorInfo(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def clipped(text: str, limit: int = ERROR_TEXT_MAX) -> str:
-    """`text` within the limit; the middle goes, because both ends of a traceback matter."""
+    """`text` within the limit; the middle goes, because both ends of a traceback matter.
+
+    Half a surrogate pair (from a file name that is not UTF-8) is written out: no store could keep it.
+    """
+    if not text.isascii():
+        text = text.encode(errors="backslashreplace").decode()
     if len(text) <= limit:
         return text
     half = (limit - 5) // 2

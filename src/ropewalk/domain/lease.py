@@ -29,15 +29,11 @@ def loss_reason(job: JobRecord | None, fence: int, owner: str) -> LossReason | N
     """Why (fence, owner) does not hold this job (any more); None while it does."""
     if job is None:
         return LossReason.NOT_FOUND
-    match job.status:
-        case Status.RUNNING if job.fence == fence and job.owner == owner:
-            return None
-        case Status.RUNNING | Status.WAITING:
-            return LossReason.TAKEN_BY_ANOTHER_WORKER
-        case Status.CANCELLED:
-            return LossReason.CANCELLED
-        case Status.COMPLETED | Status.FAILED | Status.DEAD_LETTER:
-            return LossReason.ALREADY_COMPLETED
+    if job.fence == fence and job.owner == owner and job.status is Status.RUNNING:
+        return None
+    if not job.terminal:
+        return LossReason.TAKEN_BY_ANOTHER_WORKER
+    return LossReason.CANCELLED if job.status is Status.CANCELLED else LossReason.ALREADY_COMPLETED
 
 
 def renew(job: JobRecord, *, lease_us: Span, now: Instant) -> None:

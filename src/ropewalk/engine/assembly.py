@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -26,7 +25,7 @@ from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.ports.notifier import Hint, Unsubscribe
 from ropewalk.ports.store import Moved, SkipQueue
 
-
+DEFAULT_LEASE: Final[Span] = 30 * SECOND
 SETTLE_SECONDS: Final = 5.0
 """how long a stopping worker waits for the store to take its last settlements"""
 
@@ -37,23 +36,19 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] | None = None
     tenants: tuple[str, ...] | None = None
     concurrency: int = 10
-    lease_seconds: float = 30.0
+    lease_us: Span = DEFAULT_LEASE
     grace_seconds: float = 30.0
     poll_seconds: float = 1.0
 
     def __post_init__(self) -> None:
         for field, value, least in (
             ("concurrency", self.concurrency, 1),
-            ("lease", self.lease_seconds, 1.0),
+            ("lease", self.lease_us / SECOND, 1.0),
             ("grace", self.grace_seconds, 0.0),
             ("poll", self.poll_seconds, 0.001),
         ):
             if value < least:
                 raise InvalidInput(f"{field}={value!r} must be at least {least}", field=field)
-
-    @property
-    def lease_us(self) -> Span:
-        return round(self.lease_seconds * SECOND)
 
 
 class Assembly:
@@ -64,12 +59,10 @@ class Assembly:
         bench: Workbench,
         config: WorkerConfig,
         retention: Retention,
-        give_up: Callable[[BaseException, str], object],
     ) -> None:
         self.bench = bench
         self._config = config
         self.draining = False
-        self.on_give_up: Callable[[], object] = lambda: None
         self.buffer = Buffer()
         self.settler = Settler(bench, busy=self._busy)
         self.executor = Executor(bench, self.buffer, self.settler, slots=config.concurrency)
@@ -87,7 +80,7 @@ class Assembly:
         self.drain = Drain(bench, self.buffer, self.executor, self.settler)
         self._reclaimer = Reclaimer(bench, self._on_moved)
         self._pruner = Pruner(bench, retention)
-        self._loops = Supervisor(bench.runtime, on_error=bench.events.report, on_give_up=give_up)
+        self.loops = Supervisor(bench.runtime, on_error=bench.events.report)
         self._services = Supervisor(bench.runtime, on_error=bench.events.report)
         self._unsubscribe: Unsubscribe = lambda: None
         self._changed = Signal()
@@ -99,8 +92,8 @@ class Assembly:
         self._unsubscribe = self.bench.store.notifier.subscribe(self._on_hint)
         self.executor.start()
         self.heartbeat.start()
-        self._loops.start("claimer", self.claimer.run)
-        self._loops.start("settler", self.settler.run)
+        self.loops.start("claimer", self.claimer.run)
+        self.loops.start("settler", self.settler.run)
         self._services.start("reclaimer", self._reclaimer.run)
         self._services.start("pruner", self._pruner.run)
 
@@ -112,7 +105,7 @@ class Assembly:
         clean = await self.drain.run(grace_seconds)
         self.settler.close()
         await self._settle_the_rest()
-        await self._loops.stop()
+        await self.loops.stop()
         await self.executor.stop()
         await self.bench.isolation.close()
         await self.heartbeat.stop()

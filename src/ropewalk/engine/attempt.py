@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
+from ropewalk.definitions.attempt_port import Cancellation
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.submission import to_new_job
@@ -37,8 +37,8 @@ GONE = frozenset(
 """reasons after which nothing this attempt says is sent any more"""
 
 
-class Attempt(AttemptPort):
-    """Changed only on the worker's loop; other threads read, and hand changes over."""
+class Attempt:
+    """An AttemptPort (by shape). Changed only on the worker's loop; other threads read, and hand changes over."""
 
     __slots__ = (
         "_began_at",
@@ -137,11 +137,12 @@ class Attempt(AttemptPort):
         return self.stopped or self._notice
 
     def progress(self, percent: float, message: str | None) -> None:
+        """From the loop or from the handler's own thread; hooks always hear of it on the loop."""
         self.pending_progress = Progress(percent, message, 0)
-        events = self._bench.events
-        if events.heard(self.job.type):
-            now = self._bench.runtime.now()
-            events.emit(event_of(self.job, "progress", at=now, percent=percent, message=message))
+        bench = self._bench
+        if bench.events.heard(self.job.type):
+            event = event_of(self.job, "progress", at=bench.runtime.now(), percent=percent, message=message)
+            bench.loop.call_soon_threadsafe(bench.events.emit, event)
 
     def resource(self, kind: type[T]) -> T:
         for resource in self._bench.resources:

@@ -14,7 +14,7 @@ from msgspec import structs
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.definitions.submission import to_new_job
+from ropewalk.definitions.submission import skips_queue, to_new_job
 from ropewalk.domain.instants import Seconds, to_datetime, to_instant, to_span
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
@@ -99,7 +99,7 @@ class Client:
         new = self._new(job, options)
         session = await self._core.session()
         skip = None
-        if options.get("skip_queue", job.options.get("skip_queue", job.type.options.skip_queue)):
+        if skips_queue(job, options):
             skip = self._core.skip_slot(new.type, new.queue)
         submission = Submission(jobs=[new], skip_queue=None if skip is None else skip[1])
         (accepted,) = await session.enqueuer.submit(submission)

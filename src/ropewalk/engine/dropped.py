@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from ropewalk.errors import NeverEnqueued
@@ -20,7 +20,7 @@ def dropped(name: str, file: str, line: int) -> None:
 
 
 @contextmanager
-def on_dropped(listener: Callable[[str], object]) -> Iterator[None]:
+def on_dropped(listener: Callable[[str], object]) -> Generator[None]:
     """Listen instead of warning: an error raised from a destructor would reach nobody."""
     _listeners.append(listener)
     try:

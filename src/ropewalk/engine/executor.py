@@ -15,7 +15,7 @@ from msgspec import structs
 
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import activate, deactivate
-from ropewalk.definitions.result import Result
+from ropewalk.definitions.returned import outcome_of_return
 from ropewalk.definitions.verdict import bad_input, described, verdict
 from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
@@ -28,7 +28,7 @@ from ropewalk.engine.events import event_of
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
-from ropewalk.errors import InvalidInput, JobCancelled, LimitExceeded
+from ropewalk.errors import InvalidInput, JobCancelled
 from ropewalk.ports.runtime import Task
 from ropewalk.ports.store import LossReason
 
@@ -44,6 +44,7 @@ class Executor:
         self._slots = slots
         self._tasks: list[Task] = []
         self._closing = False
+        self._yielded_at = bench.runtime.monotonic()
         self.running: set[Attempt] = set()
         self.idled = Wake(bench.runtime)
         """set when the last running attempt ended; the drain waits for it"""
@@ -67,15 +68,14 @@ class Executor:
     async def _slot(self) -> None:
         me = asyncio.current_task()
         assert me is not None
-        yielded_at = self._bench.runtime.monotonic()
         while not self._closing:
             attempt = await self._buffer.get()
             await self._serve(attempt, me)
             # Handlers that never wait would keep this slot going for the whole buffer: let the others breathe.
             now = self._bench.runtime.monotonic()
-            if now - yielded_at > _YIELD_SECONDS:
+            if now - self._yielded_at > _YIELD_SECONDS:
+                self._yielded_at = now
                 await _one_turn()
-                yielded_at = now
 
     async def _serve(self, attempt: Attempt, me: asyncio.Task[Any]) -> None:
         self.running.add(attempt)
@@ -169,19 +169,8 @@ class Executor:
             raise
 
     def _returned(self, attempt: Attempt, context: Context, value: object) -> Outcome:
-        strict = attempt.job_type.options.strict_return
-        if strict if strict is not None else self._bench.defaults.strict_return:
-            lost = context.unreturned(value)
-            if lost:
-                raise RuntimeError(f"{len(lost)} Result(s) were created by ctx and not returned: return them")
-        if isinstance(value, Result):
-            value = value.value
-        try:
-            data = attempt.job_type.encode_result(value)
-            _check_size(data, self._bench.limits.result_bytes_max, attempt.job_type.name)
-        except InvalidInput as error:
-            return bad_input(error, "bad_result")
-        return Completed(data)
+        bench = self._bench
+        return outcome_of_return(attempt.job_type, context, value, bench.limits, strict=bench.defaults.strict_return)
 
     def _judge(self, attempt: Attempt, error: BaseException) -> Outcome:
         if attempt.stopped is not None:
@@ -256,21 +245,12 @@ async def _swallow_cancellation(me: asyncio.Task[Any]) -> None:
 
 
 async def _one_turn() -> None:
-    turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    asyncio.get_running_loop().call_soon(lambda: turn.done() or turn.set_result(None))
-    await turn
+    turn = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turn.set)
+    await turn.wait()
 
 
 def _timed_out(attempt: Attempt) -> ErrorInfo:
     span = attempt.job.timeout_us or attempt.job_type.options.timeout_us or 0
     message = f"the attempt ran longer than its timeout of {span / SECOND:g} s"
     return ErrorInfo(category=Category.TIMEOUT, code="timeout", type="TimeoutError", message=message)
-
-
-def _check_size(data: bytes | None, limit: int, name: str) -> None:
-    if data is not None and len(data) > limit:
-        raise LimitExceeded(
-            f"the result of {name} is {len(data):,} bytes, over result_bytes_max={limit:,}: "
-            "store it elsewhere and return a reference, or raise the limit with App(limits=...)",
-            field="result",
-        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.failure import ErrorInfo
@@ -163,7 +163,7 @@ class Describer:
             decoded = self._codec.decode(job.input, Any)
         except InvalidInput:
             return None
-        return decoded if isinstance(decoded, dict) else None
+        return cast("dict[str, object]", decoded) if isinstance(decoded, dict) else None
 
     def _result(self, job: JobRecord) -> object:
         if job.result is None:

@@ -1,7 +1,7 @@
 """Keeps background loops alive: an error is reported, the loop backs off and starts again.
 
 A loop ends only when it returns by itself or is cancelled. One that keeps failing without a success for
-`give_up_seconds` is a worker that is deaf and does not know it: the supervisor then calls `on_give_up`.
+`give_up_seconds` makes a worker that is deaf and does not know it: the supervisor then calls `on_give_up`, if set.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Supervisor:
         runtime: Runtime,
         *,
         on_error: Callable[[BaseException, str], object],
-        on_give_up: Callable[[BaseException, str], object] | None = None,
         backing: Backing | None = None,
     ) -> None:
         self._runtime = runtime
         self._on_error = on_error
-        self._on_give_up = on_give_up
         self._backing = backing or Backing()
         self._tasks: list[Task] = []
         self.restarts = 0
+        self.on_give_up: Callable[[BaseException, str], object] | None = None
+        """None goes on for ever: right inside somebody else's program, where ending is not ours to decide"""
 
     def start(self, name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._tasks.append(self._runtime.spawn(self.keep(name, loop), name=f"ropewalk-{name}"))
@@ -62,8 +62,8 @@ class Supervisor:
                     # It worked for a while: this is a new trouble, not the old one going on.
                     wait, failing_since = self._backing.first_seconds, None
                 failing_since = began if failing_since is None else failing_since
-                if self._on_give_up is not None and ended - failing_since > self._backing.give_up_seconds:
-                    self._on_give_up(error, name)
+                if self.on_give_up is not None and ended - failing_since > self._backing.give_up_seconds:
+                    self.on_give_up(error, name)
                     return None
             await self._runtime.sleep(wait * (0.5 + self._runtime.random() / 2))
             wait = min(wait * 2, self._backing.max_seconds)

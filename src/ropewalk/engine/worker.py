@@ -37,8 +37,6 @@ class Worker:
         self._lifespan = lifespan
         self._stack = AsyncExitStack()
         self._parts: Assembly | None = None
-        self._fatal: BaseException | None = None
-        self._ended: asyncio.Event | None = None
 
     @property
     def id(self) -> str:
@@ -71,8 +69,7 @@ class Worker:
             if self._lifespan is not None:
                 bench.resources = await stack.enter_async_context(self._lifespan())
             await bench.store.enlist(self._card(bench))
-            self._parts = Assembly(bench, self._config, self._retention, self._give_up)
-            self._ended = asyncio.Event()
+            self._parts = Assembly(bench, self._config, self._retention)
             self._parts.start()
             self._stack = stack.pop_all()
         self._core.serves(self)
@@ -89,8 +86,6 @@ class Worker:
             clean = await parts.stop(self._config.grace_seconds)
         finally:
             self._parts = None
-            if self._ended is not None:
-                self._ended.set()
             await self._stack.aclose()
         return clean
 
@@ -101,6 +96,12 @@ class Worker:
         """
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
+        fatal: list[RopewalkError] = []
+
+        def give_up(error: BaseException, phase: str) -> None:
+            fatal.append(RopewalkError(f"the worker gave up: {phase} kept failing, last with {error!r}"))
+            fatal[-1].__cause__ = error
+            stop.set()
 
         def on_signal() -> None:
             if stop.is_set() and self._parts is not None:
@@ -112,13 +113,13 @@ class Worker:
             loop.add_signal_handler(each, on_signal)
         try:
             async with self:
-                self._started.on_give_up = stop.set
+                self._started.loops.on_give_up = give_up
                 await stop.wait()
         finally:
             for each in handled:
                 loop.remove_signal_handler(each)
-        if self._fatal is not None:
-            raise self._fatal
+        if fatal:
+            raise fatal[0]
 
     async def idle(self) -> None:
         """Wait until nothing is claimed here and the store had nothing ready at the last look."""
@@ -149,9 +150,3 @@ class Worker:
             concurrency=self._config.concurrency,
             lease_us=self._config.lease_us,
         )
-
-    def _give_up(self, error: BaseException, phase: str) -> None:
-        self._fatal = RopewalkError(f"the worker gave up: {phase} kept failing, last with {error!r}")
-        self._fatal.__cause__ = error
-        if self._parts is not None:
-            self._parts.on_give_up()

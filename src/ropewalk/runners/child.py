@@ -24,6 +24,7 @@ from ropewalk.runners.messages import Report, Run
 from ropewalk.runners.performing import perform
 from ropewalk.runners.pipe_port import PipePort
 
+OWN_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 PR_SET_PDEATHSIG: Final = 1
 
 
@@ -95,16 +96,26 @@ def _die_with_the_worker() -> None:
 def _leave_signals_to_the_worker() -> None:
     """A service manager stops all processes at once, but when a handler ends is for the worker to say.
 
-    By functions, not SIG_IGN: that would be inherited by every program a handler starts.
+    By functions, not SIG_IGN: that would be inherited by every program a handler starts. What a handler forks gets
+    the usual behaviour back, and must not lose a signal that arrives before it has.
     """
-    usual = {each: signal.signal(each, _unheard) for each in (signal.SIGINT, signal.SIGTERM)}
+    usual = {each: signal.signal(each, _unheard) for each in OWN_SIGNALS}
 
     def restore() -> None:
         for each, handler in usual.items():
             signal.signal(each, handler)
+        _release_signals()
 
-    os.register_at_fork(after_in_child=restore)
+    os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=restore)
 
 
 def _unheard(_signal: int, _frame: object) -> None:
     return
+
+
+def _hold_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, OWN_SIGNALS)
+
+
+def _release_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, OWN_SIGNALS)

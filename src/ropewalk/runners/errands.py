@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, cast
@@ -27,18 +28,14 @@ class Errand(Struct, frozen=True, tag=True, kw_only=True):
 
 def errand(job: Job[Any, Any]) -> Errand:
     """Raises DefinitionError for a type that the worker could not find."""
-    options: dict[str, object] = dict(job.options)
-    backoff = options.pop("backoff", None)
-    follow_up = options.pop("on_failure") if options.get("on_failure") is not None else None
-    if "tags" in options:
-        options["tags"] = dict(job.options["tags"])
+    apart = {"backoff"} if job.options.get("on_failure") is None else {"backoff", "on_failure"}
     return Errand(
         source=source_of(job.type),
         id=job.id,
         input=job.input,
-        options={name: _plain(value) for name, value in options.items()},
-        backoff=cast("Backoff | None", backoff),
-        on_failure=_follow_up(follow_up),
+        options={name: _plain(value) for name, value in job.options.items() if name not in apart},
+        backoff=job.options.get("backoff"),
+        on_failure=_follow_up(job.options.get("on_failure")),
     )
 
 
@@ -59,15 +56,17 @@ def job_of(sent: Errand) -> Job[Any, Any]:
     return Job(sent.id, job_type, sent.input, arguments, cast("EnqueueOptions", MappingProxyType(options)))
 
 
-def _follow_up(wanted: object) -> Source | Errand | None:
-    match wanted:
-        case JobType():
-            return source_of(cast("JobType[..., Any, Any]", wanted))
-        case Job():
-            return errand(cast("Job[Any, Any]", wanted))
-        case _:
-            return None
+def _follow_up(wanted: JobType[..., Any, Any] | Job[Any, Any] | None) -> Source | Errand | None:
+    if wanted is None:
+        return None
+    return source_of(wanted) if isinstance(wanted, JobType) else errand(wanted)
 
 
 def _plain(value: object) -> object:
-    return value.total_seconds() if isinstance(value, timedelta) else value
+    match value:
+        case timedelta():
+            return value.total_seconds()
+        case Mapping():
+            return dict(cast("Mapping[object, object]", value))
+        case _:
+            return value

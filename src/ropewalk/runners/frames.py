@@ -28,10 +28,11 @@ def framed(message: Order | Report, bytes_max: int) -> bytes:
     """Raises LimitExceeded naming the message."""
     body = _ENCODER.encode(message)
     if len(body) > bytes_max:
+        what = type(message).__name__.lower()
         raise LimitExceeded(
-            f"{type(message).__name__.lower()} takes {len(body):,} bytes on the way between the worker and the handler's "
-            f"process, over the bound of {bytes_max:,}: send less at once, or raise App(limits=...)",
-            field=type(message).__name__.lower(),
+            f"{what} takes {len(body):,} bytes between the worker and the handler's process, over the bound of "
+            f"{bytes_max:,}: send less at once, or raise App(limits=...)",
+            field=what,
         )
     return HEADER.pack(len(body)) + body
 

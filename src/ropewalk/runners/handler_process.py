@@ -13,9 +13,9 @@ import signal
 import socket
 import subprocess
 import sys
-from typing import Final, Self
+from collections.abc import Callable
+from typing import Final, Self, cast
 
-from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.runners.frames import HEADER, body_length, framed, report
 from ropewalk.runners.messages import Order, Report
 
@@ -27,35 +27,30 @@ _PROGRAM: Final = (
 
 
 class HandlerProcess:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bytes_max: int) -> None:
+    """One at a time may speak to it."""
+
+    def __init__(self, life: Life, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bytes_max: int) -> None:
+        self.life = life
         self._reader = reader
         self._writer = writer
         self._bytes_max = bytes_max
-        self._end = End(writer)
-        self._transport: asyncio.SubprocessTransport | None = None
-        self.attempts = 0
-        """how many it was given"""
+        self.fresh = True
+        """it was not given an attempt yet"""
 
     @classmethod
     async def start(cls, bytes_max: int) -> Self:
         """Raises OSError where the system has no process or descriptor to give."""
         ours, theirs = socket.socketpair()
         with theirs:
-            process = cls(*await asyncio.open_connection(sock=ours), bytes_max)
+            reader, writer = await asyncio.open_connection(sock=ours)
+            life = Life(on_end=lambda: _end_reading(writer))
+            process = cls(life, reader, writer, bytes_max)
             try:
-                await process._spawn(theirs.fileno())
+                await life.begin(theirs.fileno())
             except BaseException:
                 await process._hang_up()
                 raise
         return process
-
-    @property
-    def pid(self) -> int:
-        return self._started.get_pid()
-
-    @property
-    def alive(self) -> bool:
-        return self._started.get_returncode() is None
 
     def send(self, message: Order) -> None:
         """Raises LimitExceeded. A process that is gone hears nothing; `receive` tells."""
@@ -71,27 +66,29 @@ class HandlerProcess:
         return report(body)
 
     async def kill(self) -> None:
-        """With its whole process group; returns when it is reaped and its descriptors are closed."""
-        self._end.kill_group()
-        await self._end.reached.wait()
-        self._started.close()
+        """Returns when it is reaped and its descriptors are closed."""
+        await self.life.kill()
         await self._hang_up()
 
-    def epitaph(self) -> ErrorInfo:
-        """Why a process that is gone ended, for the job that it took along."""
-        return lost(f"the handler's process {_how(self._started.get_returncode())}")
+    async def _hang_up(self) -> None:
+        self._writer.transport.abort()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
-    @property
-    def _started(self) -> asyncio.SubprocessTransport:
-        assert self._transport is not None, "start() spawned it"
-        return self._transport
 
-    async def _spawn(self, fd: int) -> None:
-        flags = subprocess._args_from_interpreter_flags()
-        self._transport, _ = await asyncio.get_running_loop().subprocess_exec(
-            lambda: self._end,
+class Life(asyncio.SubprocessProtocol):
+    """From spawn to the reaping."""
+
+    def __init__(self, on_end: Callable[[], object]) -> None:
+        self._on_end = on_end
+        self._ended = asyncio.Event()
+        self._transport: asyncio.SubprocessTransport | None = None
+
+    async def begin(self, fd: int) -> None:
+        await asyncio.get_running_loop().subprocess_exec(
+            lambda: self,
             sys.executable,
-            *flags,
+            *_interpreter_flags(),
             "-c",
             _PROGRAM,
             str(fd),
@@ -103,7 +100,55 @@ class HandlerProcess:
             start_new_session=True,
         )
 
-    async def _hang_up(self) -> None:
-        self._writer.transport.abort()
-        with contextlib.suppress(OSError):
-            await self._writer.wait_closed()
+    @property
+    def over(self) -> bool:
+        return self._ended.is_set()
+
+    @property
+    def pid(self) -> int:
+        assert self._transport is not None, "it was begun"
+        return self._transport.get_pid()
+
+    async def kill(self) -> None:
+        if not self.over:
+            self._kill_group()
+        await self._ended.wait()
+
+    def how_it_ended(self) -> str:
+        assert self._transport is not None, "it was begun"
+        code = self._transport.get_returncode()
+        assert code is not None, "it ended"
+        if code >= 0:
+            return f"exited with code {code}"
+        hint = " (out of memory?)" if -code == signal.SIGKILL else ""
+        return f"was killed by {signal.Signals(-code).name}{hint}"
+
+    # ── what asyncio calls ──────────────────────────────────────────────────────────────────────────────────
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+
+    def process_exited(self) -> None:
+        assert self._transport is not None
+        self._kill_group()
+        self._transport.close()
+        self._on_end()
+        self._ended.set()
+
+    def _kill_group(self) -> None:
+        # Also after it was reaped, for what it left behind: nobody else's group has its number until the numbers
+        # of the whole system went round once.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def _interpreter_flags() -> list[str]:
+    """-O, -W, -X of the worker hold in its handlers' processes too."""
+    # Private, but the way multiprocessing and the test suite of Python start an interpreter like their own.
+    return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+
+
+def _end_reading(writer: asyncio.StreamWriter) -> None:
+    """The pipe ends with the process, even where a program it started holds the other end open."""
+    with contextlib.suppress(OSError):
+        writer.get_extra_info("socket").shutdown(socket.SHUT_RD)

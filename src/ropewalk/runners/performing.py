@@ -12,10 +12,10 @@ from ropewalk.definitions.current import activate, deactivate
 from ropewalk.definitions.returned import outcome_of_return
 from ropewalk.definitions.verdict import bad_input, described, verdict
 from ropewalk.domain.failure import Category
-from ropewalk.domain.outcome import Aborted, Cancelled, Outcome
+from ropewalk.domain.outcome import Cancelled, Outcome
 from ropewalk.errors import DefinitionError, InvalidInput, JobCancelled
 from ropewalk.runners.pipe_port import PipePort
-from ropewalk.runners.source import load
+from ropewalk.runners.source import load, not_found
 
 
 def perform(port: PipePort) -> Outcome:
@@ -35,11 +35,6 @@ def perform(port: PipePort) -> Outcome:
         return verdict(error, port.job_type, port.report)
     except BaseException as error:
         return verdict(error, port.job_type, port.report)
-
-
-def not_found(error: DefinitionError) -> Outcome:
-    """A handler that another process cannot find will not be found next time either."""
-    return Aborted(described(error, Category.PERMANENT, code="handler_not_found"))
 
 
 def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:

@@ -26,7 +26,5 @@ def revived(refused: Refusal) -> Exception:
 
 
 _KNOWN: Final = {
-    name: each
-    for name, each in vars(errors).items()
-    if isinstance(each, type) and issubclass(each, RopewalkError)
+    name: each for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, RopewalkError)
 }

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from functools import reduce
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.verdict import described
+from ropewalk.domain.failure import Category
+from ropewalk.domain.outcome import Aborted, Outcome
 from ropewalk.errors import DefinitionError
 
 MAIN: Final = "__main__"
@@ -53,24 +55,33 @@ def load(source: Source) -> JobType[..., Any, Any]:
     return _checked(source, _imported(source))
 
 
+def not_found(error: DefinitionError) -> Outcome:
+    """A handler that its process cannot find will not be found next time either."""
+    return Aborted(described(error, Category.PERMANENT, code="handler_not_found"))
+
+
 def find(source: Source) -> JobType[..., Any, Any]:
     """The job type, where this process has imported it already. Raises DefinitionError."""
     main = sys.modules[MAIN]
     main_names = {MAIN_AGAIN} if main.__spec__ is None else {main.__spec__.name}
     module = main if source.module in main_names else sys.modules.get(source.module)
     if module is None:
-        raise DefinitionError(f"{source.name} is of {source.module}, which the worker has not imported: import it there too")
+        raise DefinitionError(
+            f"{source.name} is of {source.module}, which the worker has not imported: import it there too"
+        )
     return _checked(source, module)
 
 
 def _checked(source: Source, module: ModuleType) -> JobType[..., Any, Any]:
-    found: object = reduce(lambda at, step: getattr(at, step, None), source.qualname.split("."), module)
+    found: object = module
+    for step in source.qualname.split("."):
+        found = getattr(found, step, None)
     if not isinstance(found, JobType) or found.name != source.name:
         raise DefinitionError(
             f"{source.module}.{source.qualname} is {found!r}, not the job type {source.name!r}: "
             "a type that runs in a process must stay under the name of its function"
         )
-    return found
+    return cast("JobType[..., Any, Any]", found)
 
 
 def _imported(source: Source) -> ModuleType:

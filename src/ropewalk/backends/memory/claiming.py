@@ -20,8 +20,8 @@ from ropewalk.ports.store import Claimed, ClaimRequest, Moved
 
 TAKEN_BACK_PER_CLAIM_MAX: Final = 100
 
-Head: TypeAlias = tuple[Entry, JobHeap]
-"""the first job of a heap; entries are unique, so heaps are never compared"""
+Head: TypeAlias = tuple[Entry, JobHeap, Lane]
+"""the first entry of a heap and where it comes from; entries are unique, so nothing else is compared"""
 
 
 def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
@@ -70,25 +70,24 @@ class Claiming:
             self._next_due = due
 
     def _heads(self, lanes: Sequence[Lane]) -> list[Head]:
-        heaps = [lane.ready for lane in lanes]
+        heaps = [(lane.ready, lane) for lane in lanes]
         if self._suspect_fits():
-            heaps += [lane.suspects for lane in lanes]
-        return [(top, heap) for heap in heaps if (top := heap.peek()) is not None]
+            heaps += [(lane.suspects, lane) for lane in lanes]
+        return [(top, heap, lane) for heap, lane in heaps if (top := heap.peek()) is not None]
 
     def _in_order(self, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
         heads = self._heads(lanes)
         heapq.heapify(heads)
         while heads:
-            (_, _, _, _, job), heap = heads[0]
+            (_, _, _, _, job), heap, lane = heads[0]
             if job.suspect and not self._suspect_fits():
                 heapq.heappop(heads)
                 continue
             overdue = job.deadline is not None and job.deadline <= self._now
             if not overdue and _is_last_attempt(job) and not self._starts_at_once():
                 return
-            heap.pop()
-            self._tables.take_up(job)
+            self._tables.lanes.pop(lane, heap, job)
             if overdue:
                 self._expired.append((job, transition.expire(job, self._now)))
             else:
@@ -97,7 +96,7 @@ class Claiming:
             if following is None:
                 heapq.heappop(heads)
             else:
-                heapq.heapreplace(heads, (following, heap))
+                heapq.heapreplace(heads, (following, heap, lane))
 
     def _give(self, job: JobRecord) -> None:
         request = self._request
@@ -110,7 +109,7 @@ class Claiming:
             lease_us=request.types[job.type],
             now=self._now,
         )
-        self._tables.put_back(job, self._now)
+        self._tables.leases.add(job)
         self._given.append(copied(job))
 
     def _starts_at_once(self) -> bool:

@@ -42,8 +42,13 @@ class Lane:
         else:
             self._make_ready(job)
 
+    def pop(self, heap: JobHeap) -> None:
+        """The first job of one of its heaps is taken up."""
+        heap.pop()
+        self.waiting -= 1
+
     def left(self) -> None:
-        """One of its jobs is taken up: claimed, cancelled, expired or amended."""
+        """A job from somewhere in the middle is taken up: cancelled, expired or amended."""
         self.waiting -= 1
         entries = len(self.ready) + len(self.suspects) + len(self.due) + len(self.newer)
         if entries > 2 * self.waiting + _OUTDATED_ENTRIES_MAX:
@@ -78,7 +83,10 @@ class Lanes:
 
     def add(self, job: JobRecord, now: Instant) -> None:
         """A job begins to wait."""
-        line = self._lines.setdefault((job.tenant, job.queue), {})
+        name = (job.tenant, job.queue)
+        line = self._lines.get(name)
+        if line is None:
+            line = self._lines[name] = {}
         lane = line.get(job.type)
         if lane is None:
             lane = line[job.type] = Lane()
@@ -89,17 +97,14 @@ class Lanes:
 
     def left(self, job: JobRecord) -> None:
         """A waiting job is taken up; if it waits on, it is added again."""
-        line = self._lines[job.tenant, job.queue]
-        lane = line[job.type]
+        lane = self._lines[job.tenant, job.queue][job.type]
         lane.left()
-        if lane.waiting == 0:
-            del line[job.type]
-            if not line:
-                del self._lines[job.tenant, job.queue]
-        if job.deadline is not None:
-            self._with_deadline -= 1
-            if len(self._deadlines) > 2 * self._with_deadline + _OUTDATED_ENTRIES_MAX:
-                self._deadlines.compact()
+        self._gone_from(lane, job)
+
+    def pop(self, lane: Lane, heap: JobHeap, job: JobRecord) -> None:
+        """The same for the first job of a heap, without a search."""
+        lane.pop(heap)
+        self._gone_from(lane, job)
 
     def serving(
         self, types: Mapping[str, object], tenants: Sequence[str] | None, queues: Sequence[str] | None
@@ -124,3 +129,14 @@ class Lanes:
         """The waiting job whose deadline passed first."""
         top = self._deadlines.peek()
         return top[4] if top is not None and top[0] <= now else None
+
+    def _gone_from(self, lane: Lane, job: JobRecord) -> None:
+        if lane.waiting == 0:
+            line = self._lines[job.tenant, job.queue]
+            del line[job.type]
+            if not line:
+                del self._lines[job.tenant, job.queue]
+        if job.deadline is not None:
+            self._with_deadline -= 1
+            if len(self._deadlines) > 2 * self._with_deadline + _OUTDATED_ENTRIES_MAX:
+                self._deadlines.compact()

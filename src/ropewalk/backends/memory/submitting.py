@@ -44,7 +44,11 @@ class Draft:
         self._keys: dict[KeyName, KeyRecord] = {}
 
     def add(self, new: NewJob) -> None:
-        held = self._same_id(new) or self._same_spawn(new) or self._same_key(new)
+        held = self._same_id(new)
+        if held is None and new.spawn_key is not None:
+            held = self._same_spawn(new, new.spawn_key)
+        if held is None and new.key is not None:
+            held = self._same_key(new, new.key)
         if held is not None:
             self.answers.append((held, True))
             return
@@ -88,38 +92,33 @@ class Draft:
             raise Conflict(f"id={new.id!r} already names a {held.type} job with other content: use a new id")
         return held
 
-    def _same_spawn(self, new: NewJob) -> JobRecord | None:
-        if new.parent_id is None or new.spawn_key is None:
+    def _same_spawn(self, new: NewJob, key: str) -> JobRecord | None:
+        if new.parent_id is None:
             return None
-        name = (new.tenant, new.parent_id, new.spawn_key)
+        name = (new.tenant, new.parent_id, key)
         held = self._spawned.get(name) or self._tables.spawned.get(name)
         if held is not None and judge_id(held, new) is Verdict.CONFLICT:
             raise SpawnMismatch(
-                f"spawn key {new.spawn_key!r} of job {new.parent_id} stands for a {held.type} job with other content: "
+                f"spawn key {key!r} of job {new.parent_id} stands for a {held.type} job with other content: "
                 "give this child a key of its own"
             )
         return held
 
-    def _same_key(self, new: NewJob) -> JobRecord | None:
-        if new.key is None:
-            return None
-        name = (new.tenant, new.type, new.key.key)
+    def _same_key(self, new: NewJob, key: IdempotencyKey) -> JobRecord | None:
+        name = (new.tenant, new.type, key.key)
         hashed = input_hash(new.input)
         held = self._keys.get(name) or self._tables.keys.find(name)
-        match judge_key(held, new.key, hashed, self._now):
-            case Verdict.FREE:
-                self._keys[name] = _opened(new, new.key, hashed, self._now)
-                return None
-            case Verdict.DUPLICATE:
-                assert held is not None
-                self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, new.key.window_us))
-                return self._find(new.tenant, held.job_id)
-            case Verdict.CONFLICT:
-                assert held is not None
-                raise Conflict(
-                    f"idempotency key {new.key.key!r} of type {new.type} already stands for job {held.job_id} "
-                    "with another input: use a new key"
-                )
+        verdict = judge_key(held, key, hashed, self._now)
+        if held is None or verdict is Verdict.FREE:
+            self._keys[name] = _opened(new, key, hashed, self._now)
+            return None
+        if verdict is Verdict.CONFLICT:
+            raise Conflict(
+                f"idempotency key {key.key!r} of type {new.type} already stands for job {held.job_id} "
+                "with another input: use a new key"
+            )
+        self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, key.window_us))
+        return self._find(new.tenant, held.job_id)
 
 
 def _check_holder(tables: Tables, under: Holder) -> None:

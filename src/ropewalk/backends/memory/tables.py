@@ -11,6 +11,7 @@ from ropewalk.backends.memory.finished import Finished
 from ropewalk.backends.memory.keys import Keys
 from ropewalk.backends.memory.lanes import Lanes, Line
 from ropewalk.backends.memory.leases import Leases
+from ropewalk.domain.flags import KEYED
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, new_record
 from ropewalk.domain.states import Status
@@ -52,7 +53,10 @@ class Tables:
         self._last_seq += 1
         job.seq = self._last_seq
         self.jobs[job.seq] = job
-        self.tenants.setdefault(job.tenant, {})[job.id] = job
+        of_tenant = self.tenants.get(job.tenant)
+        if of_tenant is None:
+            of_tenant = self.tenants[job.tenant] = {}
+        of_tenant[job.id] = job
         if job.parent_id is not None and job.spawn_key is not None:
             self.spawned[job.tenant, job.parent_id, job.spawn_key] = job
         self.put_back(job, now)
@@ -73,22 +77,21 @@ class Tables:
 
     def take_up(self, job: JobRecord) -> None:
         """Out of every index, because it is about to change."""
-        match job.status:
-            case Status.WAITING:
-                self.lanes.left(job)
-            case Status.RUNNING:
-                self.leases.remove(job)
-            case Status.COMPLETED | Status.FAILED | Status.DEAD_LETTER | Status.CANCELLED:
-                self.finished.remove(job)
+        if job.status is Status.WAITING:
+            self.lanes.left(job)
+        elif job.status is Status.RUNNING:
+            self.leases.remove(job)
+        else:
+            self.finished.remove(job)
 
     def put_back(self, job: JobRecord, now: Instant) -> None:
-        match job.status:
-            case Status.WAITING:
-                self.lanes.add(job, now)
-            case Status.RUNNING:
-                self.leases.add(job)
-            case Status.COMPLETED | Status.FAILED | Status.DEAD_LETTER | Status.CANCELLED:
-                self.finished.add(job)
+        if job.status is Status.WAITING:
+            self.lanes.add(job, now)
+        elif job.status is Status.RUNNING:
+            self.leases.add(job)
+        else:
+            self.finished.add(job)
+            if job.flags & KEYED:
                 self.keys.close(job, now)
 
     def write(self, job: JobRecord, effects: Effects, now: Instant) -> None:

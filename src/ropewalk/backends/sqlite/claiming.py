@@ -135,9 +135,7 @@ class Claiming:
         jobs = records.load(tx, self._given)
         for ticket, job in enumerate(jobs, request.first_ticket):
             lease_us = request.types[job.type]
-            transition.claim(
-                job, owner=request.owner, ticket=ticket, epoch=self._epoch, lease_us=lease_us, now=tx.now
-            )
+            transition.claim(job, owner=request.owner, ticket=ticket, epoch=self._epoch, lease_us=lease_us, now=tx.now)
         rows = [(job.seq, job.rev, job.attempt, job.fence, job.ticket, job.lease_expires_at) for job in jobs]
         leased = tx.run_rows(SQL.lease_jobs, rows, tx.now, request.owner, tx.now)
         assert leased == len(self._given), f"{len(self._given)} jobs were ready, {leased} could be leased"

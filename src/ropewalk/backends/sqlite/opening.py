@@ -72,7 +72,9 @@ def _check_path(path: Path) -> None:
     # A reader of a WAL file writes beside it, so the directory must be writable as well.
     for place in (path, path.parent):
         if place.exists() and not os.access(place, os.W_OK):
-            raise StoreUnavailable(f"{place} is not writable for this user: change its permissions, or use another path")
+            raise StoreUnavailable(
+                f"{place} is not writable for this user: change its permissions, or use another path"
+            )
 
 
 def _check_disk(path: Path) -> None:
@@ -107,19 +109,26 @@ def _write_ahead(db: sqlite.Connection, path: Path, *, allow_weaker_durability: 
 
 
 def _migrate(db: sqlite.Connection, path: Path) -> None:
-    """One transaction; whoever comes second finds it done."""
+    """Apply what is missing in one transaction; whoever comes second finds it done."""
+    if not missing(_MIGRATIONS, _applied(db), str(path)):
+        return
     db.execute("BEGIN IMMEDIATE")
     try:
-        db.execute(_CREATE_MIGRATION)
-        applied: dict[int, Compat] = dict(db.execute("SELECT version, compat FROM migration").fetchall())
-        for migration in missing(_MIGRATIONS, applied, str(path)):
-            _apply(db, migration)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(_CREATE_MIGRATION)
+        for migration in missing(_MIGRATIONS, _applied(db), str(path)):
+            _apply(db, migration)
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def _applied(db: sqlite.Connection) -> dict[int, Compat]:
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migration'").fetchone() is None:
+        return {}
+    return dict(db.execute("SELECT version, compat FROM migration").fetchall())
 
 
 def _apply(db: sqlite.Connection, migration: Migration) -> None:

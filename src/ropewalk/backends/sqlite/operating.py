@@ -71,9 +71,7 @@ def _revive(tx: Tx, lanes: LaneBook, job: JobRecord | None, job_id: str, revival
         refusal = "key_in_use"
     if refusal is not None:
         state = job.state_at(tx.now)
-        return ReviveAnswer(
-            id=job_id, status=RetryStatus.NOT_RETRIABLE, state=state, run_at=job.run_at, reason=refusal
-        )
+        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_RETRIABLE, state=state, run_at=job.run_at, reason=refusal)
     changes = Changes(tx, lanes)
     changes.noted(job, operator.revive(job, revival, tx.now))
     changes.write()

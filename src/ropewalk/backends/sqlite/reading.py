@@ -77,3 +77,9 @@ def ahead_of(tx: Tx, job: JobRecord) -> int:
 
 def workers(tx: Tx) -> list[WorkerCard]:
     return _workers.decode(tx.value(SQL.workers))
+
+
+def marks(tx: Tx) -> tuple[int, int]:
+    found = tx.row(SQL.marks)
+    assert found is not None
+    return found[0], found[1]

@@ -104,8 +104,18 @@ class Servant(ABC):
             awake.clear()
             return False
         last = self._last
-        await self._serve([each for each in requests if each is not last and each.wanted])
+        await self._answer_all([each for each in requests if each is not last and each.wanted])
         return last is not None and last in requests and self._end(last)
+
+    async def _answer_all(self, requests: list[Request[Any]]) -> None:
+        try:
+            if requests:
+                await self._serve(requests)
+        except BaseException:
+            for request in requests:
+                request.fail(StoreUnavailable(f"{self._name} was stopped while it was at work: try again"))
+            deliver(requests)
+            raise
 
     def _end(self, last: Request[None]) -> bool:
         with self._busy:

@@ -71,7 +71,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     live_counts: str
     paused_queues: str
     ahead_of: str
-    foreign_changes: str
+    marks: str
 
 
 SQL: Final = load("ropewalk.backends.sqlite", Statements)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -31,7 +32,7 @@ class Fleet:
         log = self._directory / f"worker-{len(self._processes)}.log"
         options = ["--concurrency", "1", "--lease", str(LEASE_SECONDS), "--grace", str(GRACE_SECONDS)]
         with log.open("wb") as output:
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603 # our own command line
                 [sys.executable, "-m", "ropewalk", "worker", "ropewalk.cli.demo.jobs:app", *options],
                 env={**os.environ, "ROPEWALK_URL": self._url},
                 stdin=subprocess.DEVNULL,
@@ -68,8 +69,6 @@ class Fleet:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         for pid, process in self._processes.items():
-            try:
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself, and so did its children
                 os.killpg(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # it ended by itself, and so did its children
             process.wait()

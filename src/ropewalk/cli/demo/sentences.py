@@ -1,16 +1,14 @@
-"""What happened to a job, as a sentence. Pure: from the job and one entry of its history."""
+"""What happened to a job, as a sentence. Pure: made of the job and one entry of its history."""
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from ropewalk.engine.info import HistoryInfo, JobInfo
 
 Tone: TypeAlias = Literal["plain", "good", "bad", "note"]
-
-RESUMABLE: Final = ("encode_video", "transcribe")
 
 
 class Sentence(Struct, frozen=True):
@@ -22,17 +20,41 @@ def sentence(job: JobInfo, entry: HistoryInfo) -> Sentence | None:
     """None for what goes without saying."""
     match entry.kind:
         case "queued" if job.parent_id is not None:
-            return Sentence(f"{name(job)} queued, in the same transaction: what charge_card did is undone", "note")
+            return Sentence(f"{name(job)} queued in the same transaction: it undoes what charge_card did", "note")
         case "started" if entry.attempt is not None and entry.attempt > 1:
-            return Sentence(f"{name(job)} attempt {entry.attempt} on worker {short(entry.worker)}{_resumed(job)}")
+            where = "" if entry.worker is None else f" on worker {short(entry.worker)}"
+            resumed = f", resumed from checkpoint {percent(job):.0f} %" if percent(job) else ""
+            return Sentence(f"{name(job)}: attempt {entry.attempt}{where}{resumed}")
         case "retry":
-            wait = f"again in {job.backoff_seconds:g} s" if False else "tries again shortly"
-            return Sentence(f"{name(job)} attempt {entry.attempt} failed ({entry.reason}): {wait}", "note")
+            wait = (job.scheduled_for - entry.at).total_seconds()
+            return Sentence(
+                f"{name(job)}: attempt {entry.attempt} failed ({_error(entry)}), tries again in {wait:.1f} s", "note"
+            )
         case "fail" | "bury":
-            return Sentence(f"{name(job)} failed for good ({entry.reason})", "bad")
+            return Sentence(f"{name(job)} failed for good ({_error(entry)})", "bad")
         case "lose":
             return Sentence(f"{name(job)} taken back from worker {short(entry.worker)}", "note")
         case "complete":
             return Sentence(f"{name(job)} done", "good")
         case _:
             return None
+
+
+def name(job: JobInfo) -> str:
+    """The type and what it is about: `encode_video holiday.mp4`."""
+    subject = next(iter((job.arguments or {}).values()), "")
+    return f"{job.type} {subject}".rstrip()
+
+
+def short(worker: str | None) -> str:
+    return "?" if worker is None else worker[:4]
+
+
+def percent(job: JobInfo) -> float:
+    return 0.0 if job.progress is None else job.progress.percent
+
+
+def _error(entry: HistoryInfo) -> str:
+    if entry.error is None:
+        return "no error recorded"
+    return f"{entry.error.type}: {entry.error.message}"

@@ -23,6 +23,7 @@ import pytest
 pytest.register_assert_rewrite(__name__)
 
 from ropewalk.testing.contract.backend import Backend  # noqa: E402  rewriting is registered before these load
+from ropewalk.testing.contract.machine import differential  # noqa: E402  likewise
 from ropewalk.testing.contract.suite import StoreContract  # noqa: E402  likewise
 
-__all__ = ["Backend", "StoreContract"]
+__all__ = ["Backend", "StoreContract", "differential"]

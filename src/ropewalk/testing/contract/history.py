@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ropewalk.domain.history import HistoryEntry
 from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.operator import Amendment, Revival
@@ -68,32 +69,30 @@ class HistoryContract(Contract):
 class RandomLifeContract(Contract):
     """safe-16, safe-7: whatever happens, in whatever order."""
 
-    @pytest.fixture(params=range(12))
-    def runtime(self, request: pytest.FixtureRequest) -> FakeRuntime:
-        return FakeRuntime(seed=request.param)
-
-    async def test_history_has_no_gap_and_budgets_hold(self, bench: Bench) -> None:
+    @pytest.mark.parametrize("seed", range(12))
+    async def test_history_has_no_gap_and_budgets_hold(self, bench: Bench, seed: int) -> None:
+        chance = FakeRuntime(seed=seed)
         job_id = await bench.add(max_attempts=4, max_crashes=2, ttl_us=2 * HOUR)
         held: JobRecord | None = None
-        told: list[object] = []
+        told: list[HistoryEntry] = []
         for _ in range(60):
-            held = await _live_on(bench, job_id, held)
+            held = await _live_on(bench, job_id, held, chance)
             job = await bench.job(job_id)
             history = await bench.history(job_id)
             assert [entry.rev for entry in history] == list(range(1, job.rev + 1))
             assert [entry.at for entry in history] == sorted(entry.at for entry in history)
-            assert history[: len(told) - 1] == told[:-1], "append-only"
+            assert [entry.kind for entry in history][: len(told)] == [entry.kind for entry in told], "append-only"
             assert 0 <= job.attempt <= 4
             assert 0 <= job.crashes <= 2
-            told = list(history)
+            told = history
 
 
-async def _live_on(bench: Bench, job_id: str, held: JobRecord | None) -> JobRecord | None:
+async def _live_on(bench: Bench, job_id: str, held: JobRecord | None, chance: FakeRuntime) -> JobRecord | None:
     """One random thing happens; answers the lease that was given out last."""
-    await bench.runtime.advance(bench.runtime.random() * 5)
-    match int(bench.runtime.random() * 12):
+    await bench.runtime.advance(chance.random() * 5)
+    match int(chance.random() * 12):
         case 0:
-            await bench.store.cancel("default", [job_id], reason="r", force=bench.runtime.random() < 0.5)
+            await bench.store.cancel("default", [job_id], reason="r", force=chance.random() < 0.5)
         case 1 | 2:
             await bench.store.revive("default", [job_id], Revival(include_cancelled=True))
         case 3:
@@ -102,7 +101,7 @@ async def _live_on(bench: Bench, job_id: str, held: JobRecord | None) -> JobReco
             await bench.runtime.advance(60)
             await bench.store.sweep(9)
         case 5 | 6 | 7 if held is not None:
-            move = list(SETTLING)[int(bench.runtime.random() * len(SETTLING))]
+            move = list(SETTLING)[int(chance.random() * len(SETTLING))]
             if move is Move.RETRY and held.attempt >= 4:
                 move = Move.BURY  # as domain.transition.decide would: the budget is the worker's to respect
             await bench.settle(held, move, error=BOOM, delay_us=SECOND)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ropewalk.testing.contract.buffer import BufferContract
 from ropewalk.testing.contract.claim import ClaimContract
 from ropewalk.testing.contract.compensation import CompensationContract
-from ropewalk.testing.contract.history import HistoryContract
+from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
 from ropewalk.testing.contract.moves import MovesContract
@@ -18,6 +18,7 @@ from ropewalk.testing.contract.operate import (
     ReviveContract,
 )
 from ropewalk.testing.contract.order import DueContract, OrderContract
+from ropewalk.testing.contract.races import RaceContract, ThreadContract
 from ropewalk.testing.contract.reading import (
     AheadContract,
     GetContract,
@@ -87,6 +88,9 @@ class StoreContract(
     # and overall
     MovesContract,
     HistoryContract,
+    RandomLifeContract,
     TenantContract,
+    RaceContract,
+    ThreadContract,
 ):
     """What a store must do, by example."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from ropewalk.domain.instants import DAY, HOUR, MINUTE
 from ropewalk.domain.operator import Revival
@@ -29,13 +30,15 @@ class PruneContract(Contract):
     @pytest.mark.parametrize("move", list(ENDS))
     async def test_each_end_has_its_own_span(self, bench: Bench, move: Move) -> None:
         ids = {end: (await bench.finished(end)).id for end in ENDS}
-        retention = Retention(**{**dict.fromkeys(ENDS.values(), 2 * HOUR), ENDS[move]: HOUR})
+        spans = dict.fromkeys(ENDS.values(), 2 * HOUR) | {ENDS[move]: HOUR}
+        retention = structs.replace(FOR_EVER, **spans)
         await bench.runtime.advance(3599.999_999)
         assert await bench.store.prune(retention, 9) == NOTHING
         await bench.runtime.advance(0.000_001)
         assert await bench.store.prune(retention, 9) == Pruned(jobs=1, results=0, keys=0)
-        assert await bench.find(ids.pop(move)) is None
-        assert await bench.store.trail("default", move) is None
+        pruned = ids.pop(move)
+        assert await bench.find(pruned) is None
+        assert await bench.store.trail("default", pruned) is None
         assert len((await bench.store.get("default", list(ids.values()))).jobs) == len(ENDS) - 1
 
     async def test_none_keeps_for_ever(self, bench: Bench) -> None:

@@ -49,5 +49,5 @@ SELECT count(*) FROM (
     LIMIT ?7
 )
 
--- name: foreign_changes
-SELECT control FROM meta
+-- name: marks
+SELECT data_version, (SELECT control FROM meta) FROM pragma_data_version

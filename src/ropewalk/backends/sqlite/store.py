@@ -1,0 +1,191 @@
+"""The store's verbs. Each is one function run inside one transaction; what it does is in the module it names.
+
+    submitting   jobs come in                    operating   people change them
+    claiming     workers get them                upkeep      lost leases, deadlines, retention
+    holding      workers keep and end them       reading     everybody looks
+
+Writes share one thread and its commits (writer.py), reads have another (reader.py). What happens to a record is decided
+by ropewalk.domain; the file survives power loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from ropewalk.backends.sqlite import claiming, holding, operating, reading, submitting, upkeep
+from ropewalk.backends.sqlite.filesystem import network_type
+from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends.sqlite.notifier import FileNotifier, Marks
+from ropewalk.backends.sqlite.reader import Reader
+from ropewalk.backends.sqlite.statements import SQL
+from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends.sqlite.writer import Writer
+from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.operator import Amendment, Revival
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.transition import Settlement
+from ropewalk.errors import InvalidInput
+from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import (
+    AmendAnswer,
+    CancelAnswer,
+    Claimed,
+    ClaimRequest,
+    Durability,
+    Moved,
+    Note,
+    Noted,
+    Page,
+    Pruned,
+    QueueInfo,
+    Renewal,
+    Renewed,
+    ReviveAnswer,
+    Settled,
+    Snapshot,
+    Store,
+    Submission,
+    SubmitAnswer,
+    Trail,
+    WorkerCard,
+)
+
+T = TypeVar("T")
+
+
+class SqliteStore(Store):
+    """`path` names the file; it is created when missing. Nothing is opened before it is needed."""
+
+    def __init__(self, path: str | Path, runtime: Runtime, *, allow_weaker_durability: bool = False) -> None:
+        self._path = _checked(path)
+        self._runtime = runtime
+        self._weaker = allow_weaker_durability
+        self._lanes = LaneBook()
+        self._writer = Writer(
+            runtime, self._path, allow_weaker_durability=allow_weaker_durability, on_undo=self._lanes.forget
+        )
+        self._reader = Reader(runtime, self._path)
+        self._notifier = FileNotifier(self._path, runtime, self._marks)
+        self._opened = False
+
+    @property
+    def durability(self) -> Durability:
+        weaker = self._weaker and network_type(self._path) is not None
+        return Durability.D1 if weaker else Durability.D2
+
+    @property
+    def notifier(self) -> Notifier:
+        return self._notifier
+
+    async def open(self) -> None:
+        if not self._opened:
+            await self._write(lambda _: None)
+            self._opened = True
+            self._notifier.resume()
+
+    async def close(self) -> None:
+        self._opened = False
+        self._notifier.pause()
+        await self._reader.stop()
+        await self._writer.stop()  # last: closing the last connection empties the log
+
+    async def clock(self) -> Instant:
+        return self._runtime.now()
+
+    # ── intake
+
+    async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+        return await self._write(lambda tx: submitting.submit(tx, self._lanes, submissions))
+
+    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelAnswer]:
+        return await self._write(lambda tx: operating.cancel(tx, self._lanes, tenant, ids, reason=reason, force=force))
+
+    async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+        return await self._write(lambda tx: operating.revive(tx, self._lanes, tenant, ids, revival))
+
+    async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+        return await self._write(lambda tx: operating.amend(tx, self._lanes, tenant, job_id, amendment))
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, bool | None]:
+        return await self._write(lambda tx: operating.delete(tx, tenant, ids))
+
+    # ── leasing
+
+    async def enlist(self, card: WorkerCard) -> None:
+        await self._write(lambda tx: holding.enlist(tx, card))
+
+    async def dismiss(self, owner: str) -> None:
+        await self._write(lambda tx: tx.run(SQL.dismiss_worker, (owner,)))
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        return await self._write(lambda tx: claiming.claim(tx, self._lanes, request))
+
+    async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
+        return await self._write(lambda tx: holding.renew(tx, owner, renewals))
+
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await self._write(lambda tx: holding.settle(tx, self._lanes, owner, settlements))
+
+    async def note(self, note: Note) -> Noted:
+        return await self._write(lambda tx: holding.note(tx, note))
+
+    # ── upkeep
+
+    async def sweep(self, limit: int) -> list[Moved]:
+        return await self._write(lambda tx: upkeep.sweep(tx, self._lanes, limit))
+
+    async def prune(self, retention: Retention, limit: int) -> Pruned:
+        return await self._write(lambda tx: upkeep.prune(tx, retention, limit))
+
+    async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
+        return await self._write(lambda tx: upkeep.once(tx, tenant, key, ttl_us))
+
+    async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
+        await self._write(lambda tx: upkeep.pause(tx, tenant, queue, paused=paused))
+
+    # ── reading
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
+        return await self._read(lambda tx: reading.get(tx, tenant, ids))
+
+    async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
+        return await self._read(lambda tx: reading.search(tx, tenant, wanted, order=order, cursor=cursor, limit=limit))
+
+    async def count(self, tenant: str, wanted: Filter) -> int:
+        return await self._read(lambda tx: reading.count(tx, tenant, wanted))
+
+    async def trail(self, tenant: str, job_id: str) -> Trail | None:
+        return await self._read(lambda tx: reading.trail(tx, tenant, job_id))
+
+    async def queues(self, tenant: str) -> list[QueueInfo]:
+        return await self._read(lambda tx: reading.queues(tx, tenant))
+
+    async def ahead_of(self, job: JobRecord) -> int:
+        return await self._read(lambda tx: reading.ahead_of(tx, job))
+
+    async def workers(self) -> list[WorkerCard]:
+        return await self._read(reading.workers)
+
+    async def _marks(self) -> Marks | None:
+        return await self._reader.ask(reading.marks) if self._opened else None
+
+    async def _write(self, work: Callable[[Tx], T]) -> T:
+        return await self._writer.ask(work)
+
+    async def _read(self, work: Callable[[Tx], T]) -> T:
+        await self.open()  # a reader cannot create or migrate the file
+        return await self._reader.ask(work)
+
+
+def _checked(path: str | Path) -> Path:
+    if str(path) in ("", ":memory:"):
+        raise InvalidInput(
+            f"path={str(path)!r} names no file: use the memory store (memory://) for jobs that need not survive",
+            field="path",
+        )
+    return Path(path).absolute()

@@ -1,0 +1,153 @@
+"""The one thread of a store that writes, and its group commit.
+
+Whatever has gathered while the last commit was under way runs in one transaction, each request in a savepoint of its
+own so that a failing one loses only itself, and all are answered after one COMMIT. Between processes the lock is
+SQLite's; we wait for it ourselves, in short uneven steps, because its own handler sleeps longer and longer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from ropewalk.backends.sqlite.checkpoint import Checkpointer
+from ropewalk.backends.sqlite.faults import breaks_connection, is_busy, translated
+from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.opening import open_writer
+from ropewalk.backends.sqlite.requests import Request, deliver
+from ropewalk.backends.sqlite.servant import Servant
+from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.errors import StoreRefused, StoreUnavailable
+from ropewalk.ports.runtime import Runtime
+
+LOCKED_SECONDS_MAX: Final = 10.0
+STEP_SECONDS_MAX: Final = 0.004
+
+
+class Writer(Servant):
+    def __init__(
+        self, runtime: Runtime, path: Path, *, allow_weaker_durability: bool, on_undo: Callable[[], None]
+    ) -> None:
+        self._path = path
+        self._allow_weaker_durability = allow_weaker_durability
+        self._on_undo = on_undo
+        self._db: sqlite.Connection | None = None
+        self._file: tuple[int, int] | None = None
+        self._checkpointer = Checkpointer(path)
+        super().__init__(runtime, "ropewalk-sqlite-writer")
+
+    async def _serve(self, requests: list[Request[Any]]) -> None:
+        gives_up_at = self._runtime.monotonic() + LOCKED_SECONDS_MAX
+        while not self._try(requests):
+            if self._runtime.monotonic() > gives_up_at:
+                self._fail(requests, StoreUnavailable(_locked(self._path)))
+                break
+            await self._runtime.sleep(STEP_SECONDS_MAX * self._runtime.random())
+        deliver(requests)
+        self._checkpoint()
+
+    def _try(self, requests: list[Request[Any]]) -> bool:
+        """Run them in one transaction; False when another process holds the lock."""
+        with self._busy:
+            try:
+                db = self._connection()
+                db.execute("BEGIN IMMEDIATE")
+            except Exception as error:
+                if is_busy(error):
+                    return False
+                self._fail(requests, error)
+            else:
+                self._run(db, requests)
+            return True
+
+    def _run(self, db: sqlite.Connection, requests: list[Request[Any]]) -> None:
+        tx = Tx(db, self._runtime.now())
+        for request in requests:
+            try:
+                request.succeed(_work(tx, request, alone=len(requests) == 1))
+            except Exception as error:
+                self._on_undo()
+                request.fail(translated(error, self._path))
+                if not db.in_transaction or breaks_connection(error):
+                    self._fail(requests, error)
+                    return
+        try:
+            db.execute("COMMIT")
+        except Exception as error:
+            self._fail(requests, error, committing=True)
+
+    def _fail(self, requests: list[Request[Any]], error: Exception, *, committing: bool = False) -> None:
+        """None of them happened (or, after a broken commit, nobody knows): the transaction is over."""
+        told = translated(error, self._path, committing=committing)
+        for request in requests:
+            request.fail(told)
+        self._on_undo()
+        if self._db is not None and (breaks_connection(error) or not _rolled_back(self._db)):
+            self._disconnect()
+
+    def _connection(self) -> sqlite.Connection:
+        if self._db is None:
+            self._db = open_writer(self._path, allow_weaker_durability=self._allow_weaker_durability)
+            self._file = _identity(self._path)
+        elif _identity(self._path) != self._file:
+            raise StoreRefused(
+                f"{self._path} was deleted or replaced while it was in use: what is written now would be lost; "
+                "put it back, or restart this process"
+            )
+        return self._db
+
+    def _checkpoint(self) -> None:
+        with self._busy:
+            if self._db is None:
+                return
+            try:
+                self._checkpointer.after_commit(self._db)
+            except sqlite.Error as error:
+                if not is_busy(error):
+                    self._disconnect()
+
+    def _disconnect(self) -> None:
+        db, self._db = self._db, None
+        self._on_undo()
+        if db is not None:
+            _close(db)
+
+
+def _work(tx: Tx, request: Request[Any], *, alone: bool) -> object:
+    if alone:
+        return request.work(tx)
+    with tx.savepoint():
+        return request.work(tx)
+
+
+def _rolled_back(db: sqlite.Connection) -> bool:
+    try:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+    except sqlite.Error:
+        return False
+    return True
+
+
+def _close(db: sqlite.Connection) -> None:
+    try:
+        db.close()
+    except sqlite.Error:
+        return  # it is broken: nothing is left to save
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116  on the hot path: a third of Path.stat's cost
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _locked(path: Path) -> str:
+    return (
+        f"{path} was locked by another process for {LOCKED_SECONDS_MAX:.0f} s: nothing was changed; "
+        "find out which one holds a transaction open, and end it"
+    )

@@ -1,0 +1,176 @@
+"""The demo, scene by scene. Whatever it says happened is read from the store or from a process, never assumed."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ropewalk import App, Job
+from ropewalk.cli.demo import jobs
+from ropewalk.cli.demo.fleet import LEASE_SECONDS, Fleet
+from ropewalk.cli.demo.screen import Screen
+from ropewalk.cli.demo.sentences import Sentence, Tone, name, percent, short
+from ropewalk.cli.demo.watch import NotInTime, Watch
+from ropewalk.engine.info import JobInfo
+from ropewalk.ports.runtime import Runtime
+
+WORKERS: Final = 3
+TROUBLE_AT_PERCENT: Final = 40
+DELAY_SECONDS: Final = 2.0
+
+
+@dataclass(slots=True)
+class Findings:
+    """What the demo saw, for the promises to be checked against."""
+
+    enqueued: list[str] = field(default_factory=list)
+    jobs: list[JobInfo] = field(default_factory=list)
+    workers: dict[str, int] = field(default_factory=dict)
+    """id → pid"""
+    killed: str = ""
+    """worker id"""
+    killed_at_percent: float = 0.0
+    frozen: str = ""
+    late_writes_refused: int = 0
+    exit_codes: dict[str, int | None] = field(default_factory=dict)
+    """by worker id"""
+
+
+class Story:
+    def __init__(self, app: App, fleet: Fleet, screen: Screen, runtime: Runtime) -> None:
+        self._app = app
+        self._fleet = fleet
+        self._screen = screen
+        self._runtime = runtime
+        self._watch = Watch(app, screen, runtime)
+        self._found = Findings()
+
+    async def tell(self) -> Findings:
+        await self._hire()
+        await self._everyday_work()
+        await self._trouble()
+        await self._go_home()
+        self._found.jobs = list(self._watch.jobs.values())
+        return self._found
+
+    # ── the scenes ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def _hire(self) -> None:
+        self._screen.line("A work queue in one SQLite file. Whatever is told here was read back from that file.")
+        self._screen.heading("Three workers")
+        pids = {self._fleet.start() for _ in range(WORKERS)}
+        while set(self._found.workers.values()) != pids:
+            self._notice_the_fallen()
+            await self._runtime.sleep(0.05)
+            self._found.workers = {card.id: card.pid for card in await self._app.workers() if card.pid in pids}
+        names = ", ".join(short(worker) for worker in self._found.workers)
+        self._say(f"worker processes {names} are up; each runs one job at a time")
+
+    async def _everyday_work(self) -> None:
+        self._screen.heading("Everyday work")
+        await self._enqueue(
+            jobs.send_email("ada@example.org"),
+            jobs.charge_card(1042, cents=4990),
+            jobs.crunch(upto=90_000),
+            jobs.resize_image("beach.jpg"),
+            jobs.resize_image("dunes.jpg"),
+            jobs.resize_image("pier.jpg"),
+            jobs.nightly_digest("monday").using(delay=DELAY_SECONDS),
+        )
+        self._say(f"nightly_digest is not due yet: it waits {DELAY_SECONDS:g} s in the store")
+        await self._watch.until("every job ends", self._all_ended)
+
+    async def _trouble(self) -> None:
+        self._screen.heading("A worker is killed, another freezes")
+        video, audio = await self._enqueue(jobs.encode_video("holiday.mp4"), jobs.transcribe("interview.wav"))
+        await self._watch.until("both run", lambda: percent(self._job(video)) > 0 < percent(self._job(audio)))
+        await self._watch.until("one is well under way", lambda: percent(self._job(video)) >= TROUBLE_AT_PERCENT)
+        await self._kill_worker_of(video)
+        await self._freeze_worker_of(audio)
+        await self._watch.until("the frozen worker's job starts elsewhere", lambda: self._job(audio).attempt == 2)
+        await self._thaw()
+        await self._watch.until("every job ends", self._all_ended)
+
+    async def _go_home(self) -> None:
+        self._fleet.drain()
+        pids = self._found.workers
+        await self._watch.until(
+            "the workers drain", lambda: None not in map(self._fleet.exit_code, pids.values()), within_seconds=6
+        )
+        self._found.exit_codes = {worker: self._fleet.exit_code(pid) for worker, pid in pids.items()}
+
+    # ── what happens in them ────────────────────────────────────────────────────────────────────────────────
+
+    async def _enqueue(self, *wanted: Job[Any, Any]) -> list[str]:
+        handles = await self._app.enqueue_many(wanted)
+        ids = [handle.id for handle in handles]
+        self._found.enqueued += ids
+        types = ", ".join(dict.fromkeys(each.type.name for each in wanted))
+        self._say(f"{len(ids)} jobs queued in one transaction: {types}")
+        return ids
+
+    async def _kill_worker_of(self, job_id: str) -> None:
+        job, worker = await self._caught(job_id)
+        self._fleet.kill(self._found.workers[worker])
+        self._found.killed, self._found.killed_at_percent = worker, percent(job)
+        self._say(
+            f"worker {short(worker)} killed (SIGKILL) while running {name(job)} at {percent(job):.0f} %; "
+            f"its lease runs out in {LEASE_SECONDS} s",
+            "bad",
+        )
+
+    async def _freeze_worker_of(self, job_id: str) -> None:
+        job, worker = await self._caught(job_id)
+        await self._freeze(self._found.workers[worker])
+        self._found.frozen = worker
+        self._say(
+            f"worker {short(worker)} frozen (SIGSTOP) while running {name(job)} at {percent(job):.0f} %; "
+            "it does not know that it will be taken for dead",
+            "bad",
+        )
+
+    async def _caught(self, job_id: str) -> tuple[JobInfo, str]:
+        """The job in the middle of its work, and the worker that does it."""
+        await self._watch.look()
+        job = self._job(job_id)
+        if job.worker is None:
+            raise NotInTime(f"{name(job)} is {job.state.value} already: this machine is too busy for the demo")
+        return job, job.worker
+
+    async def _freeze(self, pid: int) -> None:
+        """Not in the middle of a write: it would hold the file's one write lock, and everybody would wait for it."""
+        while True:
+            self._fleet.freeze(pid)
+            try:
+                await asyncio.wait_for(self._app.once(f"frozen at {self._runtime.monotonic()}"), 0.3)
+            except TimeoutError:
+                self._fleet.thaw(pid)
+                await self._runtime.sleep(0.05)
+            else:
+                return
+
+    async def _thaw(self) -> None:
+        worker = self._found.frozen
+        pid = self._found.workers[worker]
+        self._fleet.thaw(pid)
+        self._say(f"worker {short(worker)} thawed: it goes on as if nothing had happened, and reports its progress")
+        await self._watch.until("its late write is refused", lambda: jobs.REFUSED in self._fleet.log_of(pid))
+        self._found.late_writes_refused = self._fleet.log_of(pid).count(jobs.REFUSED)
+        self._say(f"the store refuses that late write: the job has another owner now, worker {short(worker)} lets go")
+
+    # ── small things ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _job(self, job_id: str) -> JobInfo:
+        return self._watch.jobs[job_id]
+
+    def _all_ended(self) -> bool:
+        return all(job.terminal for job in self._watch.jobs.values())
+
+    def _say(self, text: str, tone: Tone = "plain") -> None:
+        self._screen.say(Sentence(text, tone))
+
+    def _notice_the_fallen(self) -> None:
+        for pid in self._fleet.pids:
+            if (code := self._fleet.exit_code(pid)) is not None:
+                raise NotInTime(f"a worker ended with code {code} before it began: {self._fleet.log_of(pid)[-2000:]}")

@@ -1,0 +1,121 @@
+"""The pool of handler processes: `@job(executor="process")` runs here, isolated and killable.
+
+Processes are started when they are needed, reused for one attempt after another, and killed when an attempt must
+stop: nothing else ends a handler that does not listen. Knows no store; what a handler asks for goes to its attempt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ropewalk.definitions.attempt_port import AttemptPort
+from ropewalk.definitions.isolation import Isolation
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.limits import Limits
+from ropewalk.domain.outcome import Crashed, Outcome, Released
+from ropewalk.errors import DefinitionError
+from ropewalk.ports.runtime import Runtime
+from ropewalk.runners.conversation import Conversation, Reporter
+from ropewalk.runners.frames import Garbled, frame_bytes_max
+from ropewalk.runners.handler_process import HandlerProcess
+from ropewalk.runners.messages import Run
+from ropewalk.runners.source import not_found, source_of
+
+STARTING: Final = "start of a handler's process"
+NOT_STARTED: Final = Released(delay_us=SECOND)
+"""no process came up: the attempt is given back, for a worker that has more luck, or for later"""
+
+
+class ProcessPool(Isolation):
+    """Made and used on one event loop; its processes end with the thread of that loop at the latest."""
+
+    def __init__(self, *, size: int, limits: Limits, strict_return: bool, runtime: Runtime, report: Reporter) -> None:
+        self._limits = limits
+        self._strict_return = strict_return
+        self._runtime = runtime
+        self._report = report
+        self._room = asyncio.Semaphore(size)
+        self._idle: list[HandlerProcess] = []
+        self._processes: set[HandlerProcess] = set()
+        self._closed = False
+
+    async def run(self, attempt: AttemptPort) -> Outcome:
+        try:
+            order = self._order(attempt)
+        except DefinitionError as error:
+            return not_found(error)
+        async with self._room:
+            while not self._closed:
+                process = await self._take()
+                if process is None:
+                    return NOT_STARTED
+                first, process.fresh = process.fresh, False
+                outcome = await self._serve(process, attempt, order)
+                if outcome is not None:
+                    return outcome
+                if first:
+                    self._report(
+                        RuntimeError(f"it {process.life.how_it_ended()} at once"), "start of a handler's process"
+                    )
+                    return NOT_STARTED
+            return Released()
+
+    async def close(self) -> None:
+        self._closed = True
+        self._idle.clear()
+        for process in list(self._processes):
+            await self._end(process)
+
+    def _order(self, attempt: AttemptPort) -> Run:
+        return Run(
+            job=attempt.job,
+            source=source_of(attempt.job_type),
+            limits=self._limits,
+            strict_return=self._strict_return,
+            idempotency_key=attempt.idempotency_key,
+        )
+
+    async def _take(self) -> HandlerProcess | None:
+        """An idle process, or a new one; None when there is none to be had."""
+        while self._idle:
+            process = self._idle.pop()
+            if not process.life.over:
+                return process
+            await self._end(process)
+        try:
+            process = await HandlerProcess.start(frame_bytes_max(self._limits))
+        except OSError as error:
+            self._report(error, STARTING)
+            return None
+        self._processes.add(process)
+        return process
+
+    async def _serve(self, process: HandlerProcess, attempt: AttemptPort, order: Run) -> Outcome | None:
+        """None when the process ended before the handler began: nothing happened. A stopped attempt raises."""
+        talk = Conversation(process, attempt, self._runtime, self._report)
+        fault: str | None = None
+        outcome: Outcome | None = None
+        try:
+            outcome = await talk.hold(order)
+        except Garbled as error:
+            fault = f"was killed because it {error}"
+        finally:
+            if outcome is None:
+                await self._end(process)
+        if outcome is not None:
+            self._idle.append(process)
+            return outcome
+        if self._closed:
+            return Released()
+        return _crashed(fault or process.life.how_it_ended()) if talk.began else None
+
+    async def _end(self, process: HandlerProcess) -> None:
+        await process.kill()
+        self._processes.discard(process)
+
+
+def _crashed(how: str) -> Outcome:
+    message = f"the handler's process {how}"
+    return Crashed(ErrorInfo(category=Category.WORKER_LOST, code="process_died", message=message))

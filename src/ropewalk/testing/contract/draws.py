@@ -1,0 +1,125 @@
+"""What the state machine draws from: small pools, so that things meet."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.instants import DAY, HOUR, SECOND
+from ropewalk.domain.job import FollowUp, IdempotencyKey, NewJob, Progress
+from ropewalk.domain.operator import Amendment, Revival
+from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Deferred, Errored, Expired, Released
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.retry import Backoff
+from ropewalk.domain.search import Filter
+from ropewalk.domain.states import State
+from ropewalk.ports.store import ClaimRequest, WorkerCard
+from ropewalk.testing.contract.build import BOOM, LEASE, worker_card
+
+TENANTS = ("acme", "zeta")
+QUEUES = ("mail", "maps")
+TYPES = ("a", "b", "undo")
+OWNERS: tuple[str, ...] = ("w1", "w2")
+
+tenants = st.sampled_from(TENANTS)
+queues = st.sampled_from(QUEUES)
+owners = st.sampled_from(OWNERS)
+inputs = st.sampled_from((b'{"x":1}', b'{"x":2}'))
+spans = st.sampled_from((0, 1, SECOND, 5 * SECOND, 40 * SECOND, 2 * HOUR))
+seconds_passing = st.sampled_from((0.000_001, 1.0, 4.999_999, 5.0, 31.0, 3600.0, 90_000.0))
+priorities = st.sampled_from((-1, 0, 0, 1))
+progress = st.none() | st.builds(
+    Progress, st.sampled_from((0.0, 12.5, 100.0)), st.none() | st.just("on it"), st.just(0)
+)
+
+idempotency_keys = st.builds(
+    IdempotencyKey,
+    key=st.sampled_from(("k", "l")),
+    scope=st.sampled_from(("open", "any")),
+    window_us=st.sampled_from((5 * SECOND, HOUR, DAY)),
+)
+follow_ups = st.builds(
+    FollowUp, type=st.just("undo"), accepts=st.none() | st.just(("x",)), queue=queues, max_attempts=st.just(1)
+)
+new_jobs = st.builds(
+    NewJob,
+    id=st.sampled_from([f"id-{number}" for number in range(40)]),
+    type=st.sampled_from(TYPES[:2]),
+    input=inputs,
+    tenant=tenants,
+    queue=queues,
+    priority=priorities,
+    strict_order=st.booleans(),
+    delay_us=st.just(0) | spans,
+    max_attempts=st.sampled_from((None, 1, 2, 3)),
+    max_crashes=st.sampled_from((1, 2, 3)),
+    backoff=st.none() | st.just(Backoff.constant(5)),
+    lease_us=st.none() | st.just(5 * SECOND),
+    ttl_us=st.none() | spans,
+    key=st.none() | idempotency_keys,
+    tags=st.sampled_from(({}, {"colour": "red"})),
+    correlation_id=st.none() | st.just("corr"),
+    workflow_id=st.none() | st.just("w"),
+    on_failure=st.none() | follow_ups,
+)
+claim_requests = st.builds(
+    ClaimRequest,
+    owner=owners,
+    types=st.sets(st.sampled_from(TYPES), min_size=1).map(lambda types: dict.fromkeys(sorted(types), LEASE)),
+    tenants=st.none() | st.just(("acme",)),
+    queues=st.none() | st.just(("maps",)),
+    slots=st.integers(0, 3),
+    limit=st.integers(0, 5),
+    suspect_allowed=st.booleans(),
+    first_ticket=st.just(0),
+    started_upto=st.just(0),
+    turn=st.integers(0, 5),
+)
+"""tickets are the machine's to count"""
+
+errors = st.sampled_from((BOOM, ErrorInfo(category=Category.PERMANENT, message="no", context={"k": "v"})))
+outcomes = st.one_of(
+    st.builds(Completed, st.none() | st.just(b"[1]")),
+    st.builds(Errored, errors, st.none() | spans),
+    st.builds(Crashed, errors),
+    st.builds(Aborted, errors),
+    st.builds(Deferred, delay_us=spans),
+    st.builds(Released, spans),
+    st.just(Expired()),
+    st.builds(Cancelled, st.none() | errors),
+)
+
+revivals = st.builds(
+    Revival,
+    reset_attempts=st.booleans(),
+    priority=st.none() | priorities,
+    delay_us=spans,
+    fresh=st.booleans(),
+    include_cancelled=st.booleans(),
+)
+amendments = st.builds(Amendment, input=st.none() | inputs, priority=st.none() | priorities, run_now=st.booleans())
+retentions = st.builds(
+    Retention,
+    completed_us=st.none() | spans,
+    failed_us=spans,
+    dead_letter_us=spans,
+    cancelled_us=spans,
+    results_us=st.none() | spans,
+    types=st.sampled_from(({}, {"a": None}, {"b": HOUR})),
+)
+filters = st.builds(
+    Filter,
+    types=st.none() | st.just(("a",)),
+    states=st.none() | st.lists(st.sampled_from(State), max_size=4).map(tuple),
+    queues=st.none() | st.just(("mail",)),
+    priorities=st.none() | st.just((0, 1)),
+    tags=st.none() | st.just({"colour": "red"}),
+    workflow_id=st.none() | st.just("w"),
+    correlation_id=st.none() | st.just("corr"),
+    error_codes=st.none() | st.just(("boom", "worker_lost")),
+    text=st.none() | st.sampled_from(("id-1", "a", "k", "worker_lost")),
+)
+
+
+def cards(owner: str) -> WorkerCard:
+    return worker_card(owner, types=TYPES)

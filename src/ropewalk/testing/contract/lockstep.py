@@ -1,0 +1,98 @@
+"""Two stores under one clock: the in-memory model and the one under test. Both are asked the same and must agree."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from ropewalk.backends.memory.store import MemoryStore
+from ropewalk.domain.history import assemble
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.search import Filter, Order
+from ropewalk.ports.store import Page, QueueInfo, Store
+from ropewalk.testing.clock import FakeRuntime
+from ropewalk.testing.contract.backend import Backend
+from ropewalk.testing.contract.draws import TENANTS
+
+T = TypeVar("T")
+
+MANY: Final = 10_000
+
+
+def as_it_is(answer: object) -> object:
+    return answer
+
+
+class Lockstep:
+    def __init__(self, backend: Backend) -> None:
+        self.runtime = FakeRuntime()
+        self._loop = asyncio.Runner()
+        self._backend = backend
+        self._model = MemoryStore(self.runtime)
+        self._subject = self._loop.run(backend.open(self.runtime))
+        self._seen: dict[int, JobRecord] = {}
+
+    def close(self) -> None:
+        self._loop.run(self._backend.close())
+        self._loop.close()
+
+    def advance(self, seconds: float) -> None:
+        self._loop.run(self.runtime.advance(seconds))
+
+    def ask(self, verb: Callable[[Store], Awaitable[T]], *, compared: Callable[[T], object] = as_it_is) -> T:
+        """Both stores' answer; `compared` leaves out what the port does not promise."""
+        expected = self._run(verb(self._model))
+        answer = self._run(verb(self._subject))
+        assert compared(answer) == compared(expected), f"answered {answer}\\nexpected {expected}"
+        return expected
+
+    def page(self, tenant: str, wanted: Filter, *, order: Order, limit: int, cursor: str | None = None) -> Page:
+        return self.ask(lambda store: store.search(tenant, wanted, order=order, cursor=cursor, limit=limit))
+
+    def check(self) -> None:
+        """Nothing differs, and what must always hold does."""
+        jobs = [job for tenant in TENANTS for job in self._all_of(tenant)]
+        self.ask(lambda store: store.workers(), compared=lambda cards: sorted(cards, key=lambda card: card.id))
+        for job in jobs:
+            before = self._seen.get(job.seq)
+            if before is None or before.rev != job.rev:
+                self._check_life(job, before)
+        _check_keys(jobs)
+        self._seen = {job.seq: job for job in jobs}
+
+    def _all_of(self, tenant: str) -> list[JobRecord]:
+        """Every record of a tenant, compared field by field, and its queues."""
+        self.ask(lambda store: store.queues(tenant), compared=_without_zeros)
+        return self.page(tenant, Filter(), order=Order.CREATED_ASC, limit=MANY).jobs
+
+    def _check_life(self, job: JobRecord, before: JobRecord | None) -> None:
+        trail = self.ask(lambda store: store.trail(job.tenant, job.id))
+        assert trail is not None
+        history = assemble(trail.job, trail.attempts, trail.events)
+        assert [entry.rev for entry in history] == list(range(1, job.rev + 1)), "safe-16: a gap in the history"
+        assert 0 <= job.attempt <= (job.max_attempts or job.attempt), "safe-7: attempts over max_attempts"
+        assert 0 <= job.crashes <= job.max_crashes, "safe-7: crashes over max_crashes"
+        if before is not None:
+            assert job.rev > before.rev, "safe-16: history is append-only"
+            assert job.fence >= before.fence, "safe-4: a fence went back"
+            assert job.id == before.id, "a number was used twice"
+
+    def _run(self, answer: Awaitable[T]) -> T:
+        async def wait() -> T:
+            return await answer
+
+        return self._loop.run(wait())
+
+
+def _without_zeros(queues: list[QueueInfo]) -> list[object]:
+    """A state without jobs may be counted as 0 or left out."""
+    return [
+        (queue.name, queue.paused, {state: n for state, n in queue.counts.items() if n}, queue.oldest_ready_at)
+        for queue in queues
+    ]
+
+
+def _check_keys(jobs: list[JobRecord]) -> None:
+    keys = [(job.tenant, job.type, job.idempotency_key) for job in jobs if job.idempotency_key and not job.terminal]
+    assert len(keys) == len(set(keys)), "safe-12: two open jobs hold one key"

@@ -1,0 +1,50 @@
+"""The SQLite store keeps the contract."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from ropewalk.backends.sqlite import SqliteStore
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Store
+from ropewalk.testing import contract
+
+
+class SqliteBackend(contract.Backend):
+    def __init__(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="ropewalk-test-"))
+        self._stores: list[SqliteStore] = []
+
+    async def open(self, runtime: Runtime) -> Store:
+        store = SqliteStore(self._directory / "jobs.db", runtime)
+        self._stores.append(store)
+        await store.open()
+        return store
+
+    async def close(self) -> None:
+        for store in self._stores:
+            await store.close()
+        shutil.rmtree(self._directory)
+
+    async def raise_epoch(self, store: Store, epoch: int) -> None:
+        await self._run(store, "UPDATE meta SET epoch = ?", epoch)
+
+    async def set_format(self, store: Store, tenant: str, job_id: str, version: int) -> None:
+        await self._run(store, "UPDATE job SET format = ? WHERE tenant = ? AND id = ?", version, tenant, job_id)
+
+    async def _run(self, store: Store, sql: str, *values: int | str) -> None:
+        assert isinstance(store, SqliteStore)
+        await store._writer.ask(lambda tx: tx.run(sql, values))
+
+
+class TestSqlite(contract.StoreContract):
+    @pytest.fixture
+    def backend(self) -> SqliteBackend:
+        return SqliteBackend()
+
+
+TestSqliteAgainstTheModel = contract.differential(SqliteBackend)

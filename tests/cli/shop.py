@@ -1,0 +1,58 @@
+"""An app as a user would write it: in a module of its own, on the store that $ROPEWALK_URL names."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+from ropewalk import App, Context, job
+
+
+@job
+async def add(a: int, b: int) -> int:
+    return a + b
+
+
+@job(max_attempts=1)
+async def divide(a: int, b: int) -> float:
+    return a / b
+
+
+@job
+async def linger(ctx: Context, here: str) -> str:
+    """Says that it runs, and runs until it is told to go."""
+    ctx.progress(50, "half way")
+    Path(here, "lingering").touch()
+    while not Path(here, "go").exists():
+        await asyncio.sleep(0.02)
+    return "gone"
+
+
+@job
+def deaf_thread(here: str) -> None:
+    Path(here, "lingering").touch()
+    threading.Event().wait()
+
+
+@job
+async def deaf_task(here: str) -> None:
+    Path(here, "lingering").touch()
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            continue
+
+
+@job
+async def block_the_loop(here: str) -> None:
+    Path(here, "lingering").touch()
+    time.sleep(3600)
+
+
+TYPES = [add, divide, linger, deaf_thread, deaf_task, block_the_loop]
+
+app = App(jobs=TYPES)
+not_an_app = object()

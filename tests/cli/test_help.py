@@ -1,0 +1,88 @@
+"""Every command is documented: what it does, an example, the exit codes."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from ropewalk.cli.command import Command, Group
+from ropewalk.cli.errors import MEANING
+from ropewalk.cli.group import root
+from tests.cli.conftest import Run
+
+
+def tree(command: click.Command, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], click.Command]:
+    found = {path: command}
+    if isinstance(command, click.Group):
+        ctx = click.Context(command)
+        for name in command.list_commands(ctx):
+            child = command.get_command(ctx, name)
+            assert child is not None
+            found |= tree(child, (*path, name))
+    return found
+
+
+COMMANDS = tree(root)
+
+
+def test_the_tree_is_what_the_documents_say() -> None:
+    assert {" ".join(path) for path in COMMANDS} == {
+        "",
+        "demo",
+        "worker",
+        "jobs",
+        "jobs list",
+        "jobs show",
+        "jobs retry",
+        "jobs cancel",
+        "why",
+    }
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_has_examples_of_itself(path: tuple[str, ...]) -> None:
+    command = COMMANDS[path]
+    assert isinstance(command, Command | Group)
+    assert command.examples
+    assert all(example.startswith(" ".join(("ropewalk", *path))) for example in command.examples)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_the_examples_use_options_that_exist(path: tuple[str, ...]) -> None:
+    """Parsed by click itself, without running anything."""
+    command = COMMANDS[path]
+    assert isinstance(command, Command | Group)
+    for example in command.examples:
+        words = example.partition("  #")[0].replace("'", "").split()[1:]
+        where: tuple[str, ...] = ()
+        while words and (*where, words[0]) in COMMANDS:
+            where = (*where, words.pop(0))
+        options = {option for each in COMMANDS[where].params for option in each.opts}
+        assert {word for word in words if word.startswith("--")} <= options | {"--help"}, example
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_says_everything_within_80_columns(path: tuple[str, ...], ropewalk: Run) -> None:
+    answer = ropewalk(*path, "--help")
+    command = COMMANDS[path]
+    assert (answer.code, answer.err) == (0, "")
+    assert isinstance(command, Command | Group)
+    assert all(example in answer.out for example in command.examples)
+    assert all(meaning in answer.out for meaning in MEANING.values())
+    assert max(map(len, answer.out.splitlines())) <= 100
+    assert command.help is not None
+    assert command.help.split("\n")[0] in answer.out
+
+
+@pytest.mark.parametrize("path", [path for path, each in COMMANDS.items() if isinstance(each, click.Group)], ids=" ".join)
+def test_a_list_of_commands_cuts_no_sentence_short(path: tuple[str, ...], ropewalk: Run) -> None:
+    listed = ropewalk(*path, "--help").out.partition("Commands:")[2].partition("Examples:")[0]
+    assert listed.strip()
+    assert "..." not in listed
+
+
+@pytest.mark.parametrize("path", [p for p, each in COMMANDS.items() if not isinstance(each, click.Group)], ids=" ".join)
+def test_every_option_is_explained(path: tuple[str, ...]) -> None:
+    unexplained = [each.name for each in COMMANDS[path].params if isinstance(each, click.Option) and not each.help]
+    assert unexplained == []
+    assert "--json" in {option for each in COMMANDS[path].params for option in each.opts}

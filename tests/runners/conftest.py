@@ -1,0 +1,84 @@
+"""Pools that prove, when a test is over, that they left no process and no descriptor behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from ropewalk import Limits
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.runners.processes import ProcessPool
+
+Troubles = list[tuple[BaseException, str]]
+MakePool = Callable[..., ProcessPool]
+
+
+@pytest.fixture
+def troubles() -> Troubles:
+    return []
+
+
+@pytest.fixture
+async def make_pool(troubles: Troubles) -> AsyncIterator[MakePool]:
+    pools: list[ProcessPool] = []
+
+    def make(size: int = 4, limits: Limits | None = None, *, strict_return: bool = True) -> ProcessPool:
+        pool = ProcessPool(
+            size=size,
+            limits=limits or Limits(),
+            strict_return=strict_return,
+            runtime=SystemRuntime(),
+            report=lambda error, phase: troubles.append((error, phase)),
+        )
+        pools.append(pool)
+        return pool
+
+    before = open_descriptors()
+    yield make
+    for pool in pools:
+        await pool.close()
+    assert_no_children()
+    assert open_descriptors() == before
+
+
+@pytest.fixture
+def pool(make_pool: MakePool) -> ProcessPool:
+    return make_pool()
+
+
+def open_descriptors() -> set[str]:
+    return {each.name for each in Path("/dev/fd").iterdir()}
+
+
+def assert_no_children() -> None:
+    """Not even a zombie."""
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+async def gone(pid: int, seconds: float = 2.0) -> None:
+    """Until no process has this number."""
+    async with asyncio.timeout(seconds):
+        while running(pid):
+            await asyncio.sleep(0.01)
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Of a parent that does not reap: as gone as it gets."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "Z"
