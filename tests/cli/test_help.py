@@ -23,6 +23,16 @@ def tree(command: click.Command, path: tuple[str, ...] = ()) -> dict[tuple[str, 
 
 
 COMMANDS = tree(root)
+GROUPS = {path: command for path, command in COMMANDS.items() if isinstance(command, click.Group)}
+
+
+def help_of(path: tuple[str, ...]) -> str:
+    """As shown in a terminal of 80 columns, of which click leaves two free."""
+    settings = root.context_settings
+    ctx = click.Context(root, info_name="ropewalk", terminal_width=78, **settings)
+    for depth, name in enumerate(path, start=1):
+        ctx = click.Context(COMMANDS[path[:depth]], parent=ctx, info_name=name)
+    return ctx.command.get_help(ctx)
 
 
 def test_the_tree_is_what_the_documents_say() -> None:
@@ -62,27 +72,32 @@ def test_the_examples_use_options_that_exist(path: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_help_says_everything_within_80_columns(path: tuple[str, ...], ropewalk: Run) -> None:
-    answer = ropewalk(*path, "--help")
-    command = COMMANDS[path]
-    assert (answer.code, answer.err) == (0, "")
+def test_help_says_everything(path: tuple[str, ...]) -> None:
+    command, text = COMMANDS[path], help_of(path)
     assert isinstance(command, Command | Group)
-    assert all(example in answer.out for example in command.examples)
-    assert all(meaning in answer.out for meaning in MEANING.values())
-    assert max(map(len, answer.out.splitlines())) <= 100
+    assert all(example in text for example in command.examples)
+    assert all(meaning in text for meaning in MEANING.values())
     assert command.help is not None
-    assert command.help.split("\n")[0] in answer.out
+    assert command.help.split("\n")[0] in text
+    assert max(map(len, text.splitlines())) <= 100
 
 
-@pytest.mark.parametrize("path", [path for path, each in COMMANDS.items() if isinstance(each, click.Group)], ids=" ".join)
-def test_a_list_of_commands_cuts_no_sentence_short(path: tuple[str, ...], ropewalk: Run) -> None:
-    listed = ropewalk(*path, "--help").out.partition("Commands:")[2].partition("Examples:")[0]
+@pytest.mark.parametrize("path", GROUPS, ids=" ".join)
+def test_a_list_of_commands_cuts_no_sentence_short(path: tuple[str, ...]) -> None:
+    listed = help_of(path).partition("Commands:")[2].partition("Examples:")[0]
     assert listed.strip()
     assert "..." not in listed
 
 
-@pytest.mark.parametrize("path", [p for p, each in COMMANDS.items() if not isinstance(each, click.Group)], ids=" ".join)
+@pytest.mark.parametrize("path", sorted(COMMANDS.keys() - GROUPS), ids=" ".join)
 def test_every_option_is_explained(path: tuple[str, ...]) -> None:
     unexplained = [each.name for each in COMMANDS[path].params if isinstance(each, click.Option) and not each.help]
     assert unexplained == []
     assert "--json" in {option for each in COMMANDS[path].params for option in each.opts}
+
+
+def test_help_on_the_command_line(ropewalk: Run) -> None:
+    for asked in ("-h", "--help"):
+        answer = ropewalk("jobs", "list", asked)
+        assert (answer.code, answer.err) == (0, "")
+        assert answer.out == help_of(("jobs", "list")) + "\n"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -105,7 +106,7 @@ CASES: list[tuple[Any, Any]] = [
     (Decimal, Decimal("1.10")),
     (UUID, UUID(int=5)),
     (datetime, NOON),
-    (datetime, datetime(2026, 1, 1)),
+    (datetime, NOON.replace(tzinfo=None)),
     (datetime, WHEN),
     (date, date(1, 1, 1)),
     (time, time(1, 2, 3, 4)),
@@ -126,6 +127,7 @@ CASES: list[tuple[Any, Any]] = [
     (dict[str, Any], {"$rw": "datetime", "v": "2026"}),
     (list[dict[str, float]], [{"$rw": math.inf}]),
     (dict[int, str], {-1: "a"}),
+    (dict[int, float], {1: math.inf}),
     (dict[date, float], {date(2026, 1, 1): math.inf}),
     (dict[datetime, int], {WHEN: 1}),
     (dict[Colour, int], {Colour.RED: 1}),
@@ -162,6 +164,7 @@ CASES: list[tuple[Any, Any]] = [
     (Row, Row(1, {2})),
     (Row, Row(1, {2}, 3)),
     (Renamed, Renamed("a", 1)),
+    (tuple[Renamed, float], (Renamed("a", 1), 1.5)),
     (Mapping[str, int], {"a": 1}),
     (Sequence[int], [1]),
     (None, None),
@@ -181,8 +184,9 @@ def test_what_is_written_is_json(annotation: Any, value: Any) -> None:
 
 
 def test_nan_is_not_none() -> None:
-    for annotation in (float, float | None, list[float | None], Line):
-        value = {float: math.nan, float | None: math.nan, Line: Line("a", math.nan)}.get(annotation, [None, math.nan])
+    line = Line("a", math.nan)
+    cases = ((float, math.nan), (float | None, math.nan), (list[float | None], [None, math.nan]), (Line, line))
+    for annotation, value in cases:
         back = DEFAULT_CODEC.decode(DEFAULT_CODEC.encode(value, annotation), annotation)
         assert repr(back) == repr(value)
 
@@ -200,9 +204,8 @@ def test_typed_json_is_what_other_languages_expect() -> None:
 
 def test_sets_are_written_in_one_order() -> None:
     words = [f"word{number}" for number in range(50)]
-    assert DEFAULT_CODEC.encode(set(words), set[str]) == DEFAULT_CODEC.encode(set(reversed(words)), set[str])
     assert DEFAULT_CODEC.encode(set(words), set[str]) == msgspec.json.encode(sorted(words))
-    assert DEFAULT_CODEC.encode({"k": set(words)}, Any) == DEFAULT_CODEC.encode({"k": set(reversed(words))}, Any)
+    assert DEFAULT_CODEC.encode(set(words), Any) == msgspec.json.encode({"$rw": "set", "v": sorted(words)})
 
 
 class Text(str):
@@ -235,6 +238,8 @@ class Blob(bytes):
         (Sequence[int], range(2), [0, 1]),
         (Sequence[Any], range(2), [0, 1]),
         (list[int], deque([1]), [1]),
+        (Mapping[str, int], MappingProxyType({"a": 1}), {"a": 1}),
+        (Mapping[str, Any], MappingProxyType({"a": {1}}), {"a": {1}}),
         (Order, {"id": UUID(int=1), "lines": [{"article": "a"}]}, Order(UUID(int=1), [Line("a")])),
         (Cat | Dog, {"type": "dog", "goodBoy": True, "anyThing": {1}}, Dog(good_boy=True, any_thing={1})),
         (Line | None, {"article": "a", "notes": {1}}, Line("a", notes={1})),
@@ -277,7 +282,7 @@ class Opaque:
         (dict[str, Any], {1: 2}, "expected `str`, got `int`"),
         (dict[float, int], {"a": 1}, "expected `float`, got `str`"),
         (dict[str, list[int]], {"a": [1, None]}, "expected `int`, got `null`"),
-        (Line, Line("a", "b"), "expected `float`, got `str` at $.amount"),  # type: ignore[arg-type] # that is the point
+        (Line, Line("a", "b"), "expected `float`, got `str` at $.amount"),
         (Line, Line("a", 1, Opaque()), "Opaque cannot be restored exactly"),
         (Line, Line("a", 1, [Opaque()]), "at $.notes[0]"),
         (Line, 3, "expected `object`, got `int`"),

@@ -116,7 +116,7 @@ def test_exceptions_become_data_and_never_a_class() -> None:
         raise KeyError("gone")
     except KeyError as error:
         back = DEFAULT_CODEC.decode(DEFAULT_CODEC.encode([error], Any), Any)
-    (told,) = back  # type: ignore[misc] # a list of one
+    (told,) = back
     assert isinstance(told, ExceptionData)
     assert (told.type, told.message) == ("KeyError", "'gone'")
     assert "raise KeyError" in (told.traceback or "")

@@ -17,7 +17,7 @@ from ropewalk.definitions.result import Result
 from ropewalk.errors import DefinitionError
 
 if TYPE_CHECKING:
-    from decimal import Decimal  # noqa: TC004 # seen by checkers only: that is the point
+    from decimal import Decimal  # seen by checkers only
 
 
 @job
@@ -109,7 +109,7 @@ async def positional_only(a: int, /) -> None: ...
 async def positional_only_after_context(ctx: Context, a: int, /) -> None: ...
 
 
-async def unannotated(a) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001, RUF100 # that is the point
+async def unannotated(a) -> None: ...  # noqa: ANN001, RUF100 # that is the point
 
 
 async def anything(a: Any) -> None: ...
@@ -133,16 +133,16 @@ async def async_generator(a: int) -> AsyncIterator[int]:
     yield a
 
 
-async def no_type(a: 3) -> None: ...  # type: ignore[valid-type] # that is the point
+async def no_type(a: 3) -> None: ...
 
 
-async def no_syntax(a: "an int") -> None: ...  # type: ignore[syntax]  # noqa: F722 # that is the point
+async def no_syntax(a: "an int") -> None: ...  # noqa: F722 # that is the point
 
 
 class Mailer:
     async def send(self, to: str) -> None: ...
 
-    async def no_self(to: str) -> None: ...  # noqa: N805 # a function in a class body
+    async def no_self(to: str) -> None: ...  # a function in a class body
 
     async def __call__(self, to: str) -> None: ...
 
@@ -251,10 +251,18 @@ async def opaque(a: Opaque) -> None: ...
 async def opaque_inside(a: dict[str, list[Opaque]]) -> None: ...
 
 
-async def bad_default(a: int, b: int = None) -> None: ...  # type: ignore[assignment] # that is the point
+async def bad_default(a: int, b: int = "1") -> None: ...
 
 
 async def hidden(a: Decimal) -> None: ...
+
+
+@dataclass
+class HalfHidden:
+    price: Decimal
+
+
+async def hidden_inside(a: list[HalfHidden]) -> None: ...
 
 
 async def opaque_result(a: int) -> Opaque:
@@ -276,8 +284,9 @@ async def ambiguous_result(a: int) -> str | bytes:
         (opaque, ["opaque: parameter 'a' is declared as Opaque, which cannot travel", "register_type"]),
         (no_type, ["parameter 'a' cannot be decoded unambiguously as 3"]),
         (opaque_inside, ["parameter 'a' is declared as Opaque"]),
-        (bad_default, ["parameter 'b': the default None does not fit: expected `int`"]),
+        (bad_default, ["parameter 'b': the default '1' does not fit: expected `int`"]),
         (hidden, ["an annotation cannot be resolved", "'Decimal' is not defined", "TYPE_CHECKING"]),
+        (hidden_inside, ["parameter 'a': an annotation cannot be resolved", "'Decimal' is not defined"]),
         (opaque_result, ["the result is declared as Opaque"]),
         (nested_result, ["the result is declared as Result"]),
         (ambiguous_result, ["the result cannot be decoded unambiguously"]),

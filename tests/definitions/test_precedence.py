@@ -15,6 +15,7 @@ from ropewalk.domain.instants import HOUR, SECOND, to_instant
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.retry import Backoff, resolve
+from ropewalk.errors import DefinitionError
 
 LEVELS = ("call", "using", "computed", "type", "app")
 
@@ -41,21 +42,19 @@ PAIRS = list(itertools.combinations(range(5), 2))
 
 
 @pytest.mark.parametrize(("option", "stored", "values", "expected"), EVERYWHERE, ids=[each[0] for each in EVERYWHERE])
-@pytest.mark.parametrize(("stronger", "weaker"), PAIRS, ids=[f"{LEVELS[a]} beats {LEVELS[b]}" for a, b in PAIRS])
-def test_every_pair(
-    option: str, stored: str, values: list[Any], expected: list[Any], stronger: int, weaker: int
-) -> None:
-    new = submitted({LEVELS[level]: {option: values[level]} for level in (stronger, weaker)})
-    assert getattr(new, stored) == expected[stronger]
+@pytest.mark.parametrize("pair", PAIRS, ids=[f"{LEVELS[a]} beats {LEVELS[b]}" for a, b in PAIRS])
+def test_every_pair(option: str, stored: str, values: list[Any], expected: list[Any], pair: tuple[int, int]) -> None:
+    new = submitted({LEVELS[level]: {option: values[level]} for level in pair})
+    assert getattr(new, stored) == expected[pair[0]]
 
 
 @pytest.mark.parametrize(("option", "stored", "values", "expected"), PER_JOB, ids=[each[0] for each in PER_JOB])
-@pytest.mark.parametrize(("stronger", "weaker"), PAIRS[:2] + [(1, 2)])
+@pytest.mark.parametrize("pair", [(0, 1), (0, 2), (1, 2)])
 def test_every_pair_of_one_job(
-    option: str, stored: str, values: list[Any], expected: list[Any], stronger: int, weaker: int
+    option: str, stored: str, values: list[Any], expected: list[Any], pair: tuple[int, int]
 ) -> None:
-    new = submitted({LEVELS[level]: {option: values[level]} for level in (stronger, weaker)})
-    assert getattr(new, stored) == expected[stronger]
+    new = submitted({LEVELS[level]: {option: values[level]} for level in pair})
+    assert getattr(new, stored) == expected[pair[0]]
 
 
 @pytest.mark.parametrize("option", ["timeout", "lease", "backoff"])
@@ -160,6 +159,23 @@ def test_the_id_of_the_call_wins() -> None:
 
 def test_strict_order_is_the_apps() -> None:
     assert submitted({"app": {"strict_order": True}}).strict_order
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"queue": ""}, "queue is empty"),
+        ({"priority": 1.5}, "priority=1.5 must be a whole number"),
+        ({"max_attempts": 0}, "max_attempts=0 must be at least 1"),
+        ({"max_crashes": None}, "max_crashes=None must be a whole number"),
+        ({"timeout_us": 1.5}, "timeout_us=1.5 must be a whole number"),
+        ({"lease_us": 0}, "lease_us=0 must be at least 1"),
+        ({"backoff": 3}, "backoff=3 must be a Backoff"),
+    ],
+)
+def test_wrong_defaults_of_an_app(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(DefinitionError, match=f"AppDefaults: {told}"):
+        AppDefaults(**wrong)
 
 
 def test_options_are_computed_from_all_arguments() -> None:

@@ -51,11 +51,15 @@ async def either(ctx: Context) -> Result[int, str] | Result[str, str]: ...
 
 
 @job
-async def bare(ctx: Context) -> Result: ...  # type: ignore[type-arg] # that is the point
+async def bare(ctx: Context) -> Result: ...
 
 
 @job
-async def undeclared(parts: int): ...  # type: ignore[no-untyped-def] # that is the point
+async def undeclared(parts: int): ...
+
+
+@job
+async def anything(parts: int) -> object: ...
 
 
 REPORT = Report([1], datetime(2026, 1, 1, tzinfo=UTC))
@@ -88,13 +92,14 @@ def test_round_trip(job_type: JobType[..., Any, Any], value: Any) -> None:
     ("job_type", "value", "told"),
     [
         (report, None, "report: the result does not fit: expected `object`, got `null`"),
-        (report, Report(["x"], REPORT.at), "expected `int`, got `str` at $.lines[0]"),  # type: ignore[list-item]
+        (report, Report(["x"], REPORT.at), "expected `int`, got `str` at $.lines[0]"),
         (nothing, 3, "nothing: the result does not fit: expected `null`, got `int`"),
         (maybe, "3", "expected `int | null`, got `str`"),
         (own_and_group, "3", "expected `int`, got `str`"),
         (own_and_group, None, "expected `int`, got `null`"),
         (undeclared, Level.LOW, "cannot be restored exactly"),
         (undeclared, [REPORT], "; annotate the return type"),
+        (anything, [REPORT], "; annotate the return type"),
     ],
 )
 def test_results_that_do_not_fit(job_type: JobType[..., Any, Any], value: Any, told: str) -> None:

@@ -21,6 +21,8 @@ from ropewalk.domain.order import Priority
 from ropewalk.domain.retry import Backoff
 from ropewalk.errors import DefinitionError, InvalidInput, LimitExceeded
 
+NAIVE = datetime(2030, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+
 
 @job
 async def charge(card: str, cents: int, *, note: str = "") -> int: ...
@@ -79,7 +81,7 @@ def test_everything_is_carried_over() -> None:
         ({"dely": 3}, "'dely' is no option of a job; did you mean 'delay'? Allowed: backoff, "),
         ({"delay": -1}, "delay=-1 is negative"),
         ({"delay": None}, "delay=None is not a duration"),
-        ({"run_at": datetime(2030, 1, 1)}, "has no time zone"),
+        ({"run_at": NAIVE}, "has no time zone"),
         ({"run_at": "2030"}, "run_at='2030' is not a datetime"),
         ({"priority": 1.5}, "priority=1.5 must be a whole number"),
         ({"priority": 1001}, "priority=1001 is outside"),
@@ -118,14 +120,14 @@ def test_option_errors_name_the_field(options: dict[str, Any], told: str) -> Non
 
 
 def test_computed_options_are_checked_like_any_other() -> None:
-    @job(options=lambda arguments: arguments["given"])  # type: ignore[arg-type,return-value] # that is the point
+    @job(options=lambda arguments: arguments["given"])
     async def work(given: dict[str, int]) -> None: ...
 
     assert submitted(work({"priority": 3})).priority == 3
     with pytest.raises(InvalidInput, match="'prio' is no option of a job; did you mean 'priority'"):
         submitted(work({"prio": 3}))
 
-    @job(options=lambda arguments: None)  # type: ignore[arg-type,return-value] # that is the point
+    @job(options=lambda arguments: None)
     async def wrong(a: int) -> None: ...
 
     with pytest.raises(InvalidInput, match="options= of wrong returned None: return a dict of options"):
@@ -133,7 +135,7 @@ def test_computed_options_are_checked_like_any_other() -> None:
 
 
 def test_unique_must_return_a_string() -> None:
-    @job(unique=lambda arguments: arguments["a"])  # type: ignore[arg-type,return-value] # that is the point
+    @job(unique=lambda arguments: arguments["a"])
     async def work(a: int) -> None: ...
 
     with pytest.raises(InvalidInput, match="unique= of work returned 1: return a string"):

@@ -84,6 +84,11 @@ class Page:
     def __str__(self) -> str:
         return str(self.path.relative_to(ROOT))
 
+    @property
+    def module(self) -> str:
+        """What its scripts are called: there is more than one README."""
+        return re.sub(r"\W", "_", f"{self.path.parent.name}_{self.path.stem}")
+
     @cached_property
     def text(self) -> str:
         return self.path.read_text(encoding="utf-8")
@@ -123,7 +128,7 @@ class Page:
                 case "python", comment:
                     if script is None or comment is not None:
                         scripts += 1
-                        script = Script(f"{self.path.stem.replace('-', '_')}_{scripts}.py")
+                        script = Script(f"{self.module}_{scripts}.py")
                         yield script
                     script.add(block)
                 case "console", _:

@@ -11,7 +11,7 @@ from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord
 from ropewalk.domain.order import order_key
 from ropewalk.domain.states import GIVES_ATTEMPT_BACK, SETTLING, TERMINAL, Move, State, Status
-from ropewalk.domain.transition import EPOCH_SHIFT, Effects, claim, expire, lose, settle, under_lock
+from ropewalk.domain.transition import Effects, claim, expire, lose, settle, under_lock
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running, start
 
 LATER = NOW + 5 * SECOND
@@ -116,7 +116,7 @@ def test_fences_only_grow_and_a_raised_epoch_outdates_them_all() -> None:
     job = a_job()
     fences = [claimed_again(job, epoch) for epoch in (0, 0, 1, 1, 0, 3)]
     assert fences == sorted(set(fences))
-    assert [fence >> EPOCH_SHIFT for fence in fences] == [0, 0, 1, 1, 1, 3]
+    assert [fence >> 32 for fence in fences] == [0, 0, 1, 1, 1, 3]
 
 
 def claimed_again(job: JobRecord, epoch: int) -> int:
@@ -145,6 +145,14 @@ def test_settling_ends_the_lease_and_records_the_attempt(move: Move) -> None:
     assert (record.move, record.error, record.owner) == (move, OOPS, "worker-a")
     assert (record.start_rev, record.rev, record.started_at, record.ended_at) == (2, 3, NOW, LATER)
     assert record.next_run_at == (LATER if job.status is Status.WAITING else None)
+
+
+@pytest.mark.parametrize("move", set(SETTLING) - {Move.COMPLETE})
+def test_an_attempt_that_ended_without_an_error_records_none(move: Move) -> None:
+    job = running()
+    record = settle(job, asking(job, move), LATER).attempt
+    assert record is not None
+    assert (record.error, job.error) == (None, None)
 
 
 def test_a_completion_keeps_the_result_and_forgets_earlier_errors() -> None:

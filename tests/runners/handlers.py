@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import multiprocessing
 import os
@@ -48,6 +49,16 @@ def pid() -> int:
 @job(executor="process")
 def session() -> tuple[int, int, int]:
     return os.getpid(), os.getpgrp(), os.getsid(0)
+
+
+@job(executor="process")
+def inheritable_descriptors() -> list[int]:
+    found: list[int] = []
+    for fd in range(3, 64):
+        with contextlib.suppress(OSError):
+            if os.get_inheritable(fd):
+                found.append(fd)
+    return found
 
 
 @job(executor="process")
@@ -266,7 +277,6 @@ def many_threads(ctx: Context) -> int:
 
 
 _left_behind: list[Context] = []
-_heard: list[str] = []
 
 
 @job(executor="process")
@@ -337,10 +347,8 @@ def closes_everything() -> None:
 @job(executor="process")
 def talks_nonsense() -> None:
     for fd in range(3, 64):
-        try:
+        with contextlib.suppress(OSError):
             os.write(fd, b"\x00\x00\x00\x03abc")
-        except OSError:
-            continue
     time.sleep(60)
 
 
@@ -368,16 +376,26 @@ def leaves_orphan(ctx: Context, then_die: bool) -> int:
 
 
 @job(executor="process")
-def leaves_daemon() -> None:
+def leaves_stranger(ctx: Context) -> None:
     """A process forked without Python's knowledge, out of the group, which holds the pipe open."""
     import ctypes
 
     libc = ctypes.CDLL(None)
-    if libc.fork() == 0:
+    pid = libc.fork()
+    if pid == 0:
         libc.setsid()
-        libc.sleep(5)
+        libc.sleep(60)
         libc._exit(0)
+    ctx.progress(1, str(pid))
     os._exit(7)
+
+
+@job(executor="process")
+def forked_speaks(ctx: Context) -> int:
+    forked = multiprocessing.get_context("fork").Process(target=ctx.progress, args=(66, "forked"))
+    forked.start()
+    forked.join(5)
+    return forked.exitcode or 0
 
 
 @job(executor="process")

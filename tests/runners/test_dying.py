@@ -7,14 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
+from ropewalk import Limits
 from ropewalk.domain.failure import Category
 from ropewalk.domain.outcome import Completed, Crashed, Outcome
+from ropewalk.runners.frames import frame_bytes_max
+from ropewalk.runners.handler_process import HandlerProcess
+from ropewalk.runners.messages import Run, Told
 from ropewalk.runners.processes import ProcessPool
+from ropewalk.runners.source import source_of
 from tests.runners import handlers
 from tests.runners.conftest import MakePool, gone, running
 from tests.runners.recording import CANCELLED, Recording
@@ -90,8 +94,10 @@ async def test_a_death_takes_what_the_handler_started(pool: ProcessPool) -> None
 
 
 async def test_a_death_is_noticed_while_a_stranger_holds_the_pipe(pool: ProcessPool) -> None:
-    async with asyncio.timeout(4):  # the stranger lives for longer
-        assert crash(await pool.run(Recording(handlers.leaves_daemon))) == "the handler's process exited with code 7"
+    attempt = Recording(handlers.leaves_stranger)
+    async with asyncio.timeout(20):  # the stranger lives for longer
+        assert crash(await pool.run(attempt)) == "the handler's process exited with code 7"
+    os.kill(int(attempt.told[0][1] or ""), signal.SIGKILL)
 
 
 async def test_nonsense_on_the_pipe_is_a_crash(pool: ProcessPool) -> None:
@@ -109,6 +115,12 @@ async def test_programs_a_handler_forks_hear_signals(pool: ProcessPool) -> None:
     assert outcome == Completed(str(-signal.SIGTERM).encode())
 
 
+async def test_what_a_handler_forks_does_not_speak_for_it(pool: ProcessPool) -> None:
+    attempt = Recording(handlers.forked_speaks)
+    assert await pool.run(attempt) == Completed(b"1")
+    assert attempt.told == []
+
+
 async def test_a_session_of_its_own(pool: ProcessPool) -> None:
     outcome = await pool.run(Recording(handlers.session))
     assert isinstance(outcome, Completed)
@@ -116,33 +128,39 @@ async def test_a_session_of_its_own(pool: ProcessPool) -> None:
     assert pid == group == session != os.getpid()
 
 
-WORKER = """
-    import asyncio, sys
-    from ropewalk import Limits
-    from ropewalk.engine.runtime import SystemRuntime
-    from ropewalk.runners.processes import ProcessPool
-    from tests.runners import handlers
-    from tests.runners.recording import Recording
-
-    class Telling(Recording):
-        def progress(self, percent, message):
-            print(message, flush=True)
-
-    async def main():
-        pool = ProcessPool(
-            size=1, limits=Limits(), strict_return=True, runtime=SystemRuntime(), report=lambda *_: None
-        )
-        await pool.run(Telling(getattr(handlers, sys.argv[1])))
-
-    asyncio.run(main())
-"""
+async def test_programs_a_handler_starts_do_not_get_the_pipe(pool: ProcessPool) -> None:
+    assert await pool.run(Recording(handlers.inheritable_descriptors)) == Completed(b"[]")
 
 
-@pytest.mark.parametrize("handler", ["spins", "holds_the_gil", "waits_long"])
-async def test_no_process_outlives_its_worker(handler: str) -> None:
-    worker = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(WORKER), handler], stdout=subprocess.PIPE, text=True, cwd=ROOT
+async def test_a_process_ends_with_its_pipe() -> None:
+    """Even in the middle of a handler, and though the worker lives."""
+    attempt = Recording(handlers.waits_long)
+    run = Run(
+        job=attempt.job,
+        source=source_of(attempt.job_type),
+        limits=Limits(),
+        strict_return=True,
+        idempotency_key=attempt.idempotency_key,
     )
+    process = await HandlerProcess.start(frame_bytes_max(run.limits))
+    process.send(run)
+    async with asyncio.timeout(20):
+        while not isinstance(await process.receive(), Told):
+            pass
+    await process.hang_up()
+    await gone(process.life.pid)
+    await process.kill()
+
+
+HANDLERS = ["spins", "waits_long"]
+if sys.platform == "linux":  # elsewhere nothing ends a process that lets no other thread run
+    HANDLERS.append("holds_the_gil")
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+async def test_no_process_outlives_its_worker(handler: str) -> None:
+    command = [sys.executable, "-m", "tests.runners.doomed_worker", handler]
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     with worker:
         assert worker.stdout is not None
         pid = int(await asyncio.to_thread(worker.stdout.readline))

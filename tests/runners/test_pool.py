@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Awaitable
 
@@ -68,10 +69,10 @@ async def test_a_process_that_dies_before_the_handler_begins_costs_nothing(make_
     """As long as it did not say so, nothing of the attempt has happened: another process takes it."""
     pool = make_pool(size=1)
     pid = await number(pool.run(Recording(handlers.pid)))
-    os.kill(pid, 19)  # SIGSTOP: it will not take the next attempt
+    os.kill(pid, signal.SIGSTOP)  # it will not take the next attempt
     task = asyncio.ensure_future(pool.run(Recording(handlers.add, a=1, b=2)))
     await asyncio.sleep(0)
-    os.kill(pid, 9)
+    os.kill(pid, signal.SIGKILL)
     async with asyncio.timeout(10):
         assert await task == Completed(b"3")
 
@@ -105,6 +106,14 @@ async def test_closing_gives_running_attempts_back(pool: ProcessPool) -> None:
         assert await task == Released()
         assert await pool.run(Recording(handlers.add, a=1, b=2)) == Released()
         await pool.close()
+
+
+async def test_closing_while_a_process_starts(pool: ProcessPool) -> None:
+    task = asyncio.ensure_future(pool.run(Recording(handlers.add, a=1, b=2)))
+    await asyncio.sleep(0)
+    await pool.close()
+    assert_no_children()
+    assert await task == Released()
 
 
 async def test_cancelled_while_a_process_starts(make_pool: MakePool) -> None:

@@ -38,6 +38,16 @@ def accepted_twice(happened: Sequence[Happening], trails: Trails) -> list[str]:
     return sorted(wrong)
 
 
+def accepted_late(happened: Sequence[Happening], trails: Trails) -> list[str]:
+    """A completion was taken from an attempt that was no longer the current one."""
+    accepted = [(each.job, each.attempt) for each in happened if each.kind == "accepted" and each.job is not None]
+    return [
+        f"{job_id}: attempt {attempt} was accepted, the job is at {trails[job_id].job.attempt}"
+        for job_id, attempt in accepted
+        if job_id in trails and attempt != trails[job_id].job.attempt
+    ]
+
+
 def illegal(trails: Trails) -> list[str]:
     """Histories with a gap, or in an order no job may live."""
     return [f"{job_id}: {kinds}" for job_id, trail in trails.items() if (kinds := _fault(trail)) is not None]

@@ -22,6 +22,7 @@ def test_a_good_life_has_no_fault() -> None:
     assert checkers.lost(["a"], trails) == []
     assert checkers.unexpected(["a"], trails, happened) == []
     assert checkers.accepted_twice(happened, trails) == []
+    assert checkers.accepted_late(happened, trails) == []
     assert checkers.illegal(trails) == []
     assert checkers.leased_twice(happened, trails) == []
     assert checkers.completed_without_effect(happened, trails) == []
@@ -40,6 +41,12 @@ def test_a_job_nobody_submitted_is_unexpected() -> None:
 
 def test_two_completions_of_one_job_are_seen() -> None:
     assert checkers.accepted_twice([seen("accepted"), seen("accepted")], {}) == ["a"]
+
+
+def test_a_completion_by_an_attempt_that_was_over_is_seen() -> None:
+    trail = lived(then=Completed(None))
+    trail.job.attempt = 2
+    assert checkers.accepted_late([seen("accepted")], {"a": trail}) == ["a: attempt 1 was accepted, the job is at 2"]
 
 
 def test_a_change_without_a_record_is_a_gap() -> None:

@@ -44,6 +44,7 @@ async def test_termination_burns_no_attempt(tmp_path: Path) -> None:
     assert checkers.illegal(found) == []
     assert checkers.leased_twice(happened, found) == []
     assert checkers.accepted_twice(happened, found) == []
+    assert checkers.accepted_late(happened, found) == []
     assert {(trail.job.status, trail.job.attempt, trail.job.crashes) for trail in found.values()} == {
         (Status.COMPLETED, 1, 0)
     }

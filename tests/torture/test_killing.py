@@ -47,6 +47,7 @@ async def test_workers_killed_and_frozen_lose_nothing_and_double_nothing(
     assert checkers.lost(submitted, found) == []
     assert checkers.unexpected(submitted, found, happened) == []
     assert checkers.accepted_twice(happened, found) == []
+    assert checkers.accepted_late(happened, found) == []
     assert checkers.illegal(found) == []
     assert checkers.leased_twice(happened, found) == []
     assert checkers.completed_without_effect(happened, found) == []

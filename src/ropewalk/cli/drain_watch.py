@@ -1,13 +1,16 @@
 """Sees to it that a stopping worker's process ends, whatever its handlers do.
 
-A thread cannot be stopped from outside, and a coroutine may refuse to be: where the drain had to leave one behind, or
-does not come to an end at all, the process exits the hard way. Leases that were still held run out by themselves.
+A thread cannot be stopped from outside, a coroutine may refuse to be, and one that blocks the loop keeps the worker
+from even hearing the signal. Where a handler had to be left behind, or the end does not come, the process exits the
+hard way. Leases that are still held then run out by themselves.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import signal
 import sys
 from typing import Final
 
@@ -17,6 +20,7 @@ from ropewalk.engine.worker import Worker
 
 OVERTIME_SECONDS: Final = 5.0
 """after the grace period: to cancel what still runs and give it back"""
+_LOOK_SECONDS: Final = 0.2
 
 logger = logging.getLogger("ropewalk.worker")
 
@@ -25,15 +29,15 @@ class DrainWatch:
     def __init__(self, grace_seconds: float) -> None:
         self._grace_seconds = grace_seconds
         self._runtime = SystemRuntime()
+        self._told = False
 
     async def run(self, worker: Worker) -> None:
         """Worker.run(), which does not say how the drain ended: so its `stop` is watched."""
         stop = worker.stop
 
         async def watched() -> bool:
+            self._told = True
             logger.info("draining: nothing new is started, what runs has %g s to finish", self._grace_seconds)
-            # In a thread of its own: the worker's loop may be what is stuck.
-            self._runtime.thread(self._expire, name="ropewalk-drain-watch")
             clean = await stop()
             if not clean:
                 _leave("a handler did not end when it was told to")
@@ -41,9 +45,28 @@ class DrainWatch:
             return clean
 
         worker.stop = watched  # type: ignore[method-assign] # on this one worker only
-        await worker.run()
+        # In a thread of its own: the worker's loop may be what is stuck.
+        watching = self._runtime.thread(self._watch, name="ropewalk-drain-watch")
+        asyncio.get_running_loop().call_soon(self._listen)
+        try:
+            await worker.run()
+        finally:
+            watching.cancel()
 
-    async def _expire(self) -> None:
+    def _listen(self) -> None:
+        """Hear the signals beside the worker, whose own ears are on the loop. It has put them there by now.
+
+        A handler set this way runs between any two bytecodes of the main thread, and the loop is woken all the same.
+        """
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, self._hear)
+
+    def _hear(self, _signal: int, _frame: object) -> None:
+        self._told = True  # no more than this: a signal may arrive while any lock is held
+
+    async def _watch(self) -> None:
+        while not self._told:
+            await self._runtime.sleep(_LOOK_SECONDS)
         limit_seconds = self._grace_seconds + OVERTIME_SECONDS
         await self._runtime.sleep(limit_seconds)
         _leave(f"the worker did not come to an end within {limit_seconds:g} s")

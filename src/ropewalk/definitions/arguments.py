@@ -95,7 +95,7 @@ class Arguments:
         return InvalidInput(f"{self.job_type}: argument {name!r} is missing ({self._takes()})", field=name)
 
     def _unknown(self, name: str) -> InvalidInput:
-        near = difflib.get_close_matches(name, self.names, n=1)
+        near = difflib.get_close_matches(str(name), self.names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         return InvalidInput(f"{self.job_type}: unknown argument {name!r}{hint} ({self._takes()})", field=name)
 

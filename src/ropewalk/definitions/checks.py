@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Literal, TypeAlias, cast
 
 from ropewalk.domain.instants import Seconds, Span, to_span
@@ -13,12 +13,12 @@ from ropewalk.errors import InvalidInput
 Check: TypeAlias = Callable[[Any, str], Any]
 
 
-def known_names(given: Iterable[str], allowed: Iterable[str], what: str) -> None:
+def known_names(given: Iterable[str], allowed: Collection[str], what: str) -> None:
     """Refuse an option nobody knows, naming the nearest one that exists."""
-    options = sorted(allowed)
     for name in given:
-        if name not in options:
-            near = difflib.get_close_matches(name, options, n=1)
+        if name not in allowed:
+            options = sorted(allowed)
+            near = difflib.get_close_matches(str(name), options, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise InvalidInput(f"{name!r} is no {what}; {hint}Allowed: {', '.join(options)}", field=name)
 
@@ -49,7 +49,7 @@ def positive(value: object, field: str) -> int:
     return number
 
 
-def attempts(value: object, field: str) -> int | None:
+def positive_or_none(value: object, field: str) -> int | None:
     return None if value is None else positive(value, field)
 
 

@@ -33,8 +33,8 @@ class Wire:
     """How values of one annotation travel.
 
     Encoding checks the value against the annotation: msgspec's encoder alone would write an int where a str is
-    declared. Measured on `{"a": 1, "b": 2}`: to convert and encode 0.2 µs, to encode and decode back 0.3 µs, and
-    the latter would let a datetime pass for a str.
+    declared. `convert` does it, at 0.15 µs for `{"a": 1, "b": 2}`; to decode what was encoded costs the same, but
+    would let a datetime pass for a str.
     """
 
     __slots__ = ("_annotation", "_decoder", "_lower", "_shape", "_untyped")

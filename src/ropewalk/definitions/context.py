@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast
 
@@ -32,8 +33,6 @@ class Context:
         self._port = port
         self._job = port.job
         self._results: list[Result[Any, Any]] = []
-        self.sync: Final = SyncContext(self, port)
-        self.log: Final = JobLog(port)
 
     # ── what it is ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -118,6 +117,11 @@ class Context:
         """The failed job this one makes up for; None for an ordinary job."""
         return None if self._job.origin is None else compensated(self._job.origin)
 
+    @cached_property
+    def log(self) -> JobLog:
+        """A logger whose lines say which job they are about."""
+        return JobLog(self._port)
+
     def resource(self, kind: builtins.type[T]) -> T:
         """What the app's lifespan yielded, by class. Raises LookupError."""
         return self._port.resource(kind)
@@ -184,6 +188,11 @@ class Context:
     async def once(self, key: str, ttl: Seconds = ONCE_TTL) -> bool:
         """True for the first caller of this key until `ttl` has passed, in the whole fleet."""
         return await self._port.once(key, ttl)
+
+    @cached_property
+    def sync(self) -> SyncContext:
+        """The same verbs, blocking, for handlers in threads and processes."""
+        return SyncContext(self, self._port)
 
     def _remember(self, result: Result[T, Any]) -> Result[T, Any]:
         self._results.append(result)

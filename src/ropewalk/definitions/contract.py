@@ -28,21 +28,25 @@ def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
     where = place(function)
     try:
         signature = signature_of(function)
-        # A codec of the user's own may know what the default one does not.
-        if type(codec) is JsonCodec:
-            for each in signature.parameters:
-                _check_parameter(f"{where}: parameter {each.name!r}", each)
-            _check_annotation(f"{where}: the result", signature.result)
-        return Contract(
-            takes_context=signature.takes_context,
-            arguments=Arguments(job_type, signature.parameters, codec),
-            returns=Returns(job_type, signature.result, codec),
-        )
     except (NameError, AttributeError) as error:
-        raise DefinitionError(
-            f"{where}: an annotation cannot be resolved: {error}. "
-            "Define it in the module, and import it outside `if TYPE_CHECKING`"
-        ) from error
+        raise _unresolved(where, error) from error
+    # A codec of the user's own may know what the default one does not.
+    if type(codec) is JsonCodec:
+        for each in signature.parameters:
+            _check_parameter(f"{where}: parameter {each.name!r}", each)
+        _check_annotation(f"{where}: the result", signature.result)
+    return Contract(
+        takes_context=signature.takes_context,
+        arguments=Arguments(job_type, signature.parameters, codec),
+        returns=Returns(job_type, signature.result, codec),
+    )
+
+
+def _unresolved(where: str, error: Exception) -> DefinitionError:
+    return DefinitionError(
+        f"{where}: an annotation cannot be resolved: {error}. "
+        "Define it in the module, and import it outside `if TYPE_CHECKING`"
+    )
 
 
 def _check_parameter(where: str, parameter: Parameter) -> None:
@@ -58,6 +62,8 @@ def _check_parameter(where: str, parameter: Parameter) -> None:
 def _check_annotation(where: str, annotation: Any) -> None:
     try:
         info = type_info(annotation)
+    except NameError as error:
+        raise _unresolved(where, error) from error
     except TypeError as error:
         raise DefinitionError(
             f"{where} cannot be decoded unambiguously as {annotation!r}: {error}. "

@@ -7,7 +7,7 @@ async before sync. `Coroutine`, not `Awaitable`: that is what `async def` gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Literal, Never, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Final, Literal, Never, ParamSpec, TypeVar, Unpack, overload
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.context import Context
@@ -15,9 +15,6 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import JobTypeOptions, type_options
 from ropewalk.definitions.result import Result
 from ropewalk.errors import DefinitionError, InvalidInput
-
-if TYPE_CHECKING:
-    from typing import Unpack
 
 P = ParamSpec("P")
 S = TypeVar("S")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, Unpack, cast
 
 from msgspec import Struct, structs
 
@@ -12,8 +12,6 @@ from ropewalk.definitions import checks, identity
 from ropewalk.definitions.options import EnqueueOptions
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from ropewalk.definitions.jobtype import JobType
 
 S_co = TypeVar("S_co", covariant=True)

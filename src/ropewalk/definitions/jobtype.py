@@ -27,6 +27,9 @@ class JobType(Generic[P, S_co, G_co]):
     The name is the function's own (without its module) unless one is given; it is stored with every job.
     """
 
+    __name__: str
+    __wrapped__: Handler
+
     def __init__(self, function: object, options: TypeOptions, name: str | None = None) -> None:
         self.handler: Handler = check_function(function)
         self.style: Style = style_of(self.handler, options.executor)

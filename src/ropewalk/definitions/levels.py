@@ -88,7 +88,7 @@ _CHECKS: Final[Mapping[str, checks.Check]] = {
     "run_at": to_instant,
     "priority": checks.integer,
     "queue": checks.text,
-    "max_attempts": checks.attempts,
+    "max_attempts": checks.positive_or_none,
     "max_crashes": checks.positive,
     "backoff": checks.backoff,
     "timeout": checks.positive_span,

@@ -137,6 +137,19 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
     """priority without ageing"""
     strict_return: bool = True
 
+    def __post_init__(self) -> None:
+        try:
+            checks.text(self.queue, "queue")
+            checks.integer(self.priority, "priority")
+            checks.positive_or_none(self.max_attempts, "max_attempts")
+            checks.positive(self.max_crashes, "max_crashes")
+            for name in ("timeout_us", "ttl_us", "lease_us"):
+                checks.positive_or_none(getattr(self, name), name)
+            if self.backoff is not None:
+                checks.backoff(self.backoff, "backoff")
+        except InvalidInput as error:
+            raise DefinitionError(f"AppDefaults: {error}") from error
+
 
 def type_options(given: Mapping[str, object], function: str) -> TypeOptions:
     """Check what `@job(...)` was given, all but its name. `function` is for messages."""
@@ -177,7 +190,7 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "executor": _executor,
     "queue": checks.text,
     "priority": checks.integer,
-    "max_attempts": checks.attempts,
+    "max_attempts": checks.positive_or_none,
     "max_crashes": checks.positive,
     "backoff": _backoff,
     "timeout": checks.positive_span,

@@ -23,7 +23,7 @@ class Returns:
         try:
             data = self._wire.encode(value)
         except Misfit as error:
-            hint = "; annotate the return type" if self.annotation is Any else ""
+            hint = "; annotate the return type" if self.annotation in (Any, object) else ""
             raise InvalidInput(f"{self._job_type}: the result does not fit: {error}{hint}", field="result") from error
         return None if value is None else data
 

@@ -32,6 +32,7 @@ def main(fd: int) -> NoReturn:
     """Serve the worker at the other end of `fd`."""
     try:
         _die_with_the_worker()
+        os.set_inheritable(fd, False)  # noqa: FBT003 # takes no keyword
         pipe = Pipe(socket.socket(fileno=fd))
         _leave_signals_to_the_worker()
         os.register_at_fork(after_in_child=pipe.leave)

@@ -48,7 +48,7 @@ class HandlerProcess:
             try:
                 await life.begin(theirs.fileno())
             except BaseException:
-                await process._hang_up()
+                await process.hang_up()
                 raise
         return process
 
@@ -68,9 +68,10 @@ class HandlerProcess:
     async def kill(self) -> None:
         """Returns when it is reaped and its descriptors are closed."""
         await self.life.kill()
-        await self._hang_up()
+        await self.hang_up()
 
-    async def _hang_up(self) -> None:
+    async def hang_up(self) -> None:
+        """The process ends by itself when it hears nothing any more."""
         self._writer.transport.abort()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()

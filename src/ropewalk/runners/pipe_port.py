@@ -15,6 +15,7 @@ from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.domain.failure import clipped
 from ropewalk.domain.instants import Seconds, to_span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.outcome import Outcome
@@ -78,7 +79,7 @@ class PipePort(AttemptPort):
                     waiting.set_exception(revived(told))
 
     def report(self, error: BaseException, phase: str) -> None:
-        self._say(Trouble(f"{type(error).__name__}: {error}", phase))
+        self._say(Trouble(clipped(f"{type(error).__name__}: {error}"), phase))
 
     def finish(self, outcome: Outcome) -> None:
         with self._sending:

@@ -37,6 +37,8 @@ class ProcessPool(Isolation):
         self._runtime = runtime
         self._report = report
         self._room = asyncio.Semaphore(size)
+        self._starting = asyncio.Lock()
+        """one at a time, so that closing knows of all"""
         self._idle: list[HandlerProcess] = []
         self._processes: set[HandlerProcess] = set()
         self._closed = False
@@ -47,26 +49,21 @@ class ProcessPool(Isolation):
         except DefinitionError as error:
             return not_found(error)
         async with self._room:
-            while not self._closed:
-                process = await self._take()
-                if process is None:
-                    return NOT_STARTED
+            while (process := await self._take()) is not None:
                 first, process.fresh = process.fresh, False
                 outcome = await self._serve(process, attempt, order)
                 if outcome is not None:
                     return outcome
                 if first:
-                    self._report(
-                        RuntimeError(f"it {process.life.how_it_ended()} at once"), "start of a handler's process"
-                    )
-                    return NOT_STARTED
-            return Released()
+                    self._report(RuntimeError(f"it {process.life.how_it_ended()} at once"), STARTING)
+                    break
+            return Released() if self._closed else NOT_STARTED
 
     async def close(self) -> None:
         self._closed = True
-        self._idle.clear()
-        for process in list(self._processes):
-            await self._end(process)
+        async with self._starting:
+            processes = list(self._processes)
+        await asyncio.gather(*(self._end(process) for process in processes))
 
     def _order(self, attempt: AttemptPort) -> Run:
         return Run(
@@ -84,6 +81,10 @@ class ProcessPool(Isolation):
             if not process.life.over:
                 return process
             await self._end(process)
+        async with self._starting:
+            return None if self._closed else await self._start()
+
+    async def _start(self) -> HandlerProcess | None:
         try:
             process = await HandlerProcess.start(frame_bytes_max(self._limits))
         except OSError as error:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from ropewalk import errors
+from ropewalk.domain.failure import clipped
 from ropewalk.errors import RopewalkError
 from ropewalk.runners.messages import Refusal
 
 
 def refusal(call: int, error: Exception) -> Refusal:
     facts = {name: value for name, value in vars(error).items() if isinstance(value, str | int | float | None)}
-    return Refusal(call, type(error).__name__, str(error), facts)
+    return Refusal(call, type(error).__name__, clipped(str(error)), facts)
 
 
 def revived(refused: Refusal) -> Exception:

@@ -40,14 +40,15 @@ def source_of(job_type: JobType[..., Any, Any]) -> Source:
     name, module, qualname = job_type.name, job_type.module, job_type.qualname
     if module != MAIN:
         return Source(name=name, module=module, qualname=qualname)
-    main = sys.modules[MAIN]
-    if main.__spec__ is not None:  # python -m package.module
-        return Source(name=name, module=main.__spec__.name, qualname=qualname)
-    if main.__file__ is None:
+    named = _main_module()
+    if named is not None:
+        return Source(name=name, module=named, qualname=qualname)
+    script = Path(getattr(sys.modules[MAIN], "__file__", ""))
+    if not script.is_file():
         raise DefinitionError(
             f"{name} is defined in an interactive session, where no other process can find it; move it to a module"
         )
-    return Source(name=name, module=MAIN_AGAIN, qualname=qualname, script=str(Path(main.__file__).absolute()))
+    return Source(name=name, module=MAIN_AGAIN, qualname=qualname, script=str(script.absolute()))
 
 
 def load(source: Source) -> JobType[..., Any, Any]:
@@ -62,14 +63,19 @@ def not_found(error: DefinitionError) -> Outcome:
 
 def find(source: Source) -> JobType[..., Any, Any]:
     """The job type, where this process has imported it already. Raises DefinitionError."""
-    main = sys.modules[MAIN]
-    main_names = {MAIN_AGAIN} if main.__spec__ is None else {main.__spec__.name}
-    module = main if source.module in main_names else sys.modules.get(source.module)
+    is_main = source.module in (MAIN_AGAIN, _main_module())
+    module = sys.modules.get(MAIN if is_main else source.module)
     if module is None:
         raise DefinitionError(
             f"{source.name} is of {source.module}, which the worker has not imported: import it there too"
         )
     return _checked(source, module)
+
+
+def _main_module() -> str | None:
+    """The real name of what was started as `python -m name`."""
+    spec = sys.modules[MAIN].__spec__
+    return None if spec is None else spec.name
 
 
 def _checked(source: Source, module: ModuleType) -> JobType[..., Any, Any]:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from ropewalk.backends.memory.heap import Entry, JobHeap
-from ropewalk.backends.memory.lanes import Lane
+from ropewalk.backends.memory.lanes import Lane, Line
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.upkeep import take_back
 from ropewalk.domain import transition
@@ -56,14 +56,22 @@ class Claiming:
 
     def _lines(self) -> Iterator[list[Lane]]:
         """The lanes to look into, line by line; only lines with something to look at take a turn."""
-        request = self._request
-        for line, lanes in self._tables.lanes.serving(request.types, request.tenants, request.queues):
-            if line in self._tables.paused:
+        for line, lanes in sorted(self._tables.lanes.serving(self._request.types).items()):
+            if not self._is_open(line):
                 continue
             for lane in lanes:
                 self._saw_due(lane.promote(self._now))
-            if any(self._heads(lanes)):
+            if self._heads(lanes):
                 yield lanes
+
+    def _is_open(self, line: Line) -> bool:
+        tenant, queue = line
+        asked = self._request
+        return (
+            (asked.tenants is None or tenant in asked.tenants)
+            and (asked.queues is None or queue in asked.queues)
+            and line not in self._tables.paused
+        )
 
     def _saw_due(self, due: Instant | None) -> None:
         if due is not None and (self._next_due is None or due < self._next_due):

@@ -6,7 +6,7 @@ stay in a heap of their own until their time has come, and time alone brings the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from ropewalk.backends.memory.heap import JobHeap
@@ -74,22 +74,22 @@ class Lane:
 
 
 class Lanes:
-    """Every lane that holds a job, by line and type; and the deadlines of waiting jobs."""
+    """Every lane that holds a job, by type and line; and the deadlines of waiting jobs."""
 
     def __init__(self) -> None:
-        self._lines: dict[Line, dict[str, Lane]] = {}
+        self._lanes: dict[str, dict[Line, Lane]] = {}
         self._deadlines = JobHeap()
         self._with_deadline = 0
 
     def add(self, job: JobRecord, now: Instant) -> None:
         """A job begins to wait."""
-        name = (job.tenant, job.queue)
-        line = self._lines.get(name)
-        if line is None:
-            line = self._lines[name] = {}
-        lane = line.get(job.type)
+        of_type = self._lanes.get(job.type)
+        if of_type is None:
+            of_type = self._lanes[job.type] = {}
+        line = (job.tenant, job.queue)
+        lane = of_type.get(line)
         if lane is None:
-            lane = line[job.type] = Lane()
+            lane = of_type[line] = Lane()
         lane.add(job, now)
         if job.deadline is not None:
             self._with_deadline += 1
@@ -97,7 +97,7 @@ class Lanes:
 
     def left(self, job: JobRecord) -> None:
         """A waiting job is taken up; if it waits on, it is added again."""
-        lane = self._lines[job.tenant, job.queue][job.type]
+        lane = self._lanes[job.type][job.tenant, job.queue]
         lane.left()
         self._gone_from(lane, job)
 
@@ -106,23 +106,19 @@ class Lanes:
         lane.pop(heap)
         self._gone_from(lane, job)
 
-    def serving(
-        self, types: Mapping[str, object], tenants: Sequence[str] | None, queues: Sequence[str] | None
-    ) -> list[tuple[Line, list[Lane]]]:
-        """The lines that have a lane of these types, by name."""
-        found: list[tuple[Line, list[Lane]]] = []
-        for line in sorted(self._lines):
-            if (tenants is None or line[0] in tenants) and (queues is None or line[1] in queues):
-                lanes = [lane for name, lane in self._lines[line].items() if name in types]
-                if lanes:
-                    found.append((line, lanes))
+    def serving(self, types: Iterable[str]) -> dict[Line, list[Lane]]:
+        """The lanes of these types, by line."""
+        found: dict[Line, list[Lane]] = {}
+        for name in types:
+            for line, lane in self._lanes.get(name, {}).items():
+                found.setdefault(line, []).append(lane)
         return found
 
     def waiting(self, tenant: str) -> Iterator[JobRecord]:
         """Every waiting job of a tenant, in no order."""
-        for line, lanes in self._lines.items():
-            if line[0] == tenant:
-                for lane in lanes.values():
+        for of_type in self._lanes.values():
+            for line, lane in of_type.items():
+                if line[0] == tenant:
                     yield from lane
 
     def past_deadline(self, now: Instant) -> JobRecord | None:
@@ -132,10 +128,10 @@ class Lanes:
 
     def _gone_from(self, lane: Lane, job: JobRecord) -> None:
         if lane.waiting == 0:
-            line = self._lines[job.tenant, job.queue]
-            del line[job.type]
-            if not line:
-                del self._lines[job.tenant, job.queue]
+            of_type = self._lanes[job.type]
+            del of_type[job.tenant, job.queue]
+            if not of_type:
+                del self._lanes[job.type]
         if job.deadline is not None:
             self._with_deadline -= 1
             if len(self._deadlines) > 2 * self._with_deadline + _OUTDATED_ENTRIES_MAX:

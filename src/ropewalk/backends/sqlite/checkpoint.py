@@ -43,7 +43,7 @@ class Checkpointer:
     def _move_back(self, db: sqlite.Connection) -> bool:
         db.execute(f"PRAGMA busy_timeout = {WAIT_FOR_READERS_MS}")
         try:
-            [busy, _, _] = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            busy: int = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         finally:
             db.execute("PRAGMA busy_timeout = 0")
         return busy == 0

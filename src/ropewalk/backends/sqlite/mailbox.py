@@ -27,7 +27,7 @@ class Mailbox:
         self.address = directory / f"{name[:NAME_CHARS]}.sock"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            self.socket.setblocking(False)
+            self.socket.settimeout(0)
             _make(directory)
             self.socket.bind(str(self.address))
         except OSError:
@@ -71,7 +71,7 @@ def send(directory: Path, letter: bytes, *, but_not_to: Path | None) -> None:
     if not others or not hasattr(socket, "AF_UNIX"):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.setblocking(False)
+        sender.settimeout(0)
         for address in others:
             _send(sender, letter, address)
 

@@ -38,7 +38,7 @@ _changing = attrgetter(
     *("lease_expires_at", "start_rev", "started_at", "finished_at", "deadline"),
 )
 _records = msgspec.json.Decoder(list[JobRecord])
-_lengths = msgspec.json.Decoder(list[tuple[int, int | None, int | None]])
+_extras = msgspec.json.Decoder(dict[int, Extras])
 _ints = msgspec.json.Decoder(list[int])
 
 
@@ -72,23 +72,18 @@ def load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
 
 def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
     """New records, with their `seq` already taken. Raises IntegrityError where an id or spawn key exists."""
-    optional = [[*_sometimes(job)] for job in jobs]
-    for values in optional:
-        for at in range(len(_SOMETIMES) - len(JSON_COLUMNS), len(_SOMETIMES)):
-            values[at] = json_text(values[at])
-    # Binding None is slow (1 µs each), so columns that no job of the batch uses are left to their default.
-    used = tuple(at for at, column in enumerate(zip(*optional, strict=True)) if column.count(None) < len(jobs))
+    used = _used_columns(jobs)
     rows = [
         (
             *_always(job),
             place_of(job, tx.now),
             lanes.id_of(tx, job.tenant, job.queue, job.type),
             bytearray(job.input),  # bound without a detour, unlike bytes
-            *(values[at] for at in used),
+            *extra,
         )
-        for job, values in zip(jobs, optional, strict=True)
+        for job, extra in zip(jobs, zip(*used.values(), strict=True) if used else repeat(()), strict=False)
     ]
-    tx.run_rows(_insert_block(tuple(_SOMETIMES[at] for at in used)), rows)
+    tx.run_rows(_insert_block(tuple(used)), rows)
 
 
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
@@ -101,6 +96,18 @@ def take_seqs(tx: Tx, count: int) -> range:
     """`count` fresh numbers, in order."""
     last: int = tx.value(SQL.take_seqs, (count,))
     return range(last - count + 1, last + 1)
+
+
+def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
+    """Optional columns that a job of this batch uses; binding None is slow (1 µs each), so the others are left out."""
+    used: dict[str, Sequence[SqlValue]] = {}
+    for name, column in zip(_SOMETIMES, zip(*map(_sometimes, jobs), strict=True), strict=False):
+        if name in JSON_COLUMNS:
+            if any(column):
+                used[name] = [json_text(value) for value in column]
+        elif column.count(None) < len(jobs):
+            used[name] = column
+    return used
 
 
 @lru_cache(maxsize=64)
@@ -127,21 +134,19 @@ def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
         return _load(tx, seqs[:half]) + _load(tx, seqs[half:])
     assert found is not None
     jobs = _records.decode(found[0])
-    _give_bytes(jobs, *found[1:])
+    _complete(jobs, *found[1:])
     return jobs
 
 
-def _give_bytes(
-    jobs: list[JobRecord], lengths: str, inputs: bytes | None, checkpoints: bytes | None, results: bytes | None
+def _complete(
+    jobs: list[JobRecord], extras: str, sizes: str, inputs: bytes | None, checkpoints: bytes | None, results: bytes | None
 ) -> None:
-    """Cut the pieces of each large column to the jobs they belong to."""
-    at = at_checkpoint = at_result = 0
-    for job, (size, checkpoint, result) in zip(jobs, _lengths.decode(lengths), strict=True):
-        job.input = (inputs or b"")[at : at + size]
-        at += size
-        if checkpoint is not None:
-            job.checkpoint = (checkpoints or b"")[at_checkpoint : at_checkpoint + checkpoint]
-            at_checkpoint += checkpoint
-        if result is not None:
-            job.result = (results or b"")[at_result : at_result + result]
-            at_result += result
+    """Give each job the bytes that are its own, and what else it has."""
+    given = _extras.decode(extras)
+    input_pieces, checkpoint_pieces, result_pieces = Pieces(inputs), Pieces(checkpoints), Pieces(results)
+    for job, size in zip(jobs, _ints.decode(sizes), strict=True):
+        job.input = input_pieces.take(size)
+        if (extra := given.get(job.seq)) is not None:
+            extra.give_to(job)
+            job.checkpoint = checkpoint_pieces.take(extra.checkpoint_bytes)
+            job.result = result_pieces.take(extra.result_bytes)

@@ -85,7 +85,8 @@ class Query:
     def _one_of(self, field: str, column: str, values: tuple[str | int, ...] | None) -> None:
         if values is not None:
             choices = msgspec.json.encode(values).decode()
-            self._add(f"{column} IN (SELECT value FROM json_each(:{field}))", **{field: choices})
+            one_of = f"{column} IN (SELECT value FROM json_each(:{field}))"  # noqa: S608  both names are ours
+            self._add(one_of, **{field: choices})
 
     def _add(self, condition: str, **values: SqlValue) -> None:
         self._where.append(condition)

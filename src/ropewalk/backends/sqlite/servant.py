@@ -41,8 +41,7 @@ class Servant(ABC):
     async def stop(self) -> None:
         """Answer what was asked so far, close the connection, end the thread. A later request starts it again."""
         if self._thread_runs:
-            last: Request[None] = Request(lambda _: None)
-            self._last = last
+            self._last = last = Request(_nothing)
             self._put(last)
             await last.answer
 
@@ -137,3 +136,7 @@ class Servant(ABC):
         for request in left:
             request.fail(StoreUnavailable(f"{self._name} was stopped before it could answer: try again"))
         deliver(left)
+
+
+def _nothing(_: Tx) -> None:
+    """The work of the last request: it is answered when the connection is closed."""

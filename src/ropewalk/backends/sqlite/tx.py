@@ -2,12 +2,13 @@
 
 Python's driver gives up the interpreter lock around every step of a statement, and a busy interpreter lets a thread
 wait 5 ms to get it back: 500 single-row updates beside a computing thread take seconds. So everything that happens in
-numbers is one statement for many rows (`run_rows`), and results come as one row of JSON (measured: 4 850 → 35 µs a row).
+numbers is one statement for many rows (`run_rows`), and results come as one row of JSON. Measured beside such a thread:
+an updated row 4 850 → 35 µs, a row read 6 270 → 27 µs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -55,7 +56,7 @@ class Tx:
         return None if found is None else found[0]
 
     @contextmanager
-    def savepoint(self) -> Iterator[None]:
+    def savepoint(self) -> Generator[None]:
         """What is done inside is undone when it raises; the transaction goes on."""
         self._db.execute("SAVEPOINT part")
         try:

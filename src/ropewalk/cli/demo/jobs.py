@@ -15,7 +15,7 @@ from ropewalk import Abort, App, Backoff, Context, LeaseLost, job
 
 STEP_SECONDS: Final = 0.15
 """of work: every handler here takes at least one"""
-MEDIA_STEP_SECONDS: Final = 0.25
+MEDIA_STEP_SECONDS: Final = 0.2
 """of the two long ones: there must be time to kill a worker in the middle"""
 REFUSED: Final = "late write refused"
 

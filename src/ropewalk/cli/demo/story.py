@@ -83,8 +83,10 @@ class Story:
 
     async def _trouble(self) -> None:
         self._screen.heading("A worker is killed, another freezes")
-        video, audio = await self._enqueue(jobs.encode_video("holiday.mp4"), jobs.transcribe("interview.wav"))
-        await self._watch.until("both run", lambda: percent(self._job(video)) > 0 < percent(self._job(audio)))
+        [video] = await self._enqueue(jobs.encode_video("holiday.mp4"))
+        await self._watch.until("it runs", lambda: percent(self._job(video)) > 0)
+        [audio] = await self._enqueue(jobs.transcribe("interview.wav"))
+        await self._watch.until("that runs too", lambda: percent(self._job(audio)) > 0)
         await self._watch.until("one is well under way", lambda: percent(self._job(video)) >= TROUBLE_AT_PERCENT)
         await self._kill_worker_of(video)
         await self._freeze_worker_of(audio)
@@ -107,7 +109,7 @@ class Story:
         ids = [handle.id for handle in handles]
         self._found.enqueued += ids
         types = ", ".join(dict.fromkeys(each.type.name for each in wanted))
-        self._say(f"{len(ids)} jobs queued in one transaction: {types}")
+        self._say(f"{types} queued" if len(ids) == 1 else f"{len(ids)} jobs queued in one transaction: {types}")
         return ids
 
     async def _kill_worker_of(self, job_id: str) -> None:

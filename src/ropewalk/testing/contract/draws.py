@@ -26,7 +26,10 @@ queues = st.sampled_from(QUEUES)
 owners = st.sampled_from(OWNERS)
 inputs = st.sampled_from((b'{"x":1}', b'{"x":2}'))
 spans = st.sampled_from((0, 1, SECOND, 5 * SECOND, 40 * SECOND, 2 * HOUR))
-seconds_passing = st.sampled_from((0.000_001, 1.0, 4.999_999, 5.0, 31.0, 3600.0, 90_000.0))
+short_spans = st.sampled_from((0, 0, 0, SECOND, 5 * SECOND))
+long_spans = st.sampled_from((None, 5 * SECOND, 2 * HOUR, DAY))
+seldom = st.sampled_from((False, False, False, True))
+seconds_passing = st.sampled_from((0.000_001, 1.0, 4.999_999, 5.0, 3600.0, 90_000.0))
 priorities = st.sampled_from((-1, 0, 0, 1))
 progress = st.none() | st.builds(
     Progress, st.sampled_from((0.0, 12.5, 100.0)), st.none() | st.just("on it"), st.just(0)
@@ -43,19 +46,19 @@ follow_ups = st.builds(
 )
 new_jobs = st.builds(
     NewJob,
-    id=st.sampled_from([f"id-{number}" for number in range(40)]),
+    id=st.sampled_from([f"id-{number}" for number in range(100)]),
     type=st.sampled_from(TYPES[:2]),
     input=inputs,
     tenant=tenants,
     queue=queues,
     priority=priorities,
-    strict_order=st.booleans(),
-    delay_us=st.just(0) | spans,
-    max_attempts=st.sampled_from((None, 1, 2, 3)),
-    max_crashes=st.sampled_from((1, 2, 3)),
+    strict_order=seldom,
+    delay_us=short_spans,
+    max_attempts=st.sampled_from((None, 1, 3, 3)),
+    max_crashes=st.sampled_from((1, 3, 3)),
     backoff=st.none() | st.just(Backoff.constant(5)),
-    lease_us=st.none() | st.just(5 * SECOND),
-    ttl_us=st.none() | spans,
+    lease_us=st.sampled_from((None, None, 5 * SECOND)),
+    ttl_us=st.sampled_from((None, None, None, SECOND, 40 * SECOND, 2 * HOUR)),
     key=st.none() | idempotency_keys,
     tags=st.sampled_from(({}, {"colour": "red"})),
     correlation_id=st.none() | st.just("corr"),
@@ -65,12 +68,12 @@ new_jobs = st.builds(
 claim_requests = st.builds(
     ClaimRequest,
     owner=owners,
-    types=st.sets(st.sampled_from(TYPES), min_size=1).map(lambda types: dict.fromkeys(sorted(types), LEASE)),
-    tenants=st.none() | st.just(("acme",)),
-    queues=st.none() | st.just(("maps",)),
-    slots=st.integers(0, 3),
-    limit=st.integers(0, 5),
-    suspect_allowed=st.booleans(),
+    types=st.sampled_from((TYPES, TYPES, ("a",))).map(lambda types: dict.fromkeys(types, LEASE)),
+    tenants=st.sampled_from((None, None, ("acme",))),
+    queues=st.sampled_from((None, None, ("maps",))),
+    slots=st.integers(0, 4),
+    limit=st.integers(0, 8),
+    suspect_allowed=st.sampled_from((True, True, False)),
     first_ticket=st.just(0),
     started_upto=st.just(0),
     turn=st.integers(0, 5),
@@ -80,11 +83,11 @@ claim_requests = st.builds(
 errors = st.sampled_from((BOOM, ErrorInfo(category=Category.PERMANENT, message="no", context={"k": "v"})))
 outcomes = st.one_of(
     st.builds(Completed, st.none() | st.just(b"[1]")),
-    st.builds(Errored, errors, st.none() | spans),
+    st.builds(Errored, errors, st.none() | short_spans),
     st.builds(Crashed, errors),
     st.builds(Aborted, errors),
-    st.builds(Deferred, delay_us=spans),
-    st.builds(Released, spans),
+    st.builds(Deferred, delay_us=short_spans),
+    st.builds(Released, short_spans),
     st.just(Expired()),
     st.builds(Cancelled, st.none() | errors),
 )
@@ -93,17 +96,17 @@ revivals = st.builds(
     Revival,
     reset_attempts=st.booleans(),
     priority=st.none() | priorities,
-    delay_us=spans,
-    fresh=st.booleans(),
+    delay_us=short_spans,
+    fresh=seldom,
     include_cancelled=st.booleans(),
 )
 amendments = st.builds(Amendment, input=st.none() | inputs, priority=st.none() | priorities, run_now=st.booleans())
 retentions = st.builds(
     Retention,
-    completed_us=st.none() | spans,
-    failed_us=spans,
-    dead_letter_us=spans,
-    cancelled_us=spans,
+    completed_us=long_spans,
+    failed_us=long_spans,
+    dead_letter_us=long_spans,
+    cancelled_us=long_spans,
     results_us=st.none() | spans,
     types=st.sampled_from(({}, {"a": None}, {"b": HOUR})),
 )

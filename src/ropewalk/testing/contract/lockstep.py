@@ -31,7 +31,8 @@ class Lockstep:
         self._backend = backend
         self._model = MemoryStore(self.runtime)
         self._subject = self._loop.run(backend.open(self.runtime))
-        self._seen: dict[int, JobRecord] = {}
+        self.jobs: list[JobRecord] = []
+        """as of the last check, in order of submission"""
 
     def close(self) -> None:
         self._loop.run(self._backend.close())
@@ -52,14 +53,15 @@ class Lockstep:
 
     def check(self) -> None:
         """Nothing differs, and what must always hold does."""
-        jobs = [job for tenant in TENANTS for job in self._all_of(tenant)]
+        jobs = sorted((job for tenant in TENANTS for job in self._all_of(tenant)), key=lambda job: job.seq)
+        seen = {job.seq: job for job in self.jobs}
         self.ask(lambda store: store.workers(), compared=lambda cards: sorted(cards, key=lambda card: card.id))
         for job in jobs:
-            before = self._seen.get(job.seq)
+            before = seen.get(job.seq)
             if before is None or before.rev != job.rev:
                 self._check_life(job, before)
         _check_keys(jobs)
-        self._seen = {job.seq: job for job in jobs}
+        self.jobs = jobs
 
     def _all_of(self, tenant: str) -> list[JobRecord]:
         """Every record of a tenant, compared field by field, and its queues."""

@@ -1,7 +1,7 @@
 """Random lives of a whole store, beside the in-memory model (hypothesis, stateful).
 
 Every rule asks both stores the same and compares the answers; after every step all records, histories, queues and
-workers are compared too, and what must always hold is checked. Deterministic unless ROPEWALK_EXAMPLES asks for a
+workers are compared too, and what must always hold is checked. Deterministic, unless ROPEWALK_EXAMPLES asks for a
 number of examples of its own.
 """
 
@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
-    MultipleResults,
     RuleBasedStateMachine,
     initialize,
     invariant,
-    multiple,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
 from msgspec import structs
 
+from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord, NewJob, Progress
 from ropewalk.domain.operator import Amendment, Revival
 from ropewalk.domain.outcome import Outcome
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import resolve
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.transition import decide
+from ropewalk.domain.states import Status
+from ropewalk.domain.transition import Settlement, decide
 from ropewalk.errors import LeaseLost, RopewalkError
 from ropewalk.ports.store import (
     Claimed,
@@ -50,9 +50,6 @@ from ropewalk.testing.contract.bench import holder
 from ropewalk.testing.contract.build import LEASE, claim_request
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
 
-JobName: TypeAlias = tuple[str, str]
-"""(tenant, id)"""
-
 EXAMPLES: Final = os.environ.get("ROPEWALK_EXAMPLES")
 SETTINGS: Final = settings(
     max_examples=60 if EXAMPLES is None else int(EXAMPLES),
@@ -63,25 +60,35 @@ SETTINGS: Final = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
+pick = st.integers(0, 30)
+"""one of the jobs or leases there are, the newest first"""
+picks = st.lists(pick, min_size=1, max_size=4)
+
 
 def differential(make_backend: Callable[[], Backend]) -> type:
     """A test class: the backend answers like the model, whatever happens."""
 
+    class Machine(StoreMachine):
+        def new_backend(self) -> Backend:
+            return make_backend()
+
     class Differential:
         def test_the_store_answers_like_the_model(self) -> None:
             """B1, safe-1 to safe-16 as far as one store can break them."""
-            run_state_machine_as_test(lambda: StoreMachine(make_backend()), settings=SETTINGS)
+            run_state_machine_as_test(Machine, settings=SETTINGS)
 
     return Differential
 
 
 class StoreMachine(RuleBasedStateMachine):
-    jobs = Bundle("jobs")
-    leases = Bundle("leases")
+    def new_backend(self) -> Backend:
+        raise NotImplementedError("`differential` makes machines that know their backend")
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.stores = Lockstep(backend)
+        self.stores = Lockstep(self.new_backend())
+        self.leases: list[JobRecord] = []
+        """every one ever given out"""
         self.tickets: dict[str, int] = dict.fromkeys(draws.OWNERS, 1)
 
     def teardown(self) -> None:
@@ -91,97 +98,119 @@ class StoreMachine(RuleBasedStateMachine):
     def nothing_differs(self) -> None:
         self.stores.check()
 
+    def some_job(self) -> bool:
+        return bool(self.stores.jobs)
+
+    def some_lease(self) -> bool:
+        return bool(self.leases)
+
     # ── intake
 
-    @initialize(target=jobs, batch=st.lists(draws.new_jobs, min_size=1, max_size=6))
-    def begin(self, batch: list[NewJob]) -> MultipleResults[JobName]:
-        return self._submit([Submission(jobs=batch)])
+    @initialize(batch=st.lists(draws.new_jobs, min_size=8, max_size=12))
+    def begin(self, batch: list[NewJob]) -> None:
+        self._submit([Submission(jobs=[new]) for new in batch])
 
-    @rule(target=jobs, batches=st.lists(st.lists(draws.new_jobs, max_size=4), min_size=1, max_size=3))
-    def submit(self, batches: list[list[NewJob]]) -> MultipleResults[JobName]:
-        return self._submit([Submission(jobs=batch) for batch in batches])
+    @rule(batches=st.lists(st.lists(draws.new_jobs, max_size=4), min_size=2, max_size=5))
+    def submit(self, batches: list[list[NewJob]]) -> None:
+        self._submit([Submission(jobs=batch) for batch in batches])
 
-    @rule(target=jobs, lease=leases, new=draws.new_jobs, key=st.sampled_from(("s1", "s2")))
-    def spawn(self, lease: JobRecord, new: NewJob, key: str) -> MultipleResults[JobName]:
+    @precondition(some_lease)
+    @rule(which=pick, new=draws.new_jobs, key=st.sampled_from(("s1", "s2")))
+    def spawn(self, which: int, new: NewJob, key: str) -> None:
+        lease = self._lease(which)
         child = structs.replace(new, tenant=lease.tenant, parent_id=lease.id, spawn_key=key)
-        return self._submit([Submission(jobs=[child], under=holder(lease))])
+        self._submit([Submission(jobs=[child], under=holder(lease))])
 
-    @rule(target=leases, new=draws.new_jobs, owner=draws.owners)
-    def submit_leased(self, new: NewJob, owner: str) -> MultipleResults[JobRecord]:
+    @rule(new=draws.new_jobs, owner=draws.owners)
+    def submit_leased(self, new: NewJob, owner: str) -> None:
         skip = SkipQueue(owner=owner, ticket=self._next_tickets(owner, 1), lease_us=LEASE)
-        [answer] = self.stores.ask(
-            lambda store: store.submit([Submission(jobs=[new], skip_queue=skip)]), compared=_without_texts
-        )
-        accepted = [] if isinstance(answer, RopewalkError) else answer
-        return multiple(*(each.leased for each in accepted if each.leased is not None))
+        self._submit([Submission(jobs=[new], skip_queue=skip)])
 
-    @rule(names=st.lists(jobs, min_size=1, max_size=3), force=st.booleans())
-    def cancel(self, *, names: list[JobName], force: bool) -> None:
-        tenant, ids = _as_first(names)
+    @precondition(some_job)
+    @rule(which=picks, force=st.booleans())
+    def cancel(self, *, which: list[int], force: bool) -> None:
+        tenant, ids = self._names(which)
         self.stores.ask(lambda store: store.cancel(tenant, ids, reason="r", force=force))
 
-    @rule(names=st.lists(jobs, min_size=1, max_size=3), revival=draws.revivals)
-    def revive(self, names: list[JobName], revival: Revival) -> None:
-        tenant, ids = _as_first(names)
+    @precondition(some_job)
+    @rule(which=picks, revival=draws.revivals)
+    def revive(self, which: list[int], revival: Revival) -> None:
+        tenant, ids = self._names(which)
         self.stores.ask(lambda store: store.revive(tenant, ids, revival))
 
-    @rule(name=jobs, amendment=draws.amendments, wait_us=st.none() | draws.spans)
-    def amend(self, name: JobName, amendment: Amendment, wait_us: int | None) -> None:
+    @precondition(some_job)
+    @rule(which=pick, amendment=draws.amendments, wait_us=st.none() | draws.spans)
+    def amend(self, which: int, amendment: Amendment, wait_us: int | None) -> None:
+        tenant, [job_id] = self._names([which])
         run_at = None if wait_us is None else self.stores.runtime.now() + wait_us
         asked = structs.replace(amendment, run_at=run_at)
-        self.stores.ask(lambda store: store.amend(name[0], name[1], asked))
+        self.stores.ask(lambda store: store.amend(tenant, job_id, asked))
 
-    @rule(names=st.lists(jobs, min_size=1, max_size=3))
-    def delete(self, names: list[JobName]) -> None:
-        tenant, ids = _as_first(names)
+    @precondition(some_job)
+    @rule(which=picks)
+    def delete(self, which: list[int]) -> None:
+        tenant, ids = self._names(which)
         self.stores.ask(lambda store: store.delete(tenant, ids))
 
     # ── leasing
 
-    @rule(owner=draws.owners)
-    def enlist(self, owner: str) -> None:
-        self.stores.ask(lambda store: store.enlist(draws.cards(owner)))
+    @rule(owner=draws.owners, gone=draws.seldom)
+    def enlist_or_dismiss(self, *, owner: str, gone: bool) -> None:
+        if gone:
+            self.stores.ask(lambda store: store.dismiss(owner))
+        else:
+            self.stores.ask(lambda store: store.enlist(draws.cards(owner)))
+
+    @rule(request=draws.claim_requests, started=st.integers(0, 8))
+    def claim(self, request: ClaimRequest, started: int) -> None:
+        self._claim(request, started)
 
     @rule(owner=draws.owners)
-    def dismiss(self, owner: str) -> None:
-        self.stores.ask(lambda store: store.dismiss(owner))
+    def claim_whatever_is_ready(self, owner: str) -> None:
+        self._claim(claim_request(owner=owner, types=draws.TYPES, limit=4), started=4)
 
-    @rule(target=leases, request=draws.claim_requests, started=st.integers(0, 5))
-    def claim(self, request: ClaimRequest, started: int) -> MultipleResults[JobRecord]:
-        first = self._next_tickets(request.owner, request.limit)
-        numbered = structs.replace(request, first_ticket=first, started_upto=first - 1 + min(started, request.limit))
-        claimed = self.stores.ask(lambda store: store.claim(numbered), compared=_claimed)
-        return multiple(*claimed.jobs)
+    @rule(owner=draws.owners)
+    def lose_leases_and_claim_again(self, owner: str) -> None:
+        """So that old leases are around when there are new ones."""
+        self.stores.advance(LEASE / SECOND)
+        self._claim(claim_request(owner=owner, types=draws.TYPES, limit=4), started=4)
 
-    @rule(target=leases, owner=draws.owners)
-    def claim_whatever_is_ready(self, owner: str) -> MultipleResults[JobRecord]:
-        return self.claim(claim_request(owner=owner, types=draws.TYPES, limit=5), started=5)
-
-    @rule(owner=draws.owners, held=st.lists(st.tuples(leases, draws.progress), max_size=4))
-    def renew(self, owner: str, held: list[tuple[JobRecord, Progress | None]]) -> None:
-        renewals = [Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE, progress=progress) for job, progress in held]
+    @precondition(some_lease)
+    @rule(owner=draws.owners, which=st.lists(st.tuples(pick, draws.progress), max_size=4))
+    def renew(self, owner: str, which: list[tuple[int, Progress | None]]) -> None:
+        leases = [(self._lease(number), progress) for number, progress in which]
+        renewals = [
+            Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE, progress=progress) for job, progress in leases
+        ]
         self.stores.ask(lambda store: store.renew(owner, renewals), compared=_renewed)
 
-    @rule(ends=st.lists(st.tuples(leases, draws.outcomes), min_size=1, max_size=4))
-    def settle(self, ends: list[tuple[JobRecord, Outcome]]) -> None:
-        """As the owner of the first; leases of others are stale by that."""
-        owner = holder(ends[0][0]).owner
-        asked = [decide(job, outcome, resolve(job.backoff), roll=0.0) for job, outcome in ends]
+    @rule(owner=draws.owners, outcomes=st.lists(draws.outcomes, min_size=3, max_size=8))
+    def settle_what_is_held(self, owner: str, outcomes: list[Outcome]) -> None:
+        held = [job for job in self.stores.jobs if job.status is Status.RUNNING and job.owner == owner]
+        asked = [_settlement(job, outcome) for job, outcome in zip(held, outcomes, strict=False)]
         self.stores.ask(lambda store: store.settle(owner, asked))
 
-    @rule(lease=leases, checkpoint=st.none() | st.just(b"[1]"), progress=draws.progress)
-    def note(self, lease: JobRecord, checkpoint: bytes | None, progress: Progress | None) -> None:
-        self.stores.ask(lambda store: store.note(Note(holder=holder(lease), checkpoint=checkpoint, progress=progress)))
+    @precondition(some_lease)
+    @rule(ends=st.lists(st.tuples(pick, draws.outcomes), min_size=1, max_size=4))
+    def settle_any_lease(self, ends: list[tuple[int, Outcome]]) -> None:
+        """Old ones included; as the owner of the first, so that those of others are stale by that."""
+        owner = holder(self._lease(ends[0][0])).owner
+        asked = [_settlement(self._lease(number), outcome) for number, outcome in ends]
+        self.stores.ask(lambda store: store.settle(owner, asked))
+
+    @precondition(some_lease)
+    @rule(which=pick, checkpoint=st.none() | st.just(b"[1]"), progress=draws.progress)
+    def note(self, which: int, checkpoint: bytes | None, progress: Progress | None) -> None:
+        note = Note(holder=holder(self._lease(which)), checkpoint=checkpoint, progress=progress)
+        self.stores.ask(lambda store: store.note(note))
 
     # ── upkeep
 
-    @rule(seconds=draws.seconds_passing)
-    def time_passes(self, seconds: float) -> None:
+    @rule(seconds=draws.seconds_passing, swept=st.booleans())
+    def time_passes(self, *, seconds: float, swept: bool) -> None:
         self.stores.advance(seconds)
-
-    @rule()
-    def sweep(self) -> None:
-        self.stores.ask(lambda store: store.sweep(MANY), compared=_moved)
+        if swept:
+            self.stores.ask(lambda store: store.sweep(MANY), compared=_moved)
 
     @rule(retention=draws.retentions)
     def prune(self, retention: Retention) -> None:
@@ -191,7 +220,7 @@ class StoreMachine(RuleBasedStateMachine):
     def once(self, tenant: str, ttl_us: int) -> None:
         self.stores.ask(lambda store: store.once(tenant, "key", ttl_us))
 
-    @rule(tenant=draws.tenants, queue=draws.queues, paused=st.booleans())
+    @rule(tenant=draws.tenants, queue=draws.queues, paused=draws.seldom)
     def pause(self, *, tenant: str, queue: str, paused: bool) -> None:
         self.stores.ask(lambda store: store.pause(tenant, queue, paused=paused))
 
@@ -204,16 +233,36 @@ class StoreMachine(RuleBasedStateMachine):
             self.stores.page(tenant, wanted, order=order, limit=limit, cursor=cursor)
         self.stores.ask(lambda store: store.count(tenant, wanted))
 
-    @rule(name=jobs)
-    def get_and_ahead_of(self, name: JobName) -> None:
-        snapshot = self.stores.ask(lambda store: store.get(name[0], [name[1], "missing"]))
-        job = snapshot.jobs.get(name[1])
-        if job is not None:
-            self.stores.ask(lambda store: store.ahead_of(job))
+    @precondition(some_job)
+    @rule(which=picks)
+    def get_and_ahead_of(self, which: list[int]) -> None:
+        tenant, ids = self._names(which)
+        for job in self.stores.ask(lambda store: store.get(tenant, ids)).jobs.values():
+            self._ahead_of(job)
 
-    def _submit(self, submissions: Sequence[Submission]) -> MultipleResults[JobName]:
-        self.stores.ask(lambda store: store.submit(submissions), compared=_without_texts)
-        return multiple(*((new.tenant, new.id) for submission in submissions for new in submission.jobs))
+    # ── helpers
+
+    def _submit(self, submissions: Sequence[Submission]) -> None:
+        answers = self.stores.ask(lambda store: store.submit(submissions), compared=_without_texts)
+        accepted = [each for answer in answers if not isinstance(answer, RopewalkError) for each in answer]
+        self.leases += [each.leased for each in accepted if each.leased is not None]
+
+    def _claim(self, request: ClaimRequest, started: int) -> None:
+        first = self._next_tickets(request.owner, request.limit)
+        started_upto = first - 1 + min(started, request.limit)
+        numbered = structs.replace(request, first_ticket=first, started_upto=started_upto)
+        self.leases += self.stores.ask(lambda store: store.claim(numbered), compared=_claimed).jobs
+
+    def _ahead_of(self, job: JobRecord) -> None:
+        self.stores.ask(lambda store: store.ahead_of(job))
+
+    def _lease(self, number: int) -> JobRecord:
+        return self.leases[-1 - number % len(self.leases)]
+
+    def _names(self, which: Sequence[int]) -> tuple[str, list[str]]:
+        """All of them asked for as the first one's tenant: the others may be foreign ids."""
+        jobs = [self.stores.jobs[-1 - number % len(self.stores.jobs)] for number in which]
+        return jobs[0].tenant, [job.id for job in jobs]
 
     def _next_tickets(self, owner: str, number: int) -> int:
         first = self.tickets[owner]
@@ -221,9 +270,8 @@ class StoreMachine(RuleBasedStateMachine):
         return first
 
 
-def _as_first(names: Sequence[JobName]) -> tuple[str, list[str]]:
-    """All of them asked for as the first one's tenant: the others are foreign ids."""
-    return names[0][0], [job_id for _, job_id in names]
+def _settlement(job: JobRecord, outcome: Outcome) -> Settlement:
+    return decide(job, outcome, resolve(job.backoff), roll=0.0)
 
 
 def _without_texts(answers: list[SubmitAnswer]) -> list[object]:

@@ -1,194 +1,20 @@
-"""What people do to jobs: cancel, retry, change, trigger, delete, pause."""
+"""What else people do to jobs and queues: change, trigger, delete, pause."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import HOUR, MINUTE, SECOND
-from ropewalk.domain.job import CancelRequest, JobRecord
-from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.instants import HOUR, MINUTE
+from ropewalk.domain.operator import Amendment
 from ropewalk.domain.order import order_key
 from ropewalk.domain.states import Move, State, Status
-from ropewalk.ports.store import AmendAnswer, CancelAnswer, Note, ReviveAnswer
+from ropewalk.ports.store import AmendAnswer
 from ropewalk.testing.contract.base import Contract
-from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM
 
 ENDS = {Move.COMPLETE: "completed", Move.FAIL: "failed", Move.BURY: "dead_letter", Move.CANCEL: "cancelled"}
-
-
-class CancelContract(Contract):
-    """R8, safe-13."""
-
-    @pytest.mark.parametrize(("delay_us", "previous"), [(0, State.SCHEDULED), (HOUR, State.DELAYED)])
-    async def test_a_waiting_job_is_cancelled_at_once(self, bench: Bench, delay_us: int, previous: State) -> None:
-        job_id = await bench.add(delay_us=delay_us)
-        await bench.runtime.advance(5)
-        assert await _cancel(bench, job_id, reason="why") == CancelAnswer(
-            id=job_id, status=CancelStatus.CANCELLED, previous=previous
-        )
-        job = await bench.job(job_id)
-        now = bench.runtime.now()
-        assert (job.status, job.finished_at, job.last_move) == (Status.CANCELLED, now, Move.CANCEL)
-        assert job.cancel == CancelRequest("why", force=False, at=now)
-        await bench.runtime.advance(hours=2)
-        assert await bench.claim() == []
-
-    async def test_a_retrying_job_is_cancelled_at_once(self, bench: Bench) -> None:
-        job = await bench.running()
-        await bench.settle(job, Move.RETRY, delay_us=HOUR)
-        assert (await _cancel(bench, job.id)).previous is State.RETRYING
-        assert await bench.status(job.id) is Status.CANCELLED
-
-    async def test_a_running_job_is_asked(self, bench: Bench) -> None:
-        """The holder decides; it stays running until then."""
-        job = await bench.running()
-        answer = await _cancel(bench, job.id, reason="please")
-        assert answer == CancelAnswer(id=job.id, status=CancelStatus.CANCEL_REQUESTED, previous=State.RUNNING)
-        seen = await bench.job(job.id)
-        assert seen.cancel == CancelRequest("please", force=False, at=bench.runtime.now())
-        assert (seen.status, seen.owner, seen.fence, seen.rev) == (Status.RUNNING, job.owner, job.fence, job.rev + 1)
-
-    async def test_a_request_can_only_become_stronger(self, bench: Bench) -> None:
-        job = await bench.running()
-        await _cancel(bench, job.id, reason="first")
-        noted = await bench.job(job.id)
-        await _cancel(bench, job.id, reason="second")
-        assert await bench.job(job.id) == noted, "the same again changes nothing"
-        await _cancel(bench, job.id, reason="third", force=True)
-        forced = await bench.job(job.id)
-        assert forced.cancel == CancelRequest("third", force=True, at=bench.runtime.now())
-        await _cancel(bench, job.id, reason="fourth", force=False)
-        assert await bench.job(job.id) == forced
-
-    @pytest.mark.parametrize(("move", "state"), ENDS.items())
-    async def test_a_finished_job_refuses(self, bench: Bench, move: Move, state: str) -> None:
-        done = await bench.finished(move)
-        answer = await _cancel(bench, done.id, force=True)
-        assert answer == CancelAnswer(id=done.id, status=CancelStatus.ALREADY_COMPLETE, previous=State(state))
-        assert await bench.job(done.id) == done
-
-    async def test_many_are_answered_in_order_and_independently(self, bench: Bench) -> None:
-        done = await bench.finished()
-        running = await bench.running()
-        waiting = await bench.add()
-        answers = await bench.store.cancel(
-            "default", [waiting, "missing", done.id, running.id, waiting], reason=None, force=False
-        )
-        assert [(answer.id, answer.status) for answer in answers] == [
-            (waiting, CancelStatus.CANCELLED),
-            ("missing", CancelStatus.NOT_FOUND),
-            (done.id, CancelStatus.ALREADY_COMPLETE),
-            (running.id, CancelStatus.CANCEL_REQUESTED),
-            (waiting, CancelStatus.ALREADY_COMPLETE),
-        ]
-        assert answers[1].previous is None
-        assert await bench.store.cancel("default", [], reason=None, force=False) == []
-
-
-class ReviveContract(Contract):
-    """R16: a new run of a finished job, under the same id."""
-
-    @pytest.mark.parametrize("move", [Move.FAIL, Move.BURY])
-    async def test_a_failed_job_starts_over(self, bench: Bench, move: Move) -> None:
-        done = await _failed(bench, move)
-        await bench.runtime.advance(60)
-        now = bench.runtime.now()
-        [answer] = await bench.store.revive("default", [done.id], Revival())
-        assert answer == ReviveAnswer(id=done.id, status=RetryStatus.QUEUED, state=State.SCHEDULED, run_at=now)
-        job = await bench.job(done.id)
-        assert (job.status, job.run, job.attempt, job.crashes, job.last_move) == (Status.WAITING, 2, 0, 0, Move.REVIVE)
-        assert (job.run_at, job.finished_at, job.result, job.fence) == (now, None, None, done.fence)
-        assert (job.checkpoint, job.error) == (b"[1]", BOOM), "a retry keeps what the job had reached"
-        assert (job.prio_key, job.time_key) == order_key(job.priority, now, job.flags)
-        again = await bench.claim_one()
-        assert (again.id, again.attempt, again.run) == (done.id, 1, 2)
-        assert again.fence > done.fence
-
-    async def test_delay_and_priority(self, bench: Bench) -> None:
-        done = await _failed(bench)
-        [answer] = await bench.store.revive("default", [done.id], Revival(priority=50, delay_us=MINUTE))
-        assert (answer.state, answer.run_at) == (State.DELAYED, bench.runtime.now() + MINUTE)
-        job = await bench.job(done.id)
-        assert job.priority == 50
-        assert (job.prio_key, job.time_key) == order_key(50, job.run_at, job.flags)
-        assert await bench.claim() == []
-
-    async def test_fresh_forgets_what_was_reached(self, bench: Bench) -> None:
-        done = await _failed(bench)
-        await bench.store.revive("default", [done.id], Revival(reset_attempts=False, fresh=True))
-        job = await bench.job(done.id)
-        assert (job.attempt, job.crashes, job.checkpoint, job.error) == (0, 0, None, None)
-
-    async def test_without_reset_the_budget_goes_on(self, bench: Bench) -> None:
-        done = await _failed(bench)
-        await bench.store.revive("default", [done.id], Revival(reset_attempts=False))
-        assert (await bench.claim_one()).attempt == 2
-
-    async def test_without_reset_an_exhausted_budget_refuses(self, bench: Bench) -> None:
-        """safe-7."""
-        attempts = await bench.finished(Move.BURY, max_attempts=1)
-        crashed = await bench.running(max_attempts=None, max_crashes=1)
-        await bench.runtime.advance(60)
-        await bench.store.sweep(9)
-        answers = await bench.store.revive("default", [attempts.id, crashed.id], Revival(reset_attempts=False))
-        assert [(answer.status, answer.reason) for answer in answers] == [
-            (RetryStatus.NOT_RETRIABLE, "attempts_exhausted"),
-            (RetryStatus.NOT_RETRIABLE, "crashes_exhausted"),
-        ]
-        again = await bench.store.revive("default", [attempts.id, crashed.id], Revival())
-        assert [answer.status for answer in again] == [RetryStatus.QUEUED] * 2
-
-    async def test_a_cancelled_job_only_if_asked(self, bench: Bench) -> None:
-        done = await bench.finished(Move.CANCEL)
-        [refused] = await bench.store.revive("default", [done.id], Revival())
-        assert (refused.status, refused.reason) == (RetryStatus.NOT_RETRIABLE, "state_cancelled")
-        [queued] = await bench.store.revive("default", [done.id], Revival(include_cancelled=True))
-        assert queued.status is RetryStatus.QUEUED
-        assert (await bench.job(done.id)).cancel is None
-
-    async def test_other_states_refuse_and_say_so(self, bench: Bench) -> None:
-        completed = await bench.finished()
-        running = await bench.running()
-        waiting = await bench.add()
-        before = await bench.store.get("default", [completed.id, running.id, waiting])
-        answers = await bench.store.revive(
-            "default", [completed.id, running.id, waiting, "missing"], Revival(include_cancelled=True)
-        )
-        assert [(answer.status, answer.reason) for answer in answers] == [
-            (RetryStatus.NOT_RETRIABLE, "state_completed"),
-            (RetryStatus.NOT_RETRIABLE, "state_running"),
-            (RetryStatus.NOT_RETRIABLE, "state_waiting"),
-            (RetryStatus.NOT_FOUND, None),
-        ]
-        assert await bench.store.get("default", [completed.id, running.id, waiting]) == before
-
-    async def test_the_same_job_twice_in_one_call(self, bench: Bench) -> None:
-        done = await _failed(bench)
-        first, second = await bench.store.revive("default", [done.id, done.id], Revival())
-        assert (first.status, second.status) == (RetryStatus.QUEUED, RetryStatus.NOT_RETRIABLE)
-        assert (await bench.job(done.id)).run == 2
-
-    async def test_a_passed_deadline_is_dropped_a_coming_one_kept(self, bench: Bench) -> None:
-        """R7: keeping a passed one would bury the new run at once."""
-        passed = await bench.finished(Move.FAIL, ttl_us=SECOND)
-        coming = await bench.finished(Move.FAIL, ttl_us=HOUR)
-        await bench.runtime.advance(5)
-        await bench.store.revive("default", [passed.id, coming.id], Revival())
-        assert (await bench.job(passed.id)).deadline is None
-        assert (await bench.job(coming.id)).deadline == coming.deadline
-        await bench.runtime.advance(hours=1)
-        assert [moved.job.id for moved in await bench.store.sweep(9)] == [coming.id]
-
-    async def test_the_old_holder_stays_out(self, bench: Bench) -> None:
-        """safe-5: across runs."""
-        job = await bench.running()
-        await bench.settle(job, Move.FAIL)
-        await bench.store.revive("default", [job.id], Revival())
-        assert (await bench.settle(job)).lost is not None
-        await bench.claim_one()
-        assert (await bench.settle(job)).lost is not None
 
 
 class AmendContract(Contract):
@@ -313,16 +139,3 @@ class PauseContract(Contract):
         job_id = await bench.add(queue="q")
         assert await bench.claim() == []
         assert await bench.state(job_id) is State.SCHEDULED
-
-
-async def _cancel(bench: Bench, job_id: str, *, reason: str | None = None, force: bool = False) -> CancelAnswer:
-    [answer] = await bench.store.cancel("default", [job_id], reason=reason, force=force)
-    return answer
-
-
-async def _failed(bench: Bench, move: Move = Move.FAIL) -> JobRecord:
-    """A job that had reached a checkpoint before it failed."""
-    job = await bench.running()
-    await bench.store.note(Note(holder=holder(job), checkpoint=b"[1]"))
-    await bench.settle(job, move, error=BOOM)
-    return await bench.job(job.id)

@@ -89,6 +89,12 @@ class OrderContract(Contract):
 class DueContract(Contract):
     """safe-8, R17: nothing starts before its time by the store's clock; time alone makes it ready."""
 
+    async def test_not_even_a_microsecond_early(self, bench: Bench) -> None:
+        await bench.add(delay_us=1)
+        assert await bench.claim() == []
+        await bench.runtime.advance(0.000_001)
+        assert len(await bench.claim()) == 1
+
     async def test_never_before_run_at(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=10 * SECOND)
         await bench.runtime.advance(9.999_999)

@@ -12,8 +12,6 @@ from ropewalk.domain.operator import CancelStatus
 from ropewalk.domain.states import Move, Status
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.store import Accepted, LossReason, Store, Submission
-from ropewalk.testing.clock import FakeRuntime
-from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import claim_request, keyed, new_job, settlement
@@ -109,38 +107,31 @@ class RaceContract(Contract):
 class ThreadContract(Contract):
     """Thread-safe, and usable from any event loop."""
 
-    async def test_stores_in_several_threads_share_the_work(self, backend: Backend) -> None:
+    async def test_stores_in_several_threads_share_the_work(self, bench: Bench) -> None:
         """safe-4: each thread opens its own store, as a process would."""
-        runtime = FakeRuntime()
-        store = await backend.open(runtime)
-        ids = [f"id-{number}" for number in range(120)]
-        await store.submit([Submission(jobs=[new_job(id=each) for each in ids])])
+        ids = [accepted.id for accepted in await bench.submit(*(new_job() for _ in range(120)))]
 
         async def work(number: int) -> list[str]:
-            own = await backend.open(runtime)
-            return await _work_off(own, f"thread-{number}")
+            own = await bench.second()
+            return await _work_off(own.store, f"thread-{number}")
 
         done = [each for batch in await _in_threads(work) for each in batch]
         assert sorted(done) == sorted(ids)
-        await backend.close()
 
-    async def test_one_key_from_several_threads(self, backend: Backend) -> None:
+    async def test_one_key_from_several_threads(self, bench: Bench) -> None:
         """safe-12: uniqueness is decided in the inserting transaction."""
-        runtime = FakeRuntime()
-        await backend.open(runtime)
 
         async def work(_: int) -> list[Accepted]:
-            own = Bench(await backend.open(runtime), runtime, backend)
+            own = await bench.second()
             return [accepted for number in range(ROUNDS) for accepted in await own.submit(keyed(f"k{number}"))]
 
         answers = [each for batch in await _in_threads(work) for each in batch]
-        assert len({each.id for each in answers if not each.duplicate}) == ROUNDS
+        assert len([each.id for each in answers if not each.duplicate]) == ROUNDS
         assert len({each.id for each in answers}) == ROUNDS
-        await backend.close()
 
-    async def test_one_store_serves_several_loops(self, backend: Backend) -> None:
+    async def test_one_store_serves_several_loops(self, bench: Bench) -> None:
         """safe-4: with real threads and a real clock."""
-        store = await backend.open(SystemRuntime())
+        store = await bench.backend.open(SystemRuntime())
         ids = [f"id-{number}" for number in range(120)]
         await store.submit([Submission(jobs=[new_job(id=each)]) for each in ids])
 
@@ -149,7 +140,6 @@ class ThreadContract(Contract):
 
         done = [each for batch in await _in_threads(work) for each in batch]
         assert sorted(done) == sorted(ids)
-        await backend.close()
 
 
 async def _work_off(store: Store, owner: str) -> list[str]:

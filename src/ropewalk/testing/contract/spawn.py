@@ -32,6 +32,14 @@ class SpawnContract(Contract):
         [after] = await bench.submit(_child(parent, "k"), under=holder(parent))
         assert (after.duplicate, after.id, after.state) == (True, child.id, State.COMPLETED)
 
+    async def test_a_deleted_child_can_be_spawned_again(self, bench: Bench) -> None:
+        parent = await bench.running()
+        [child] = await bench.submit(_child(parent, "k"), under=holder(parent))
+        await bench.settle(await bench.claim_one())
+        await bench.store.delete("default", [child.id])
+        [again] = await bench.submit(_child(parent, "k"), under=holder(parent))
+        assert not again.duplicate
+
     async def test_other_keys_and_other_parents_are_other_children(self, bench: Bench) -> None:
         one = await bench.running()
         two = await bench.running()

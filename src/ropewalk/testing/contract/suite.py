@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ropewalk.testing.contract.buffer import BufferContract
+from ropewalk.testing.contract.cancel import CancelContract
 from ropewalk.testing.contract.claim import ClaimContract
 from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
@@ -10,23 +11,13 @@ from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
 from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import NotifierContract
-from ropewalk.testing.contract.operate import (
-    AmendContract,
-    CancelContract,
-    DeleteContract,
-    PauseContract,
-    ReviveContract,
-)
+from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
 from ropewalk.testing.contract.order import DueContract, OrderContract
 from ropewalk.testing.contract.races import RaceContract, ThreadContract
-from ropewalk.testing.contract.reading import (
-    AheadContract,
-    GetContract,
-    QueuesContract,
-    SearchContract,
-    WorkersContract,
-)
+from ropewalk.testing.contract.reading import AheadContract, GetContract, QueuesContract, WorkersContract
 from ropewalk.testing.contract.recovery import DeadlineContract, ReclaimContract
+from ropewalk.testing.contract.revive import ReviveContract
+from ropewalk.testing.contract.search import SearchContract
 from ropewalk.testing.contract.settle import LastWordContract, SettleBatchContract, SettleContract
 from ropewalk.testing.contract.skip_queue import SkipQueueContract
 from ropewalk.testing.contract.spawn import SpawnContract

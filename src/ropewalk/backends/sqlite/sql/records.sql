@@ -1,6 +1,7 @@
 -- Reading and writing whole records.
 -- One row of JSON instead of a row a job: the interpreter lock is given up once, and decoding is msgspec's.
--- The large byte columns travel beside it in one piece each (JSON has no bytes).
+-- What most jobs do not have comes apart, only for those that do; the large byte columns (JSON has no bytes) travel
+-- beside it in one piece each.
 
 -- name: load_jobs
 SELECT
@@ -10,16 +11,23 @@ SELECT
         'created_at', created_at, 'run_at', run_at, 'updated_at', updated_at, 'flags', flags, 'run', run, 'rev', rev,
         'attempt', attempt, 'max_attempts', max_attempts, 'crashes', crashes, 'max_crashes', max_crashes,
         'fence', fence, 'owner', owner, 'ticket', ticket, 'lease_expires_at', lease_expires_at,
-        'start_rev', start_rev, 'started_at', started_at, 'finished_at', finished_at, 'timeout_us', timeout_us,
-        'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline, 'idempotency_key', idempotency_key,
-        'correlation_id', correlation_id, 'tags', json(coalesce(tags, '{}')), 'workflow_id', workflow_id,
-        'workflow_type', workflow_type, 'group_id', group_id, 'parent_id', parent_id, 'spawn_key', spawn_key,
-        'chain_id', chain_id, 'chain_index', chain_index, 'scope_id', scope_id, 'unmet', unmet, 'depth', depth,
-        'on_failure', json(on_failure), 'origin', json(origin), 'callback_url', callback_url, 'fairness', fairness,
-        'limit_key', limit_key, 'trace', trace, 'progress', json(progress), 'error', json(error),
-        'cancel', json(cancel), 'format', format
+        'start_rev', start_rev, 'started_at', started_at, 'finished_at', finished_at, 'format', format
     )),
-    json_group_array(json_array(length(input), length(checkpoint), length(result))),
+    json_group_object(job.seq, json_object(
+        'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
+        'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', json(coalesce(tags, '{}')),
+        'workflow_id', workflow_id, 'workflow_type', workflow_type, 'group_id', group_id, 'parent_id', parent_id,
+        'spawn_key', spawn_key, 'chain_id', chain_id, 'chain_index', chain_index, 'scope_id', scope_id,
+        'unmet', unmet, 'depth', depth, 'on_failure', json(on_failure), 'origin', json(origin),
+        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key, 'trace', trace,
+        'progress', json(progress), 'error', json(error), 'cancel', json(cancel),
+        'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
+    )) FILTER (WHERE unmet > 0 OR depth > 0 OR coalesce(
+        timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
+        group_id, parent_id, spawn_key, chain_id, chain_index, scope_id, on_failure, origin, callback_url, fairness,
+        limit_key, trace, progress, error, cancel, checkpoint, result
+    ) IS NOT NULL),
+    json_group_array(length(input)),
     CAST(group_concat(input, '') AS BLOB),
     CAST(group_concat(checkpoint, '') AS BLOB),
     CAST(group_concat(result, '') AS BLOB)

@@ -1,0 +1,128 @@
+"""`ropewalk demo`, from beginning to end: what it promises, how long it takes, what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import environment
+
+SECONDS_MAX = 20
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+
+LINES = [
+    r"worker processes \w{4}, \w{4}, \w{4} are up",
+    r"7 jobs queued in one transaction",
+    r"send_email ada@example.org: attempt 1 failed \(MailServerBusy: 451 try again later\), tries again in 0.5 s",
+    r"charge_card 1042 failed for good \(LedgerClosed: ",
+    r"refund 1042 queued in the same transaction",
+    r"worker (?P<killed>\w{4}) killed \(SIGKILL\) while running encode_video holiday.mp4 at \d0 %; its lease runs out",
+    r"worker (?P<frozen>\w{4}) frozen \(SIGSTOP\) while running transcribe interview.wav at \d0 %",
+    r"encode_video holiday.mp4 taken back from worker (?P=killed)",
+    r"encode_video holiday.mp4: attempt 2 on worker \w{4}, resumed from checkpoint \d0 %",
+    r"worker (?P=frozen) thawed",
+    r"the store refuses that late write",
+    r"encode_video +1 +completed +2 +1 ",
+    r"✓ nothing lost: 9 enqueued \+ 1 compensation = 10 ended",
+    r"✓ the other workers drained on SIGTERM and exited 0",
+    r"ropewalk worker shop:app",
+]
+"""in this order, with anything in between"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """Where the demo makes its temporary directory; afterwards nothing of it may be left, nor any process."""
+    yield tmp_path
+    assert list(tmp_path.iterdir()) == []
+    assert processes_of(tmp_path) == []
+
+
+def processes_of(place: Path) -> list[str]:
+    """Command lines of live processes that were told to work there."""
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.fsencode(place) in (process / "environ").read_bytes() and process.name != str(os.getpid()):
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            continue
+    return found
+
+
+def start(place: Path, *options: str, **streams: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ropewalk", "demo", *options],
+        env=environment(TMPDIR=str(place)),
+        text=True,
+        **(streams or {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}),
+    )
+
+
+def test_in_a_pipe_it_tells_its_story_in_plain_lines(place: Path) -> None:
+    began = time.monotonic()
+    process = start(place)
+    out, err = process.communicate(timeout=60)
+    took = time.monotonic() - began
+    assert (process.returncode, err) == (0, "")
+    assert CONTROL.findall(out) == []
+    assert re.search(".*".join(LINES), out, re.DOTALL), out
+    assert "NOT KEPT" not in out
+    assert out.count("✓") == 8
+    assert took < SECONDS_MAX
+
+
+def test_as_json_it_says_what_happened_and_nothing_else(place: Path) -> None:
+    process = start(place, "--json")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    told = json.loads(out)
+    assert (told["kept"], told["enqueued"], len(told["jobs"]), told["late_writes_refused"]) == (True, 9, 10, 1)
+    assert all(promise["kept"] for promise in told["promises"])
+    assert {job["type"]: job["crashes"] for job in told["jobs"] if job["crashes"]} == {
+        "encode_video": 1,
+        "transcribe": 1,
+    }
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_it_cleans_up(stop: signal.Signals, place: Path) -> None:
+    process = start(place)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "killed (SIGKILL)" in line:
+            break
+    assert len(processes_of(place)) >= 2
+    process.send_signal(stop)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err.strip()) == (130, "")
+
+
+def test_on_a_terminal_there_are_bars(place: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = start(place, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            seen += chunk
+    except OSError:
+        pass  # the other side is closed
+    finally:
+        os.close(ours)
+    text = seen.decode()
+    assert process.wait(timeout=20) == 0
+    assert "━" in text
+    assert "\x1b[" in text
+    assert "encode_video holiday.mp4" in text
+    assert "✓ nothing lost" in text

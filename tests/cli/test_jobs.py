@@ -1,0 +1,165 @@
+"""`ropewalk jobs` and `ropewalk why`, on a store with jobs in every kind of state."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+
+import pytest
+
+from ropewalk import App
+from tests.cli import shop
+from tests.cli.conftest import Run
+
+ANSI = "\x1b"
+
+
+class Jobs:
+    """One of each."""
+
+    def __init__(self, app: App) -> None:
+        self.added = app.sync.enqueue(shop.add(1, b=2), tags={"customer": "42"}).id
+        self.divided = app.sync.enqueue(shop.divide(1, b=0), workflow_id="sums").id
+        app.sync.portal.call(drained(app))
+        self.later = app.sync.enqueue(shop.add(3, b=4), delay=3600, queue="slow").id
+        self.waiting = app.sync.enqueue(shop.linger("nowhere"), correlation_id="order-7").id
+
+
+async def drained(app: App) -> None:
+    async with app.worker() as worker:
+        await worker.idle()
+
+
+@pytest.fixture
+def jobs(app: App) -> Jobs:
+    return Jobs(app)
+
+
+def ids(run: Run, *options: str) -> list[str]:
+    answer = run("jobs", "list", "--json", *options)
+    assert (answer.code, answer.err) == (0, "")
+    return [job["id"] for job in answer.json["jobs"]]
+
+
+def test_list_is_a_table_with_aligned_columns(ropewalk: Run, jobs: Jobs) -> None:
+    answer = ropewalk("jobs", "list")
+    assert (answer.code, answer.err) == (0, "")
+    assert ANSI not in answer.out
+    header, *rows = answer.out.splitlines()
+    assert header.split() == ["ID", "TYPE", "QUEUE", "STATE", "ATTEMPT", "AGE"]
+    assert [row.split()[0] for row in rows] == [jobs.waiting, jobs.later, jobs.divided, jobs.added]
+    starts = [header.index(name) for name in header.split()]
+    assert all(row[start - 1] == " " != row[start] for row in rows for start in starts[1:])
+    assert [row[starts[3] :].split()[0] for row in rows] == ["scheduled", "delayed", "dead_letter", "completed"]
+
+
+def test_list_filters(ropewalk: Run, jobs: Jobs) -> None:
+    assert ids(ropewalk, "--state", "completed", "--state", "dead_letter") == [jobs.divided, jobs.added]
+    assert ids(ropewalk, "--type", "add", "--queue", "default") == [jobs.added]
+    assert ids(ropewalk, "--tag", "customer=42") == [jobs.added]
+    assert ids(ropewalk, "--tag", "customer=43") == []
+    assert ids(ropewalk, "--workflow", "sums") == [jobs.divided]
+    assert ids(ropewalk, "--text", "order-") == [jobs.waiting]
+
+
+def test_list_page_by_page(ropewalk: Run, jobs: Jobs) -> None:
+    first = ropewalk("jobs", "list", "--limit", "3")
+    cursor = re.search(r"^more with --cursor (\S+)$", first.out, re.MULTILINE)
+    assert cursor is not None
+    assert ids(ropewalk, "--limit", "3", "--cursor", cursor[1]) == [jobs.added]
+    assert ropewalk("jobs", "list", "--cursor", "nonsense").code == 2
+
+
+def test_show_by_url_and_by_app(ropewalk: Run, jobs: Jobs) -> None:
+    for target in ([], ["--app", "shop:app"]):
+        answer = ropewalk("jobs", "show", jobs.added, *target)
+        assert (answer.code, answer.err) == (0, "")
+        shown = dict(line.split(None, 1) for line in answer.out.splitlines())
+        assert (shown["state"], shown["attempt"], shown["result"]) == ("completed", "1 of 3", "3")
+        assert (shown["arguments"], shown["tags"]) == ('{"a":1,"b":2}', "customer=42")
+
+
+def test_show_tells_the_error_and_the_history(ropewalk: Run, jobs: Jobs) -> None:
+    answer = ropewalk("jobs", "show", jobs.divided, "--history")
+    assert "ZeroDivisionError: division by zero" in answer.out
+    assert "return a / b" in answer.out
+    history = answer.out.partition("REV")[2].splitlines()[1:]
+    assert [line.split()[3] for line in history] == ["queued", "started", "bury"]
+
+
+def test_show_as_json(ropewalk: Run, jobs: Jobs) -> None:
+    plain = ropewalk("jobs", "show", jobs.added, "--json").json
+    assert "history" not in plain
+    assert (plain["id"], plain["state"], plain["result"]) == (jobs.added, "completed", 3)
+    told = ropewalk("jobs", "show", jobs.added, "--history", "--json").json
+    assert [entry["kind"] for entry in told["history"]] == ["queued", "started", "complete"]
+    for moment in (told["created_at"], told["finished_at"], told["history"][0]["at"]):
+        assert datetime.fromisoformat(moment).utcoffset() is not None
+
+
+def test_stored_text_cannot_speak_to_the_terminal(ropewalk: Run, app: App) -> None:
+    job_id = app.sync.enqueue(shop.add(1, b=2), tags={"note": "\x1b]0;owned\x07"}, queue="a\x1b[31mb").id
+    for answer in (ropewalk("jobs", "list"), ropewalk("jobs", "show", job_id)):
+        assert answer.code == 0
+        assert ANSI not in answer.out
+        assert "a\\x1b[31mb" in answer.out
+
+
+def test_missing_jobs(ropewalk: Run, jobs: Jobs) -> None:
+    for command in (["jobs", "show"], ["why"]):
+        answer = ropewalk(*command, "missing")
+        assert (answer.code, answer.out) == (1, "")
+        assert answer.err.startswith("error: no job 'missing' for this tenant")
+        assert answer.err.count("\n") == 1
+
+
+def test_retry(ropewalk: Run, jobs: Jobs, app: App) -> None:
+    answer = ropewalk("jobs", "retry", jobs.divided)
+    assert (answer.code, answer.out, answer.err) == (0, f"{jobs.divided}  queued again\n", "")
+    assert (app.sync.get(jobs.divided).state.value, app.sync.get(jobs.divided).run) == ("scheduled", 2)
+
+
+def test_retry_does_what_it_can_and_says_what_it_cannot(ropewalk: Run, jobs: Jobs, app: App) -> None:
+    answer = ropewalk("jobs", "retry", "missing", jobs.added, jobs.divided)
+    assert (answer.code, answer.out) == (1, f"{jobs.divided}  queued again\n")
+    assert answer.err.splitlines() == [
+        "error: missing: no such job for this tenant",
+        f"error: {jobs.added} cannot be retried (state_completed): only failed and dead_letter jobs can",
+    ]
+    assert [each["status"] for each in ropewalk("jobs", "retry", "missing", "--json").json["jobs"]] == ["not_found"]
+
+
+def test_cancel(ropewalk: Run, jobs: Jobs, app: App) -> None:
+    answer = ropewalk("jobs", "cancel", jobs.later, jobs.waiting, "--reason", "the customer left")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.splitlines() == [f"{jobs.later}  cancelled", f"{jobs.waiting}  cancelled"]
+    assert app.sync.get(jobs.later).state.value == "cancelled"
+    assert [entry.reason for entry in app.sync.history(jobs.later)][-1] == "the customer left"
+
+
+def test_cancel_says_what_it_cannot(ropewalk: Run, jobs: Jobs) -> None:
+    answer = ropewalk("jobs", "cancel", jobs.added, "missing")
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.splitlines() == [
+        f"error: {jobs.added} has already ended: there is nothing to cancel",
+        "error: missing: no such job for this tenant",
+    ]
+    answer = ropewalk("jobs", "cancel", jobs.added, "--json")
+    assert answer.code == 1
+    assert answer.json == {"jobs": [{"job_id": jobs.added, "status": "already_complete"}]}
+
+
+def test_why(ropewalk: Run, jobs: Jobs) -> None:
+    assert ropewalk("why", jobs.waiting).out.startswith(
+        "scheduled (no_worker): no live worker serves type 'linger' on queue 'default'"
+    )
+    told = ropewalk("why", jobs.later, "--json")
+    assert told.code == 0
+    assert (told.json["state"], told.json["cause"]) == ("delayed", "delayed")
+    assert "its time comes in" in told.json["explanation"]
+
+
+def test_json_is_one_document_whatever_is_stored(ropewalk: Run, app: App) -> None:
+    job_id = app.sync.enqueue("add", {"a": 1, "b": 2}, tags={"täg": "\u2028"}).id
+    assert json.loads(ropewalk("jobs", "show", job_id, "--json").out)["tags"] == {"täg": "\u2028"}

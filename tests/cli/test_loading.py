@@ -1,0 +1,59 @@
+"""`module:app`: the current directory is on the path, and whatever is wrong with it is said in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+BROKEN = {
+    "misses_a_module": "import not_installed_anywhere\n",
+    "raises": "1 / 0\n",
+    "declares_wrongly": "from ropewalk import App, job\n\n@job\ndef f(*args): ...\n\napp = App(jobs=[f])\n",
+    "has_two": "from ropewalk import App\nfirst = App('memory://')\nsecond = App('memory://')\n",
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, source in BROKEN.items():
+        (tmp_path / f"{name}.py").write_text(source)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("shop", "'shop' names no app: give module:attribute, like shop.jobs:app"),
+        (":app", "':app' names no app"),
+        ("nowhere:app", "there is no module 'nowhere' in "),
+        ("nowhere.jobs:app", "there is no module 'nowhere' in "),
+        ("has_two:app", "module 'has_two' has no attribute 'app' (its apps: first, second)"),
+        ("has_two:App", "has_two:App is a type, not a ropewalk.App (its apps: first, second)"),
+        ("misses_a_module:app", "importing 'misses_a_module' needs a module that is not installed: No module named"),
+        ("declares_wrongly:app", "importing 'declares_wrongly': "),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(path: str, said: str, project: Path, ropewalk: Run) -> None:
+    answer = ropewalk("worker", path, cwd=project)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"error: {said}")
+    assert answer.err.count("\n") == 1
+
+
+def test_a_wrong_declaration_is_placed(project: Path, ropewalk: Run) -> None:
+    assert "declares_wrongly.py:" in ropewalk("worker", "declares_wrongly:app", cwd=project).err
+
+
+def test_the_users_own_error_keeps_its_traceback(project: Path, ropewalk: Run) -> None:
+    answer = ropewalk("worker", "raises:app", cwd=project)
+    assert answer.code == 2
+    assert 'raises.py", line 1' in answer.err
+    assert answer.err.endswith("error: importing 'raises' failed: ZeroDivisionError: division by zero\n")
+
+
+def test_an_app_in_the_current_directory_is_found(ropewalk: Run) -> None:
+    answer = ropewalk("jobs", "list", "--app", "shop:app")
+    assert (answer.code, answer.out, answer.err) == (0, "no jobs match\n", "")

@@ -1,0 +1,173 @@
+"""`ropewalk worker`: the banner, the log, and above all its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ropewalk import App, State
+from tests.cli import shop
+from tests.cli.conftest import HERE, Run, environment
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(url: str) -> Iterator[Start]:
+    started: list[subprocess.Popen[str]] = []
+
+    def worker(*options: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ropewalk", "worker", "shop:app", *options],
+            env=environment(ROPEWALK_URL=url),
+            cwd=HERE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield worker
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def until(happened: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+    limit = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < limit, what
+        time.sleep(0.02)
+
+
+def lingering(app: App, job_type: str, tmp_path: Path) -> str:
+    """A job of that type, running."""
+    job_id = app.sync.enqueue(job_type, {"here": str(tmp_path)}).id
+    until((tmp_path / "lingering").exists, f"{job_type} starts")
+    return job_id
+
+
+def test_it_says_who_it_is_and_logs_what_happens(start: Start, app: App, url: str) -> None:
+    process = start("--concurrency", "2", "--type", "add", "--type", "divide")
+    done = app.sync.enqueue(shop.add(1, b=2))
+    failed = app.sync.enqueue(shop.divide(1, b=0))
+    assert done.result(timeout=20) == 3
+    app.sync.wait(failed.id, timeout=20)
+    worker = app.sync.workers()[0].id
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert out == f"worker {worker} on {url} (survives power loss): add, divide; 2 at a time\n"
+    assert f"INFO started type=add job={done.id} attempt=1\n" in err
+    assert f"INFO succeeded type=add job={done.id} attempt=1\n" in err
+    assert f"INFO dead_lettered type=divide job={failed.id} attempt=1 error='ZeroDivisionError: division by " in err
+    assert err.endswith("INFO drained: every job it held is finished or given back\n")
+
+
+def test_every_tenants_events_are_logged(start: Start, app: App) -> None:
+    process = start()
+    theirs = app.sync.tenant("acme").enqueue(shop.add(1, b=2))
+    assert theirs.result(timeout=20) == 3
+    process.terminate()
+    assert f"succeeded type=add job={theirs.id} attempt=1 tenant=acme\n" in process.communicate(timeout=20)[1]
+
+
+def test_the_banner_as_json_and_a_quiet_log(start: Start, app: App, url: str) -> None:
+    process = start("--json", "--log-level", "warning")
+    assert app.sync.enqueue(shop.add(1, b=2)).result(timeout=20) == 3
+    process.terminate()
+    out, err = process.communicate(timeout=20)
+    banner = json.loads(out)
+    assert (banner["store"], banner["concurrency"], "add" in banner["types"]) == (url, 10, True)
+    assert err == ""
+
+
+def test_it_serves_only_what_it_was_asked_to(start: Start, app: App) -> None:
+    start("--queue", "fast", "--tenant", "acme")
+    for tenant, queue in (("default", "fast"), ("acme", "default")):
+        app.sync.tenant(tenant).enqueue(shop.add(0, b=0), queue=queue, id=f"{tenant}-{queue}")
+    assert app.sync.tenant("acme").enqueue(shop.add(1, b=2), queue="fast").result(timeout=20) == 3
+    assert app.sync.get("default-fast").state is State.SCHEDULED
+    assert app.sync.tenant("acme").get("acme-default").state is State.SCHEDULED
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_drain_lets_a_handler_finish(stop: signal.Signals, start: Start, app: App, tmp_path: Path) -> None:
+    process = start()
+    job_id = lingering(app, "linger", tmp_path)
+    process.send_signal(stop)
+    until(lambda: app.sync.workers() and process.poll() is None, "the worker is still there")
+    (tmp_path / "go").touch()
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert app.sync.get(job_id).result == "gone"
+
+
+def test_after_the_grace_period_a_job_is_given_back(start: Start, app: App, tmp_path: Path) -> None:
+    process = start("--grace", "0.1")
+    job_id = lingering(app, "linger", tmp_path)
+    process.terminate()
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert (app.sync.get(job_id).state, app.sync.get(job_id).attempt) == (State.SCHEDULED, 0)
+
+
+def test_a_second_signal_does_not_wait(start: Start, app: App, tmp_path: Path) -> None:
+    process = start("--grace", "60")
+    job_id = lingering(app, "linger", tmp_path)
+    assert process.stderr is not None
+    process.send_signal(signal.SIGINT)
+    until(lambda: "draining" in process.stderr.readline(), "the drain begins")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert app.sync.get(job_id).state is State.SCHEDULED
+
+
+@pytest.mark.parametrize(
+    ("job_type", "said"),
+    [
+        ("deaf_thread", "error: a handler did not end when it was told to: leaving it behind"),
+        ("deaf_task", "error: the worker did not come to an end within 5 s: leaving it behind"),
+        ("block_the_loop", "error: the worker did not come to an end within 5 s: leaving it behind"),
+    ],
+)
+def test_it_ends_whatever_a_handler_does(job_type: str, said: str, start: Start, app: App, tmp_path: Path) -> None:
+    process = start("--grace", "0")
+    lingering(app, job_type, tmp_path)
+    began = time.monotonic()
+    process.terminate()
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert said in err
+    assert time.monotonic() - began < 8
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--concurrency", "0"], "error: concurrency=0 must be at least 1\n"),
+        (["--lease", "0.1"], "error: lease=0.1 must be at least 1.0\n"),
+        (["--type", "ad"], "error: no job type named 'ad' is registered here; did you mean 'add'?"),
+    ],
+)
+def test_options_that_make_no_sense(options: list[str], said: str, ropewalk: Run) -> None:
+    answer = ropewalk("worker", "shop:app", *options)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(said)
+
+
+def test_a_store_that_must_not_be_used(ropewalk: Run, tmp_path: Path) -> None:
+    (tmp_path / "letter.db").write_text("Dear Ada,\n" * 100)
+    answer = ropewalk("worker", "shop:app", ROPEWALK_URL=f"sqlite:///{tmp_path}/letter.db")
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith("error: ")
+    assert answer.err.count("\n") == 1

@@ -1,0 +1,49 @@
+"""What the tables of the docs must be complete in, read from the code itself: name of the table → its members."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import get_args
+
+from ropewalk import App, AppDefaults, Context, Filter, Limits, Retention, errors
+from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
+from ropewalk.domain.why import Cause
+from ropewalk.engine.client import Client
+from ropewalk.engine.events import EventKind
+
+NOT_FOR_USERS = {
+    "Client": {"wait_for_record", "decode_untyped"},  # for handles
+    "Context": {"unreturned"},  # for the engine
+}
+
+
+def members() -> dict[str, set[str]]:
+    return {
+        "JobTypeOptions": {"executor", *JobTypeOptions.__annotations__},
+        "EnqueueOptions": set(EnqueueOptions.__annotations__),
+        "AppDefaults": set(AppDefaults.__struct_fields__),
+        "Limits": set(Limits.__struct_fields__),
+        "Filter": set(Filter.__struct_fields__),
+        "App": parameters(App),
+        "App.worker": parameters(App.worker),
+        "Retention.of": parameters(Retention.of),
+        "EventKind": set(get_args(EventKind)),
+        "Cause": set(get_args(Cause)),
+        "Client": public(Client) - NOT_FOR_USERS["Client"],
+        "Context": (public(Context) | {"sync", "log"}) - NOT_FOR_USERS["Context"],
+        "errors": exceptions(),
+    }
+
+
+def parameters(function: Callable[..., object]) -> set[str]:
+    return set(inspect.signature(function).parameters) - {"self", "cls"}
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+def exceptions() -> set[str]:
+    found = inspect.getmembers(errors, inspect.isclass)
+    return {name for name, kind in found if issubclass(kind, BaseException)}

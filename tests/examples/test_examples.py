@@ -1,0 +1,82 @@
+"""X3: every example runs on a fresh SQLite file and prints what it should."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.docs.running import execute
+
+EXAMPLES = ROOT / "examples"
+LINES_MAX = 80
+
+PRINTED = {
+    "quickstart.py": """\
+1 + 2 = 3
+hello Ada, this is attempt 1
+  1. queued
+  2. started
+  3. complete
+""",
+    "retries_and_compensation.py": """\
+order-1: the bank is away, attempt 1 of 5
+order-1: the bank is away, attempt 2 of 5
+order-1: charged 4200 cents
+order-1: shipped to France
+order-1: charge completed, ship completed
+order-2: the bank is away, attempt 1 of 5
+order-2: the bank is away, attempt 2 of 5
+order-2: charged 4200 cents
+order-2: refunding 4200 cents, because nobody ships to Atlantis
+order-2: charge completed, ship failed, refund completed
+""",
+    "progress_and_checkpoints.py": """\
+attempt 1 starts at row 0
+stopped: it is scheduled again, and has used 0 attempts
+attempt 1 starts at row 100
+imported 300 rows
+""",
+    "cpu_work.py": """\
+primes: 4
+primes: 168
+primes: 9592
+dead_letter: the attempt ran longer than its timeout of 0.5 s
+""",
+    "web_handler_sync.py": """\
+40 requests, 10 jobs
+completed: small-cat-0.png
+""",
+}
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_the_example_prints_what_it_should(name: str, tmp_path: Path) -> None:
+    done = execute([sys.executable, "-W", "error", str(EXAMPLES / name), "jobs.db"], tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert done.stdout == PRINTED[name]
+    assert (tmp_path / "jobs.db").exists()
+
+
+def test_the_testing_example_passes(tmp_path: Path) -> None:
+    """As a user's own project: with none of our settings, and with the plugin that comes with ropewalk."""
+    settings = ["-c", "/dev/null", "-o", "asyncio_mode=auto", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    done = execute([sys.executable, "-m", "pytest", "-q", *settings, str(EXAMPLES / "testing_example")], tmp_path)
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_example_is_run() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+    assert {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"} == {
+        "testing_example"
+    }
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.name)
+def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\n") < LINES_MAX
+    assert ast.get_docstring(ast.parse(text))

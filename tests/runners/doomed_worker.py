@@ -1,0 +1,26 @@
+"""`python -m tests.runners.doomed_worker <handler>`: prints what its handler tells, until it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from ropewalk import Limits
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.runners.processes import ProcessPool
+from tests.runners import handlers
+from tests.runners.recording import Recording
+
+
+class Telling(Recording):
+    def progress(self, percent: float, message: str | None) -> None:
+        print(message, flush=True)
+
+
+async def main(handler: str) -> None:
+    pool = ProcessPool(size=1, limits=Limits(), strict_return=True, runtime=SystemRuntime(), report=print)
+    await pool.run(Telling(getattr(handlers, handler)))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

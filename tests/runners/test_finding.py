@@ -1,0 +1,141 @@
+"""A handler's process finds its type where the worker's registry has it from, or says why it cannot."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ropewalk import DefinitionError, job
+from ropewalk.domain.failure import Category
+from ropewalk.domain.outcome import Aborted
+from ropewalk.runners.processes import ProcessPool
+from ropewalk.runners.source import Source, find, load, source_of
+from tests.runners import broken_module, handlers
+from tests.runners.recording import Recording
+
+SCRIPT = """
+    import asyncio
+    from ropewalk import App, Context, job
+
+    @job
+    async def child(number: int) -> int:
+        return number
+
+    @job(executor="process")
+    def double(ctx: Context, number: int) -> str:
+        return f"{2 * number} {len(ctx.sync.spawn(child(number=1)))} {__name__}"
+
+    app = App("memory://", jobs=[double, child])
+
+    async def main() -> None:
+        async with app.running():
+            print(await app.enqueue(double(number=21)).result(timeout=20))
+"""
+GUARDED = (
+    SCRIPT
+    + """
+    if __name__ == "__main__":
+        asyncio.run(main())
+"""
+)
+UNGUARDED = (
+    SCRIPT
+    + """
+    asyncio.run(main())
+"""
+)
+
+
+def run(*command: str, cwd: Path, typed: str | None = None) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, *command]
+    return subprocess.run(program, cwd=cwd, capture_output=True, text=True, timeout=60, check=False, input=typed)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "my_script.py"
+    path.write_text(textwrap.dedent(GUARDED))
+    return path
+
+
+def test_a_type_in_a_script(script: Path) -> None:
+    ran = run(str(script), cwd=Path("/"))
+    assert (ran.stdout, ran.stderr) == ("42 36 __mp_main__\n", "")
+
+
+def test_a_type_in_a_script_without_a_suffix(script: Path) -> None:
+    ran = run(str(script.rename(script.with_suffix(""))), cwd=Path("/"))
+    assert (ran.stdout, ran.stderr) == ("42 36 __mp_main__\n", "")
+
+
+def test_a_type_in_a_module_run_as_main(script: Path) -> None:
+    ran = run("-m", "my_script", cwd=script.parent)
+    assert (ran.stdout, ran.stderr) == ("42 36 my_script\n", "")
+
+
+def test_a_script_without_a_guard_is_not_started_again(tmp_path: Path) -> None:
+    path = tmp_path / "my_script.py"
+    path.write_text(textwrap.dedent(UNGUARDED))
+    ran = run(str(path), cwd=tmp_path)
+    assert ran.returncode == 1
+    assert 'must stand under `if __name__ == "__main__":`' in ran.stderr
+    assert "JobFailed" in ran.stderr
+
+
+def test_a_type_typed_in(tmp_path: Path) -> None:
+    ran = run("-", cwd=tmp_path, typed=textwrap.dedent(UNGUARDED))
+    assert "double is defined in an interactive session" in ran.stderr
+
+
+async def test_a_module_that_cannot_be_imported_there(pool: ProcessPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROPEWALK_TEST_BREAK_IMPORT", "yes")
+    outcome = await pool.run(Recording(broken_module.unreachable))
+    assert isinstance(outcome, Aborted)
+    error = outcome.error
+    assert (error.category, error.code) == (Category.PERMANENT, "handler_not_found")
+    assert "cannot import tests.runners.broken_module" in error.message
+    assert "RuntimeError: no licence file" in error.message
+
+
+async def test_a_module_made_at_run_time(pool: ProcessPool) -> None:
+    module = ModuleType("made_up")
+    exec("from ropewalk import job\n@job(executor='process')\ndef conjured() -> None: ...", vars(module))
+    outcome = await pool.run(Recording(module.conjured))
+    assert isinstance(outcome, Aborted)
+    assert "No module named 'made_up' (it must be importable by that name" in outcome.error.message
+
+
+def test_what_is_found_must_be_the_type() -> None:
+    with pytest.raises(DefinitionError, match="not the job type 'add'"):
+        load(Source(name="add", module="tests.runners.handlers", qualname="pid"))
+    with pytest.raises(DefinitionError, match="not the job type 'os'"):
+        load(Source(name="os", module="tests.runners.handlers", qualname="os"))
+    with pytest.raises(DefinitionError, match="is None"):
+        load(Source(name="gone", module="tests.runners.handlers", qualname="gone"))
+
+
+def test_the_worker_imports_nothing_for_its_handlers() -> None:
+    assert find(source_of(handlers.child)) is handlers.child
+    assert "tests.runners.only_there" not in sys.modules
+    with pytest.raises(DefinitionError, match="has not imported"):
+        find(Source(name="stranger", module="tests.runners.only_there", qualname="stranger"))
+    assert "tests.runners.only_there" not in sys.modules
+
+
+def test_a_nested_type_has_no_name_to_find_it_by() -> None:
+    @job
+    async def nested() -> None: ...
+
+    with pytest.raises(DefinitionError, match="is None"):
+        find(source_of(nested))
+
+
+async def test_a_new_environment_is_seen_by_new_processes(pool: ProcessPool) -> None:
+    os.environ.pop("ROPEWALK_TEST_BREAK_IMPORT", None)
+    assert not isinstance(await pool.run(Recording(broken_module.unreachable)), Aborted)

@@ -1,0 +1,128 @@
+"""Messages survive the way over the pipe; what is none is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from ropewalk import (
+    Backoff,
+    InvalidInput,
+    LeaseLost,
+    LimitExceeded,
+    Limits,
+    QuotaExceeded,
+    RopewalkError,
+    SpawnMismatch,
+)
+from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.job import FollowUp, NewJob, Origin, new_record
+from ropewalk.domain.lease import LossReason
+from ropewalk.domain.outcome import (
+    Aborted,
+    Cancelled,
+    Completed,
+    Crashed,
+    Deferred,
+    Errored,
+    Expired,
+    Outcome,
+    Released,
+)
+from ropewalk.runners.frames import HEADER, Garbled, body_length, framed, order, report
+from ropewalk.runners.messages import Cancel, Done, Run, done, outcome_of
+from ropewalk.runners.refusals import refusal, revived
+from ropewalk.runners.source import Source
+
+ERROR = ErrorInfo(category=Category.TEMPORARY, message="no", code="c", traceback="t", context={"a": "b"})
+BOUND = 10_000
+
+OUTCOMES: list[Outcome] = [
+    Completed(b"\x00\xff"),
+    Completed(None),
+    Errored(ERROR, 7),
+    Crashed(ERROR),
+    Aborted(ERROR),
+    Deferred(delay_us=1),
+    Deferred(at=2),
+    Expired(),
+    Cancelled(ERROR),
+    Cancelled(),
+    Released(5),
+]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
+def test_every_outcome(outcome: Outcome) -> None:
+    message = report(framed(done(outcome), BOUND)[HEADER.size :])
+    assert isinstance(message, Done)
+    assert outcome_of(message) == outcome
+
+
+def test_a_whole_job() -> None:
+    new = NewJob(
+        id="a",
+        type="t",
+        input=b"\xff",
+        backoff=Backoff.constant(1),
+        tags={"k": "v"},
+        on_failure=FollowUp(type="u", on_failure=FollowUp(type="w")),
+        origin=Origin(id="o", run=1, type="p", input=b"{}", error=ERROR, started=True),
+    )
+    sent = Run(
+        job=new_record(new, seq=3, now=5),
+        source=Source(name="t", module="m", qualname="q"),
+        limits=Limits(),
+        strict_return=True,
+        idempotency_key="a:1",
+    )
+    assert order(framed(sent, BOUND)[HEADER.size :]) == sent
+
+
+def test_a_cancellation() -> None:
+    sent = Cancel(Cancellation(LossReason.SHUTDOWN, None))
+    assert order(framed(sent, BOUND)[HEADER.size :]) == sent
+
+
+def test_both_sides_of_the_bound() -> None:
+    message = done(Completed(b"x" * 100))
+    size = len(framed(message, BOUND)) - HEADER.size
+    assert framed(message, size)
+    with pytest.raises(LimitExceeded, match=f"done takes {size} bytes"):
+        framed(message, size - 1)
+    assert body_length(HEADER.pack(size), size) == size
+    with pytest.raises(Garbled, match=f"announced a message of {size} bytes"):
+        body_length(HEADER.pack(size), size - 1)
+
+
+@pytest.mark.parametrize("body", [b"", b"\x01", b"\x81\xa4type\xa7Strange", b"\xc1"])
+def test_what_is_no_message(body: bytes) -> None:
+    with pytest.raises(Garbled):
+        report(body)
+
+
+def test_what_is_no_outcome() -> None:
+    with pytest.raises(Exception, match="'Exploded' is no outcome"):
+        outcome_of(Done("Exploded", b""))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidInput("a", field="f"),
+        LeaseLost("b", reason="r"),
+        QuotaExceeded("c", limit="l", current=1, maximum=2, retry_after=0.5),
+        SpawnMismatch("d"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_come_back_as_they_were(error: RopewalkError) -> None:
+    again = revived(refusal(1, error))
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+def test_a_strangers_error_is_named() -> None:
+    again = revived(refusal(1, ZeroDivisionError("by zero")))
+    assert type(again) is RuntimeError
+    assert str(again) == "ZeroDivisionError in the worker: by zero"
