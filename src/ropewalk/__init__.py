@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from ropewalk.app import App
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import current
+from ropewalk.definitions.custom import register_type
 from ropewalk.definitions.decorator import job
+from ropewalk.definitions.exception_data import ExceptionData
 from ropewalk.definitions.identity import set_id_generator
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
@@ -70,6 +72,7 @@ __all__ = [
     "Defer",
     "DefinitionError",
     "Event",
+    "ExceptionData",
     "Filter",
     "Handle",
     "InvalidInput",
@@ -104,6 +107,7 @@ __all__ = [
     "current",
     "default",
     "job",
+    "register_type",
     "set_id_generator",
 ]
 

@@ -1,4 +1,4 @@
-"""Every exception ropewalk raises, as one tree. This module imports nothing.
+"""Every exception ropewalk raises, as one tree. This module imports nothing of ours.
 
 RopewalkError
 ├── DefinitionError (TypeError)      a handler or an app is declared in a way that cannot work
@@ -26,6 +26,11 @@ NeverEnqueued (RuntimeWarning): an enqueue was built and never awaited
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
 
 
 class RopewalkError(Exception):
@@ -132,7 +137,7 @@ class Outcome(Exception):
 class Retry(Outcome):
     """Try again; `after` (seconds) replaces the backoff. Counts as an attempt."""
 
-    def __init__(self, message: str = "retry requested", *, after: float | None = None) -> None:
+    def __init__(self, message: str = "retry requested", *, after: float | timedelta | None = None) -> None:
         super().__init__(message)
         self.after = after
 
@@ -140,7 +145,9 @@ class Retry(Outcome):
 class Defer(Outcome):
     """Not now: run again after `delay` seconds or `at` a time. Costs no attempt."""
 
-    def __init__(self, message: str = "deferred", *, delay: object = None, at: object = None) -> None:
+    def __init__(
+        self, message: str = "deferred", *, delay: float | timedelta | None = None, at: datetime | None = None
+    ) -> None:
         super().__init__(message)
         if (delay is None) == (at is None):
             raise TypeError("Defer takes exactly one of delay= and at=")

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from ropewalk.backends.memory.heap import Entry, JobHeap
 from ropewalk.backends.memory.store import MemoryStore
+from ropewalk.domain.instants import HOUR
+from ropewalk.domain.job import FollowUp
+from ropewalk.domain.operator import Amendment
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.states import Move
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
-from ropewalk.testing import contract
+from ropewalk.ports.store import Durability, Store
+from ropewalk.testing import FakeRuntime, contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import BOOM, keyed, new_job
 
 
 class MemoryBackend(contract.Backend):
@@ -44,3 +52,94 @@ class TestMemory(contract.StoreContract):
 
 
 TestMemoryAgainstItself = contract.differential(MemoryBackend)
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    runtime, backend = FakeRuntime(), MemoryBackend()
+    return Bench(await backend.open(runtime), runtime, backend)
+
+
+async def test_it_promises_nothing_beyond_the_process(bench: Bench) -> None:
+    """B6: and closing forgets nothing within it."""
+    assert bench.store.durability is Durability.D0
+    job_id = await bench.add()
+    await bench.store.close()
+    await bench.store.open()
+    assert (await bench.claim_one()).id == job_id
+
+
+async def test_what_is_over_takes_no_room(bench: Bench) -> None:
+    """live-8: after drain and retention everything is as at the beginning."""
+    for number in range(40):
+        await bench.submit(
+            keyed(f"k{number}", ttl_us=HOUR, on_failure=FollowUp(type="undo"), parent_id="p", spawn_key=f"s{number}")
+        )
+    for job in await bench.claim(30):
+        await bench.settle(job, (Move.COMPLETE, Move.FAIL, Move.RETRY)[job.seq % 3], result=b"1", error=BOOM)
+    for job in await bench.claim(20, types=["undo"]):
+        await bench.settle(job)
+    await bench.runtime.advance(days=2)
+    await bench.store.sweep(100)
+    for job in await bench.claim(40, types=["undo"]):
+        await bench.settle(job)
+    await bench.store.once("default", "k", HOUR)
+    await bench.runtime.advance(days=99)
+    await bench.store.prune(Retention(), 1000)
+    await bench.claim()
+    assert isinstance(bench.store, MemoryStore)
+    tables = bench.store._tables
+    held = {
+        name: value
+        for part in (tables, tables.keys, tables.lanes, tables.finished, tables.leases)
+        for name, value in vars(part).items()
+        if isinstance(value, dict | set | list | JobHeap)
+    }
+    assert {name: len(value) for name, value in held.items() if len(value)} == {}
+
+
+async def test_jobs_that_left_from_the_middle_take_no_room(bench: Bench) -> None:
+    """live-8: cancelled and amended jobs are not kept until their time comes."""
+    ids = [
+        accepted.id for accepted in await bench.submit(*(new_job(delay_us=HOUR, ttl_us=2 * HOUR) for _ in range(500)))
+    ]
+    for _ in range(20):
+        await bench.store.amend("default", ids[0], Amendment(priority=1))
+    await bench.store.cancel("default", ids[1:], reason=None, force=False)
+    assert isinstance(bench.store, MemoryStore)
+    lanes = bench.store._tables.lanes
+    [lane] = lanes._lanes["t"].values()
+    assert len(lane.due) < 100
+    assert len(lanes._deadlines) < 100
+    await bench.runtime.advance(hours=1)
+    assert [job.id for job in await bench.claim(9)] == ids[:1]
+
+
+async def test_a_claim_costs_what_it_gives(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R2: not what is finished, delayed, paused or of another type."""
+    looks = 0
+    peek = JobHeap.peek
+
+    def counted(heap: JobHeap) -> Entry | None:
+        nonlocal looks
+        looks += 1
+        return peek(heap)
+
+    async def cost() -> int:
+        nonlocal looks
+        looks = 0
+        assert len(await bench.claim(5)) == 5
+        return looks
+
+    monkeypatch.setattr(JobHeap, "peek", counted)
+    await bench.submit(*(new_job() for _ in range(5)))
+    alone = await cost()
+    await bench.submit(*(new_job() for _ in range(300)))
+    for job in await bench.claim(300):
+        await bench.settle(job)
+    await bench.store.pause("default", "paused", paused=True)
+    await bench.submit(*(new_job(delay_us=HOUR, priority=9) for _ in range(300)))
+    await bench.submit(*(new_job("other", priority=9) for _ in range(300)))
+    await bench.submit(*(new_job(queue="paused", priority=9) for _ in range(300)))
+    await bench.submit(*(new_job() for _ in range(5)))
+    assert await cost() == alone

@@ -14,7 +14,6 @@ from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 from ropewalk.testing import contract
 
-
 # What is asked here does not depend on the disk; thousands of real fsyncs would take minutes.
 FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 

@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,9 +41,23 @@ def environment(**more: str) -> dict[str, str]:
     return {**ours, "COLUMNS": "80", **more}
 
 
+def until(happened: Callable[[], object], what: str, *, seconds: float = 20.0) -> None:
+    limit = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < limit, what
+        time.sleep(0.02)
+
+
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/jobs.db"
+def place() -> Iterator[Path]:
+    """A directory with a short name: the store keeps its sockets beside the file only where their path fits."""
+    with tempfile.TemporaryDirectory(prefix="rw-") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def url(place: Path) -> str:
+    return f"sqlite:///{place}/jobs.db"
 
 
 @pytest.fixture
@@ -49,7 +65,8 @@ def ropewalk(url: str) -> Run:
     def run(*args: str, cwd: Path = HERE, **env: str) -> Ran:
         return Ran(
             subprocess.run(
-                [sys.executable, "-m", "ropewalk", *args],
+                # -P: like the installed script, which does not put the current directory on the path.
+                [sys.executable, "-P", "-m", "ropewalk", *args],
                 env=environment(**({"ROPEWALK_URL": url} | env)),
                 cwd=cwd,
                 capture_output=True,

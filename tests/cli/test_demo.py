@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import re
@@ -15,17 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import environment
+from tests.cli.conftest import environment, until
 
 SECONDS_MAX = 20
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
-LINES = [
-    r"worker processes \w{4}, \w{4}, \w{4} are up",
+EVERYDAY = [
+    r"workers \w{4}, \w{4}, \w{4} are up",
     r"7 jobs queued in one transaction",
     r"send_email ada@example.org: attempt 1 failed \(MailServerBusy: 451 try again later\), tries again in 0.5 s",
     r"charge_card 1042 failed for good \(LedgerClosed: ",
     r"refund 1042 queued in the same transaction",
+    r"crunch 90000 done",
+    r"nightly_digest monday done",
+]
+"""in any order"""
+TROUBLE = [
     r"worker (?P<killed>\w{4}) killed \(SIGKILL\) while running encode_video holiday.mp4 at \d0 %; its lease runs out",
     r"worker (?P<frozen>\w{4}) frozen \(SIGSTOP\) while running transcribe interview.wav at \d0 %",
     r"encode_video holiday.mp4 taken back from worker (?P=killed)",
@@ -41,11 +45,12 @@ LINES = [
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
+def place(place: Path) -> Iterator[Path]:
     """Where the demo makes its temporary directory; afterwards nothing of it may be left, nor any process."""
-    yield tmp_path
-    assert list(tmp_path.iterdir()) == []
-    assert processes_of(tmp_path) == []
+    yield place
+    assert list(place.iterdir()) == []
+    # A handler's own process notices by itself that its worker is gone.
+    until(lambda: not processes_of(place), "every process ends", seconds=5)
 
 
 def processes_of(place: Path) -> list[str]:
@@ -76,32 +81,25 @@ def test_in_a_pipe_it_tells_its_story_in_plain_lines(place: Path) -> None:
     took = time.monotonic() - began
     assert (process.returncode, err) == (0, "")
     assert CONTROL.findall(out) == []
-    assert re.search(".*".join(LINES), out, re.DOTALL), out
+    assert [line for line in EVERYDAY if not re.search(line, out)] == []
+    assert re.search(".*".join(TROUBLE), out, re.DOTALL), out
     assert "NOT KEPT" not in out
     assert out.count("✓") == 8
     assert took < SECONDS_MAX
 
 
-def test_as_json_it_says_what_happened_and_nothing_else(place: Path) -> None:
-    process = start(place, "--json")
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, "")
-    told = json.loads(out)
-    assert (told["kept"], told["enqueued"], len(told["jobs"]), told["late_writes_refused"]) == (True, 9, 10, 1)
-    assert all(promise["kept"] for promise in told["promises"])
-    assert {job["type"]: job["crashes"] for job in told["jobs"] if job["crashes"]} == {
-        "encode_video": 1,
-        "transcribe": 1,
-    }
-
-
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted_it_cleans_up(stop: signal.Signals, place: Path) -> None:
+@pytest.mark.parametrize(
+    ("stop", "after"),
+    [
+        (signal.SIGINT, "frozen (SIGSTOP)"),
+        (signal.SIGTERM, "7 jobs queued"),
+        (signal.SIGHUP, "7 jobs queued"),
+    ],
+)
+def test_interrupted_it_cleans_up(stop: signal.Signals, after: str, place: Path) -> None:
     process = start(place)
     assert process.stdout is not None
-    for line in process.stdout:
-        if "killed (SIGKILL)" in line:
-            break
+    assert any(after in line for line in process.stdout)
     assert len(processes_of(place)) >= 2
     process.send_signal(stop)
     _, err = process.communicate(timeout=20)

@@ -40,18 +40,16 @@ def test_a_tenant_sees_its_own_jobs_only(ropewalk: Run, app: App) -> None:
     assert ropewalk("jobs", "show", theirs).code == 1
 
 
-def test_looking_does_not_make_a_store(ropewalk: Run, tmp_path: Path) -> None:
-    answer = ropewalk("jobs", "list", "--url", f"sqlite:///{tmp_path}/typo.db")
+def test_looking_does_not_make_a_store(ropewalk: Run, place: Path) -> None:
+    answer = ropewalk("jobs", "list", "--url", f"sqlite:///{place}/typo.db")
     assert answer.code == 3
-    assert answer.err == (
-        f"error: sqlite:///{tmp_path}/typo.db: there is no file {tmp_path}/typo.db; is the path right?\n"
-    )
-    assert list(tmp_path.iterdir()) == []
+    assert answer.err == (f"error: sqlite:///{place}/typo.db: there is no file {place}/typo.db; is the path right?\n")
+    assert list(place.iterdir()) == []
 
 
-def test_a_file_of_another_program_is_refused(ropewalk: Run, tmp_path: Path) -> None:
-    (tmp_path / "letter.db").write_text("Dear Ada,\n" * 100)
-    answer = ropewalk("jobs", "list", "--url", f"sqlite:///{tmp_path}/letter.db")
+def test_a_file_of_another_program_is_refused(ropewalk: Run, place: Path) -> None:
+    (place / "letter.db").write_text("Dear Ada,\n" * 100)
+    answer = ropewalk("jobs", "list", "--url", f"sqlite:///{place}/letter.db")
     assert answer.code == 3
     assert answer.err.startswith("error: ")
     assert answer.err.count("\n") == 1

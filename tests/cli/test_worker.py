@@ -14,7 +14,7 @@ import pytest
 
 from ropewalk import App, State
 from tests.cli import shop
-from tests.cli.conftest import HERE, Run, environment
+from tests.cli.conftest import HERE, Run, environment, until
 
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -25,7 +25,7 @@ def start(url: str) -> Iterator[Start]:
 
     def worker(*options: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "ropewalk", "worker", "shop:app", *options],
+            [sys.executable, "-P", "-m", "ropewalk", "worker", "shop:app", *options],
             env=environment(ROPEWALK_URL=url),
             cwd=HERE,
             stdout=subprocess.PIPE,
@@ -41,17 +41,10 @@ def start(url: str) -> Iterator[Start]:
         process.communicate()
 
 
-def until(happened: Callable[[], object], what: str, seconds: float = 20.0) -> None:
-    limit = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < limit, what
-        time.sleep(0.02)
-
-
-def lingering(app: App, job_type: str, tmp_path: Path) -> str:
+def lingering(app: App, job_type: str, place: Path) -> str:
     """A job of that type, running."""
-    job_id = app.sync.enqueue(job_type, {"here": str(tmp_path)}).id
-    until((tmp_path / "lingering").exists, f"{job_type} starts")
+    job_id = app.sync.enqueue(job_type, {"here": str(place)}).id
+    until((place / "lingering").exists, f"{job_type} starts")
     return job_id
 
 
@@ -100,29 +93,29 @@ def test_it_serves_only_what_it_was_asked_to(start: Start, app: App) -> None:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
-def test_a_drain_lets_a_handler_finish(stop: signal.Signals, start: Start, app: App, tmp_path: Path) -> None:
+def test_a_drain_lets_a_handler_finish(stop: signal.Signals, start: Start, app: App, place: Path) -> None:
     process = start()
-    job_id = lingering(app, "linger", tmp_path)
+    job_id = lingering(app, "linger", place)
     process.send_signal(stop)
     until(lambda: app.sync.workers() and process.poll() is None, "the worker is still there")
-    (tmp_path / "go").touch()
+    (place / "go").touch()
     process.communicate(timeout=20)
     assert process.returncode == 0
     assert app.sync.get(job_id).result == "gone"
 
 
-def test_after_the_grace_period_a_job_is_given_back(start: Start, app: App, tmp_path: Path) -> None:
+def test_after_the_grace_period_a_job_is_given_back(start: Start, app: App, place: Path) -> None:
     process = start("--grace", "0.1")
-    job_id = lingering(app, "linger", tmp_path)
+    job_id = lingering(app, "linger", place)
     process.terminate()
     process.communicate(timeout=20)
     assert process.returncode == 0
     assert (app.sync.get(job_id).state, app.sync.get(job_id).attempt) == (State.SCHEDULED, 0)
 
 
-def test_a_second_signal_does_not_wait(start: Start, app: App, tmp_path: Path) -> None:
+def test_a_second_signal_does_not_wait(start: Start, app: App, place: Path) -> None:
     process = start("--grace", "60")
-    job_id = lingering(app, "linger", tmp_path)
+    job_id = lingering(app, "linger", place)
     assert process.stderr is not None
     process.send_signal(signal.SIGINT)
     until(lambda: "draining" in process.stderr.readline(), "the drain begins")
@@ -140,9 +133,9 @@ def test_a_second_signal_does_not_wait(start: Start, app: App, tmp_path: Path) -
         ("block_the_loop", "error: the worker did not come to an end within 5 s: leaving it behind"),
     ],
 )
-def test_it_ends_whatever_a_handler_does(job_type: str, said: str, start: Start, app: App, tmp_path: Path) -> None:
+def test_it_ends_whatever_a_handler_does(job_type: str, said: str, start: Start, app: App, place: Path) -> None:
     process = start("--grace", "0")
-    lingering(app, job_type, tmp_path)
+    lingering(app, job_type, place)
     began = time.monotonic()
     process.terminate()
     _, err = process.communicate(timeout=20)
@@ -165,9 +158,9 @@ def test_options_that_make_no_sense(options: list[str], said: str, ropewalk: Run
     assert answer.err.startswith(said)
 
 
-def test_a_store_that_must_not_be_used(ropewalk: Run, tmp_path: Path) -> None:
-    (tmp_path / "letter.db").write_text("Dear Ada,\n" * 100)
-    answer = ropewalk("worker", "shop:app", ROPEWALK_URL=f"sqlite:///{tmp_path}/letter.db")
+def test_a_store_that_must_not_be_used(ropewalk: Run, place: Path) -> None:
+    (place / "letter.db").write_text("Dear Ada,\n" * 100)
+    answer = ropewalk("worker", "shop:app", ROPEWALK_URL=f"sqlite:///{place}/letter.db")
     assert (answer.code, answer.out) == (3, "")
     assert answer.err.startswith("error: ")
     assert answer.err.count("\n") == 1

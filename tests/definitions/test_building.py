@@ -182,6 +182,8 @@ def test_again_is_the_same_work_with_a_new_id() -> None:
 def test_equality_is_id_and_content() -> None:
     built = send("ann")
     assert built == built.using()
+    assert not built != built.using()  # noqa: SIM202 # both operators are meant
+    assert not built == built.using(delay=1)  # noqa: SIM201 # both operators are meant
     assert hash(built) == hash(built.using(delay=1))
     assert built != built.using(delay=1)
     assert built != built.again()

@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+from msgspec import UNSET
 
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.result import Result
+from ropewalk.domain.retry import Backoff
 from ropewalk.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -65,6 +67,14 @@ def test_a_wrapper_around_an_async_function_is_async() -> None:
     assert job(executor="thread")(outer).style == "thread"
 
 
+def test_attributes_of_the_function_stay_its_own() -> None:
+    async def marked(a: int) -> int:
+        return a
+
+    marked.options = "mine"
+    assert job(marked).options.queue is None
+
+
 def test_a_name_of_its_own() -> None:
     @job(name="mail.send")
     async def send(to: str) -> None: ...
@@ -84,6 +94,25 @@ def test_options_are_shared_and_overridden() -> None:
 
     assert (one.options.queue, one.options.lease_us) == ("slow", 120_000_000)
     assert (two.name, two.options.queue, two.options.lease_us) == ("second", "slow", 60_000_000)
+
+
+def test_options_are_kept_in_the_domains_terms() -> None:
+    def wait(attempt: int) -> float:
+        return attempt * 2.0
+
+    @job(timeout=timedelta(seconds=2), ttl=3, max_attempts=None, backoff=wait, retry_on=OSError, skip_queue=True)
+    async def one(a: int) -> None: ...
+
+    @job(backoff=Backoff.constant(3), abort_on=(KeyError, ValueError), strict_return=False)
+    async def two(a: int) -> None: ...
+
+    options = one.options
+    assert (options.timeout_us, options.ttl_us, options.max_attempts) == (2_000_000, 3_000_000, None)
+    assert (options.backoff, options.custom_backoff, options.retry_on) == (None, wait, (OSError,))
+    assert (options.skip_queue, options.strict_return) == (True, None)
+    assert (two.options.backoff, two.options.custom_backoff) == (Backoff.constant(3), None)
+    assert (two.options.abort_on, two.options.strict_return) == ((KeyError, ValueError), False)
+    assert two.options.max_attempts is UNSET
 
 
 def test_a_context_may_be_positional_only() -> None:

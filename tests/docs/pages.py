@@ -3,7 +3,8 @@
 For authors, how Markdown becomes something that runs, in a directory of the page's own:
 
 - The ```python blocks of a page are put together, in order, into one script. It must not fail nor write to stderr,
-  and where it has `# prints: …` comments it must print exactly that, in that order.
+  and where it has `# prints: …` comments it must print exactly that, in that order, `...` standing for anything. An
+  `except` must print: an error that does not come would go unnoticed.
 - A comment on the line before a block changes that: `<!-- new script -->` starts another script,
   `<!-- file: shop.py -->` writes the block to that file (names are unique over all pages).
 - A ```console block runs its `$ ` lines once the script above it has ended; what is below one is what it prints,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,27 @@ def test_the_page_runs(page: Page, tmp_path: Path) -> None:
         run(step, tmp_path)
 
 
+@pytest.mark.parametrize("page", RUNNABLE, ids=str)
+def test_an_expected_error_is_seen_to_come(page: Page) -> None:
+    for script in page.steps:
+        if isinstance(script, Script):
+            handlers = [node for node in ast.walk(ast.parse(script.code)) if isinstance(node, ast.ExceptHandler)]
+            silent = [node.lineno for node in handlers if not any(map(_prints, ast.walk(node)))]
+            assert silent == [], f"except without a print in {script.name}"
+
+
+def _prints(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id == "print"
+
+
 def test_a_page_that_is_wrong_is_caught(tmp_path: Path) -> None:
     """The harness itself: a failing assertion, other output, a word on stderr."""
-    for wrong in ("assert 1 == 2", "print(1)  # prints: 2", "print(1)\nprint(2)  # prints: 2", "import sys; print(1, file=sys.stderr)"):
+    for wrong in (
+        "assert 1 == 2",
+        "print(1)  # prints: 2",
+        "print(1)\nprint(2)  # prints: 2",
+        "import sys; print(1, file=sys.stderr)",
+    ):
         path = tmp_path / "wrong.md"
         path.write_text(f"```python\n{wrong}\n```\n")
         (script,) = Page(path).steps

@@ -74,6 +74,9 @@ def test_a_new_record_begins_at_the_beginning() -> None:
     job = a_job()
     assert (job.seq, job.status, job.last_move, job.state_at(NOW)) == (7, Status.WAITING, Move.SUBMIT, State.SCHEDULED)
     assert (job.run, job.rev, job.attempt, job.crashes, job.fence) == (1, 1, 0, 0, 0)
+    assert (job.priority, job.max_attempts, job.max_crashes, job.flags) == (0, 3, 3, 0)
+    assert (job.ticket, job.start_rev, job.unmet, job.depth, job.format) == (0, 0, 0, 0, 1)
+    assert not job.suspect
     assert (job.created_at, job.updated_at, job.started_at, job.finished_at) == (NOW, NOW, None, None)
 
 

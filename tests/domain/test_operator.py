@@ -24,7 +24,9 @@ def test_a_waiting_job_is_cancelled_at_once(force: bool) -> None:
     assert status is CancelStatus.CANCELLED
     assert (job.status, job.last_move, job.finished_at) == (Status.CANCELLED, Move.CANCEL, LATER)
     assert event is not None
-    assert (event.kind, event.rev, event.at, event.reason) == ("cancelled", job.rev, LATER, "enough")
+    assert (event.kind, event.rev, event.at, event.reason) == ("cancelled", 2, LATER, "enough")
+    assert (job.rev, job.updated_at) == (2, LATER)
+    assert job.cancel == CancelRequest("enough", force=force, at=LATER)
 
 
 def test_a_running_job_is_asked_to_stop() -> None:
@@ -102,7 +104,7 @@ def test_attempts_without_limit_are_never_exhausted() -> None:
 @pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.CANCELLED])
 def test_a_revived_job_is_a_new_run(status: Status) -> None:
     job = in_status(status)
-    job.progress = Progress(50.0, None, NOW)
+    job.progress, job.result = Progress(50.0, None, NOW), b"left over"
     event = revive(job, Revival(include_cancelled=True), LATER)
     assert (job.status, job.last_move, job.run) == (Status.WAITING, Move.REVIVE, 2)
     assert is_legal(Move.REVIVE, status, job.status)

@@ -95,6 +95,8 @@ async def decides(ctx: Context, how: str) -> int:
             raise Abort(ValueError("enough"))
         case "exit":
             sys.exit(3)
+        case "nonsense":
+            raise Defer(delay=-5)
         case _:
             raise AssertionError(how)
 
@@ -104,6 +106,15 @@ async def test_handlers_decide_outcomes(make_app: MakeApp, how: str, attempt: in
     app = make_app(decides)
     async with app.running():
         assert await app.enqueue(decides(how=how)).result(timeout=5) == attempt
+
+
+async def test_a_time_that_makes_no_sense_is_an_error_of_the_job(make_app: MakeApp) -> None:
+    app = make_app(decides, fails)
+    async with app.running(concurrency=1):
+        with pytest.raises(JobFailed, match="delay=-5 is negative"):
+            await app.enqueue(decides(how="nonsense"), max_attempts=1).result(timeout=5)
+        ran.clear()
+        assert await app.enqueue(fails(times=0)).result(timeout=5) == 1
 
 
 async def test_abort_fails_at_once(make_app: MakeApp) -> None:

@@ -8,7 +8,7 @@ import sys
 from ropewalk import Limits
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.runners.processes import ProcessPool
-from tests.runners import handlers
+from tests.runners import deadly
 from tests.runners.recording import Recording
 
 
@@ -19,7 +19,7 @@ class Telling(Recording):
 
 async def main(handler: str) -> None:
     pool = ProcessPool(size=1, limits=Limits(), strict_return=True, runtime=SystemRuntime(), report=print)
-    await pool.run(Telling(getattr(handlers, handler)))
+    await pool.run(Telling(getattr(deadly, handler)))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -50,8 +49,8 @@ async def test_spawned_jobs_keep_their_options(pool: ProcessPool) -> None:
     assert await pool.run(attempt) == Completed(None)
     (first, _), (second, _), (third, _) = attempt.spawned
     assert first.type is handlers.child
-    options: Mapping[str, object] = {**first.options}
-    compensation = options.pop("on_failure")  # type: ignore[attr-defined] # a dict, made just here
+    options: dict[str, object] = {**first.options}
+    compensation = options.pop("on_failure")
     assert options == {
         "delay": 5.0,
         "deadline": datetime(2040, 1, 1, tzinfo=UTC),

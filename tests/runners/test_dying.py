@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ropewalk import Limits
+from ropewalk import JobType, Limits
 from ropewalk.domain.failure import Category
 from ropewalk.domain.outcome import Completed, Crashed, Outcome
 from ropewalk.runners.frames import frame_bytes_max
@@ -19,7 +20,7 @@ from ropewalk.runners.handler_process import HandlerProcess
 from ropewalk.runners.messages import Run, Told
 from ropewalk.runners.processes import ProcessPool
 from ropewalk.runners.source import source_of
-from tests.runners import handlers
+from tests.runners import deadly, handlers
 from tests.runners.conftest import MakePool, gone, running
 from tests.runners.recording import CANCELLED, Recording
 
@@ -45,56 +46,56 @@ def crash(outcome: Outcome) -> str:
 
 
 async def test_a_runaway_loop_is_killed(pool: ProcessPool) -> None:
-    assert not running(await killed_by_cancelling(pool, Recording(handlers.spins)))
+    assert not running(await killed_by_cancelling(pool, Recording(deadly.spins)))
 
 
 async def test_a_kill_costs_only_that_process(make_pool: MakePool) -> None:
     pool = make_pool(size=2)
     innocent = Recording(handlers.waits_for_cancel)
     other = asyncio.ensure_future(pool.run(innocent))
-    await killed_by_cancelling(pool, Recording(handlers.spins))
+    await killed_by_cancelling(pool, Recording(deadly.spins))
     innocent.cancel = CANCELLED
     async with asyncio.timeout(10):
         assert isinstance(await other, Completed)
 
 
 async def test_a_kill_takes_what_the_handler_started(pool: ProcessPool) -> None:
-    await gone(await killed_by_cancelling(pool, Recording(handlers.leaves_orphan, then_die=False)))
+    await gone(await killed_by_cancelling(pool, Recording(deadly.leaves_orphan, then_die=False)))
+
+
+NAMELESS = signal.SIGRTMIN + 1
 
 
 @pytest.mark.parametrize(
-    ("attempt", "message"),
+    ("handler", "arguments", "how"),
     [
-        (lambda: Recording(handlers.leaves, code=3), "the handler's process exited with code 3"),
-        (lambda: Recording(handlers.leaves, code=0), "the handler's process exited with code 0"),
-        (
-            lambda: Recording(handlers.kills_itself),
-            "the handler's process was killed by SIGKILL (out of memory?)",
-        ),
-        (
-            lambda: Recording(handlers.kills_its_group),
-            "the handler's process was killed by SIGKILL (out of memory?)",
-        ),
-        (lambda: Recording(handlers.segfaults), "the handler's process was killed by SIGSEGV"),
-        (lambda: Recording(handlers.closes_everything), "the handler's process exited with code 1"),
+        (deadly.leaves, {"code": 3}, "exited with code 3"),
+        (deadly.leaves, {"code": 0}, "exited with code 0"),
+        (deadly.dies_of, {"number": signal.SIGKILL}, "was killed by SIGKILL (out of memory?)"),
+        (deadly.dies_of, {"number": signal.SIGSEGV}, "was killed by SIGSEGV"),
+        (deadly.dies_of, {"number": NAMELESS}, f"was killed by signal {NAMELESS}"),
+        (deadly.kills_its_group, {}, "was killed by SIGKILL (out of memory?)"),
+        (deadly.closes_everything, {}, "exited with code 1"),
     ],
-    ids=["exit", "quiet exit", "kill", "group kill", "segfault", "closed pipe"],
+    ids=["exit", "quiet exit", "kill", "segfault", "nameless signal", "group kill", "closed pipe"],
 )
-async def test_a_death_is_a_crash_that_says_how(pool: ProcessPool, attempt: object, message: str) -> None:
+async def test_a_death_is_a_crash_that_says_how(
+    pool: ProcessPool, handler: JobType[..., Any, Any], arguments: dict[str, object], how: str
+) -> None:
     async with asyncio.timeout(20):
-        assert crash(await pool.run(attempt())) == message  # type: ignore[operator]
+        assert crash(await pool.run(Recording(handler, **arguments))) == f"the handler's process {how}"
         assert await pool.run(Recording(handlers.add, a=1, b=2)) == Completed(b"3")
 
 
 async def test_a_death_takes_what_the_handler_started(pool: ProcessPool) -> None:
-    attempt = Recording(handlers.leaves_orphan, then_die=True)
+    attempt = Recording(deadly.leaves_orphan, then_die=True)
     async with asyncio.timeout(20):
         assert crash(await pool.run(attempt)) == "the handler's process exited with code 7"
     await gone(int(attempt.told[0][1] or ""))
 
 
 async def test_a_death_is_noticed_while_a_stranger_holds_the_pipe(pool: ProcessPool) -> None:
-    attempt = Recording(handlers.leaves_stranger)
+    attempt = Recording(deadly.leaves_stranger)
     async with asyncio.timeout(20):  # the stranger lives for longer
         assert crash(await pool.run(attempt)) == "the handler's process exited with code 7"
     os.kill(int(attempt.told[0][1] or ""), signal.SIGKILL)
@@ -102,21 +103,21 @@ async def test_a_death_is_noticed_while_a_stranger_holds_the_pipe(pool: ProcessP
 
 async def test_nonsense_on_the_pipe_is_a_crash(pool: ProcessPool) -> None:
     async with asyncio.timeout(20):
-        message = crash(await pool.run(Recording(handlers.talks_nonsense)))
+        message = crash(await pool.run(Recording(deadly.talks_nonsense)))
     assert message.startswith("the handler's process was killed because it sent what is no message")
 
 
 async def test_signals_are_for_the_worker(pool: ProcessPool) -> None:
-    assert await pool.run(Recording(handlers.signalled)) == Completed(b'"alive"')
+    assert await pool.run(Recording(deadly.signalled)) == Completed(b'"alive"')
 
 
 async def test_programs_a_handler_forks_hear_signals(pool: ProcessPool) -> None:
-    outcome = await pool.run(Recording(handlers.terminates_forked))
+    outcome = await pool.run(Recording(deadly.terminates_forked))
     assert outcome == Completed(str(-signal.SIGTERM).encode())
 
 
 async def test_what_a_handler_forks_does_not_speak_for_it(pool: ProcessPool) -> None:
-    attempt = Recording(handlers.forked_speaks)
+    attempt = Recording(deadly.forked_speaks)
     assert await pool.run(attempt) == Completed(b"1")
     assert attempt.told == []
 
@@ -134,7 +135,7 @@ async def test_programs_a_handler_starts_do_not_get_the_pipe(pool: ProcessPool) 
 
 async def test_a_process_ends_with_its_pipe() -> None:
     """Even in the middle of a handler, and though the worker lives."""
-    attempt = Recording(handlers.waits_long)
+    attempt = Recording(deadly.waits_long)
     run = Run(
         job=attempt.job,
         source=source_of(attempt.job_type),

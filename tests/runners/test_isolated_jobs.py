@@ -9,10 +9,10 @@ import pytest
 
 from ropewalk import App, Backoff, Event, Registry, State
 from ropewalk.domain.failure import Category
-from tests.runners import handlers
+from tests.runners import deadly, handlers
 from tests.runners.conftest import assert_no_children, open_descriptors
 
-TYPES = Registry(handlers.add, handlers.asks, handlers.child, handlers.kills_itself, handlers.pid, handlers.spins)
+TYPES = Registry(handlers.add, handlers.asks, handlers.child, deadly.kills_itself, handlers.pid, deadly.spins)
 
 
 class Watched:
@@ -51,7 +51,7 @@ async def test_a_runaway_loop_dies_at_its_timeout_until_its_attempts_are_used_up
     app = watched.app
     async with app.running(concurrency=2):
         await app.enqueue(handlers.pid()).result(timeout=20)  # a warm process
-        handle = await app.enqueue(handlers.spins(), timeout=0.5, max_attempts=2, backoff=Backoff.constant(0.01))
+        handle = await app.enqueue(deadly.spins(), timeout=0.5, max_attempts=2, backoff=Backoff.constant(0.01))
         info = await app.wait(handle.id, timeout=20)
         assert (info.state, info.attempt, info.crashes) == (State.DEAD_LETTER, 2, 0)
         failure = await app.failure(handle.id, all_attempts=True)
@@ -63,7 +63,7 @@ async def test_a_killer_is_buried_and_its_neighbours_complete(watched: Watched) 
     app = watched.app
     async with app.running(concurrency=4):
         before = await app.enqueue_many(handlers.add(number, 1) for number in range(25))
-        killer = await app.enqueue(handlers.kills_itself(), max_attempts=10, max_crashes=3)
+        killer = await app.enqueue(deadly.kills_itself(), max_attempts=10, max_crashes=3)
         after = await app.enqueue_many(handlers.add(number, 1) for number in range(25, 50))
         totals = [await handle.result(timeout=60) for handle in [*before, *after]]
         info = await app.wait(killer.id, timeout=60)
@@ -77,7 +77,7 @@ async def test_a_killer_is_buried_and_its_neighbours_complete(watched: Watched) 
 async def test_a_forced_cancel_kills(watched: Watched) -> None:
     app = watched.app
     async with app.running():
-        handle = await app.enqueue(handlers.spins())
+        handle = await app.enqueue(deadly.spins())
         await asyncio.wait_for(watched.progressed.wait(), 20)
         await handle.cancel(force=True)
         assert (await app.wait(handle.id, timeout=10)).state is State.CANCELLED
@@ -86,7 +86,7 @@ async def test_a_forced_cancel_kills(watched: Watched) -> None:
 async def test_a_stop_gives_the_attempt_back(watched: Watched) -> None:
     app = watched.app
     async with app.worker(grace=0.1):
-        handle = await app.enqueue(handlers.spins())
+        handle = await app.enqueue(deadly.spins())
         await asyncio.wait_for(watched.progressed.wait(), 20)
     info = await handle.status()
     assert (info.state, info.attempt, info.crashes) == (State.SCHEDULED, 0, 0)

@@ -148,6 +148,9 @@ async def test_the_largest_result_the_limits_allow(make_pool: MakePool) -> None:
     assert len(outcome.result or b"") == size + 2
 
 
-async def test_output_passes_through(pool: ProcessPool, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_output_passes_through(
+    pool: ProcessPool, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     await pool.run(Recording(handlers.prints, text="hello from there"))
     assert capfd.readouterr() == ("hello from there", "hello from there")

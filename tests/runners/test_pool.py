@@ -12,7 +12,7 @@ import pytest
 
 from ropewalk.domain.outcome import Completed, Outcome, Released
 from ropewalk.runners.processes import NOT_STARTED, ProcessPool
-from tests.runners import handlers
+from tests.runners import deadly, handlers
 from tests.runners.conftest import MakePool, Troubles, assert_no_children, gone, open_descriptors
 from tests.runners.recording import CANCELLED, Recording
 
@@ -60,8 +60,12 @@ async def test_never_more_processes_than_its_size(make_pool: MakePool) -> None:
 
 
 async def test_a_process_that_died_idle_is_replaced(make_pool: MakePool) -> None:
+    """And what it left behind is killed."""
     pool = make_pool(size=1)
-    await gone(await number(pool.run(Recording(handlers.dies_later))))
+    outcome = await pool.run(Recording(deadly.dies_later))
+    assert isinstance(outcome, Completed)
+    for pid in deadly.dies_later.decode_result(outcome.result):
+        await gone(pid)
     assert await pool.run(Recording(handlers.add, a=1, b=2)) == Completed(b"3")
 
 
@@ -97,7 +101,7 @@ async def test_an_interpreter_that_cannot_be_started(
 
 
 async def test_closing_gives_running_attempts_back(pool: ProcessPool) -> None:
-    attempt = Recording(handlers.spins)
+    attempt = Recording(deadly.spins)
     async with asyncio.timeout(20):
         task = asyncio.ensure_future(pool.run(attempt))
         await attempt.heard.wait()
@@ -133,6 +137,6 @@ async def test_nothing_leaks_attempt_by_attempt(make_pool: MakePool) -> None:
     await pool.run(Recording(handlers.asks))
     before = open_descriptors()
     for _ in range(3):
-        await pool.run(Recording(handlers.leaves, code=1))
+        await pool.run(Recording(deadly.leaves, code=1))
         await pool.run(Recording(handlers.asks))
     assert open_descriptors() == before

@@ -33,6 +33,13 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 LIVE: Final = (State.PENDING, State.DELAYED, State.RETRYING, State.SCHEDULED, State.RUNNING)
 
 
+def seeded() -> Random:
+    """Chance for one test, told so that a failure can be repeated: ROPEWALK_TORTURE_SEED=… pytest …"""
+    seed = int(os.environ.get("ROPEWALK_TORTURE_SEED", time.time_ns() % 1_000_000))
+    print(f"ROPEWALK_TORTURE_SEED={seed}")
+    return Random(seed)
+
+
 def url_in(directory: Path) -> str:
     return f"sqlite:///{directory / 'jobs.db'}"
 

@@ -13,7 +13,7 @@ import pytest
 from ropewalk import App
 from ropewalk.domain.states import Status
 from tests.torture import checkers, jobs
-from tests.torture.harness import Fleet, nothing_lives, trails, until, url_in
+from tests.torture.harness import Fleet, nothing_lives, seeded, trails, until, url_in
 
 pytestmark = pytest.mark.torture
 
@@ -25,9 +25,7 @@ LONG_SECONDS = 0.8
 
 
 async def test_termination_burns_no_attempt(tmp_path: Path) -> None:
-    seed = time.time_ns() % 1_000_000
-    print(f"seed {seed}")
-    random = Random(seed)
+    random = seeded()
     app = App(url_in(tmp_path), jobs=jobs.ALL)
     async with app:
         batch = [

@@ -13,7 +13,7 @@ import pytest
 from ropewalk import App, Job
 from ropewalk.domain.states import Status
 from tests.torture import checkers, jobs
-from tests.torture.harness import Fleet, all_terminal, trails, url_in
+from tests.torture.harness import Fleet, all_terminal, seeded, trails, url_in
 
 pytestmark = pytest.mark.torture
 
@@ -28,9 +28,7 @@ BLOWS = 36
 async def test_workers_killed_and_frozen_lose_nothing_and_double_nothing(
     tmp_path: Path,
 ) -> None:
-    seed = time.time_ns() % 1_000_000
-    print(f"seed {seed}")
-    random = Random(seed)
+    random = seeded()
     app = App(url_in(tmp_path), jobs=jobs.ALL)
     with Fleet(tmp_path, size=4, concurrency=4, lease=LEASE_SECONDS) as fleet:
         await fleet.serving()

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from ropewalk.cli.render import safe
 from ropewalk.errors import (
     DefinitionError,
     InvalidInput,
@@ -67,7 +68,7 @@ def code_for(error: RopewalkError) -> ExitCode:
 
 def complain(message: str) -> None:
     """One line, whatever the message holds."""
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+    click.echo(f"error: {safe(' '.join(message.split()))}", err=True)
 
 
 def _misused(error: click.ClickException) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 
 from ropewalk.cli import render
 from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.instants import to_datetime
 from ropewalk.domain.job import DEFAULT_QUEUE, DEFAULT_TENANT
 from ropewalk.engine.answers import SearchPage
 from ropewalk.engine.info import HistoryInfo, JobInfo
+from ropewalk.engine.runtime import SystemRuntime
 
 
 def echo_page(page: SearchPage) -> None:
@@ -18,9 +22,9 @@ def echo_page(page: SearchPage) -> None:
     # In most places there is one queue, and its name says nothing: the column is there when it does.
     with_queue = any(job.queue != DEFAULT_QUEUE for job in page.jobs)
     header = ["ID", "TYPE", "STATE", "ATTEMPT", "AGE"]
+    now = to_datetime(SystemRuntime().now())
     rows = [
-        [job.id, render.safe(job.type), render.state(job.state), _attempts(job), render.ago(job.created_at)]
-        for job in page.jobs
+        [job.id, render.safe(job.type), render.state(job.state), _attempts(job), _age(job, now)] for job in page.jobs
     ]
     if with_queue:
         header.insert(2, "QUEUE")
@@ -68,6 +72,17 @@ def echo_history(history: Sequence[HistoryInfo]) -> None:
             for entry in history
         ],
     )
+
+
+def presentable(job: JobInfo) -> JobInfo:
+    """With arguments and result that a JSON document can hold, whatever they were."""
+    given = job.arguments
+    arguments = None if given is None else {name: render.plain(value) for name, value in given.items()}
+    return replace(job, arguments=arguments, result=render.plain(job.result))
+
+
+def _age(job: JobInfo, now: datetime) -> str:
+    return render.span(max(0.0, (now - job.created_at).total_seconds()))
 
 
 def _attempts(job: JobInfo) -> str:

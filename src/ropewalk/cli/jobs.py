@@ -11,7 +11,7 @@ import click
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
-from ropewalk.cli.job_view import echo_history, echo_job, echo_page
+from ropewalk.cli.job_view import echo_history, echo_job, echo_page, presentable
 from ropewalk.cli.target import Target, target_options
 from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.search import Filter
@@ -77,7 +77,7 @@ def list_(
     )
     page = target.run(lambda client: client.search(wanted, cursor=cursor, limit=limit))
     if as_json:
-        render.echo_json(page)
+        render.echo_json({"jobs": [presentable(job) for job in page.jobs], "next_cursor": page.next_cursor})
     else:
         echo_page(page)
 
@@ -101,7 +101,8 @@ def show(target: Target, *, job_id: str, with_history: bool, as_json: bool) -> N
 
     job, history = target.run(look)
     if as_json:
-        render.echo_json(asdict(job) | ({} if history is None else {"history": history}))
+        document = asdict(presentable(job))
+        render.echo_json(document if history is None else {**document, "history": history})
         return
     echo_job(job)
     if history is not None:

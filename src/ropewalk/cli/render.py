@@ -14,7 +14,6 @@ import click
 import msgspec
 
 from ropewalk.domain.states import State
-from ropewalk.engine.runtime import SystemRuntime
 
 COLOURS: Final = {
     State.PENDING: "cyan",
@@ -38,9 +37,18 @@ def echo_json(document: object) -> None:
     click.echo(msgspec.json.format(to_json(document), indent=2))
 
 
-def to_json(document: object) -> str:
-    """Timestamps as ISO 8601; what JSON has no form for is shown as its text."""
-    return msgspec.json.encode(msgspec.to_builtins(document, str_keys=True, enc_hook=str), enc_hook=str).decode()
+def to_json(value: object) -> str:
+    return msgspec.json.encode(plain(value)).decode()
+
+
+def plain(value: object) -> object:
+    """As JSON can say it, timestamps in ISO 8601; what it has no form for is shown as its text."""
+    try:
+        built: object = msgspec.to_builtins(value, str_keys=True, enc_hook=str)
+        msgspec.json.encode(built)
+    except (TypeError, ValueError, RecursionError):  # a key that is a tuple, half a surrogate pair, a ring
+        return ascii(value)
+    return built
 
 
 def echo_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -88,10 +96,6 @@ def span(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.1f} s"
-
-
-def ago(at: datetime) -> str:
-    return span(max(0.0, SystemRuntime().now() / 1_000_000 - at.timestamp()))
 
 
 def _width(cell: str) -> int:

@@ -50,6 +50,9 @@ class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
             return NotImplemented
         return self._content() == other._content()
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # Struct brings a `!=` of its own, which is not the opposite of this `==`
+
     def _content(self) -> tuple[object, ...]:
         return self.id, self.type, self.input, self.options
 

@@ -38,7 +38,7 @@ class JobType(Generic[P, S_co, G_co]):
         self.qualname: str = self.handler.__qualname__
         self.name: str = self.handler.__name__ if name is None else name
         self._contract: Contract | None = None
-        functools.update_wrapper(self, self.handler)
+        functools.update_wrapper(self, self.handler, updated=())
         self._check_now()
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Job[S_co, G_co]:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.codec import DEFAULT_CODEC
-from ropewalk.domain.instants import Seconds, Span
+from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
 from ropewalk.domain.retry import Backoff
 from ropewalk.errors import DefinitionError, InvalidInput
@@ -136,6 +136,35 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
     strict_order: bool = False
     """priority without ageing"""
     strict_return: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = 0,
+        max_attempts: int | None = DEFAULT_MAX_ATTEMPTS,
+        max_crashes: int = DEFAULT_MAX_CRASHES,
+        backoff: Backoff | None = None,
+        timeout: Seconds | None = None,
+        ttl: Seconds | None = None,
+        lease: Seconds | None = None,
+        ageing: bool = True,
+        strict_return: bool = True,
+    ) -> AppDefaults:
+        """In seconds or timedeltas: `App(defaults=AppDefaults.of(timeout=30, max_attempts=5))`."""
+        return cls(
+            queue=queue,
+            priority=priority,
+            max_attempts=max_attempts,
+            max_crashes=max_crashes,
+            backoff=backoff,
+            timeout_us=None if timeout is None else to_span(timeout, "timeout"),
+            ttl_us=None if ttl is None else to_span(ttl, "ttl"),
+            lease_us=None if lease is None else to_span(lease, "lease"),
+            strict_order=not ageing,
+            strict_return=strict_return,
+        )
 
     def __post_init__(self) -> None:
         try:

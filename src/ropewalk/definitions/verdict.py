@@ -20,20 +20,14 @@ from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 def verdict(
     error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
 ) -> Outcome:
-    """Retry, Defer and Abort say it themselves; then the type's `decide`, `abort_on`, `retry_on`; else retry."""
-    match error:
-        case Retry(after=None):
-            return Errored(described(error))
-        case Retry(after=after):
-            return Errored(described(error), to_span(after, "after"))
-        case Defer():
-            return _deferred(error)
-        case Abort(cause=BaseException() as cause):
-            return Aborted(described(cause, Category.PERMANENT))
-        case Abort():
-            return Aborted(described(error, Category.PERMANENT))
-        case _:
-            return _classified(error, job_type, report)
+    """Retry, Defer and Abort say it themselves; then the type's `decide`, `abort_on`, `retry_on`; else retry.
+
+    Never raises: a time that makes no sense is an error of the handler like any other.
+    """
+    try:
+        return _verdict(error, job_type, report)
+    except InvalidInput as wrong:
+        return Errored(described(wrong))
 
 
 def bad_input(error: InvalidInput, code: str = "bad_input") -> Outcome:
@@ -41,9 +35,7 @@ def bad_input(error: InvalidInput, code: str = "bad_input") -> Outcome:
     return Aborted(described(error, Category.PERMANENT, code=code))
 
 
-def described(
-    error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None
-) -> ErrorInfo:
+def described(error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None) -> ErrorInfo:
     """An exception as data."""
     told = str(error) or type(error).__name__
     trace = "".join(traceback.format_exception(error))
@@ -52,44 +44,57 @@ def described(
     )
 
 
-def _deferred(error: Defer) -> Outcome:
-    try:
-        if error.at is not None:
-            if not isinstance(error.at, datetime):
-                raise InvalidInput(f"Defer(at={error.at!r}) takes a datetime", field="at")
-            return Deferred(at=to_instant(error.at, "at"))
-        if not isinstance(error.delay, int | float | timedelta):
-            raise InvalidInput(f"Defer(delay={error.delay!r}) takes seconds or a timedelta", field="delay")
-        return Deferred(delay_us=to_span(error.delay, "delay"))
-    except InvalidInput as wrong:
-        return Errored(described(wrong))
+def _verdict(
+    error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
+) -> Outcome:
+    match error:
+        case Retry():
+            return Errored(described(error), None if error.after is None else to_span(error.after, "after"))
+        case Defer():
+            if error.at is not None:
+                return Deferred(at=to_instant(error.at, "at"))
+            return Deferred(delay_us=to_span(error.delay or 0, "delay"))
+        case Abort(cause=BaseException() as cause):
+            return Aborted(described(cause, Category.PERMANENT))
+        case Abort():
+            return Aborted(described(error, Category.PERMANENT))
+        case _:
+            return _classified(error, job_type, report)
 
 
 def _classified(
     error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
 ) -> Outcome:
     options = job_type.options
-    decision: object = None
-    if options.decide is not None:
-        try:
-            decision = options.decide(error)
-        except Exception as broken:
-            report(broken, f"decide of {job_type.name}")
-    match decision:
+    match _decision(error, job_type, report):
         case "abort":
             return Aborted(described(error, Category.PERMANENT))
         case "retry":
             return Errored(described(error))
-        case datetime():
-            return Deferred(at=to_instant(decision, "decide"))
-        case int() | float() | timedelta():
-            return Deferred(delay_us=to_span(decision, "decide"))
+        case datetime() as at:
+            return Deferred(at=to_instant(at, "decide"))
+        case int() | float() | timedelta() as delay:
+            return Deferred(delay_us=to_span(delay, "decide"))
         case None:
             pass
-        case _:
-            report(TypeError(f"decide returned {decision!r}"), f"decide of {job_type.name}")
-    if isinstance(error, options.abort_on):
-        return Aborted(described(error, Category.PERMANENT))
-    if options.retry_on and not isinstance(error, options.retry_on):
+        case other:
+            raise InvalidInput(
+                f"decide of {job_type.name} returned {other!r}: return 'retry', 'abort', seconds, a datetime or None"
+            )
+    unlisted = bool(options.retry_on) and not isinstance(error, options.retry_on)
+    if unlisted or isinstance(error, options.abort_on):
         return Aborted(described(error, Category.PERMANENT))
     return Errored(described(error))
+
+
+def _decision(
+    error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
+) -> object:
+    """What the type's classifier says; one that raises is reported and has said nothing."""
+    if job_type.options.decide is None:
+        return None
+    try:
+        return job_type.options.decide(error)
+    except Exception as broken:
+        report(broken, f"decide of {job_type.name}")
+        return None

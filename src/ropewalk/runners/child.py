@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
-from typing import Final, NoReturn
+from typing import BinaryIO, Final, NoReturn
 
 from ropewalk.definitions.verdict import described
 from ropewalk.domain.outcome import Errored, Outcome
@@ -54,20 +54,26 @@ class Pipe:
 
     def listen(self) -> NoReturn:
         """Never returns: without a worker nothing this process does can count, so it ends, handler or not."""
-        port: PipePort | None = None
-        with contextlib.suppress(OSError), self._connection.makefile("rb") as stream:
-            while header := stream.read(HEADER.size):
-                message = order(stream.read(HEADER.unpack(header)[0]))
-                if isinstance(message, Run):
-                    port = PipePort(message, self._sender(frame_bytes_max(message.limits)))
-                    self.attempts.put(port)
-                elif port is not None:
-                    port.hear(message)
+        try:
+            with self._connection.makefile("rb") as stream:
+                self._read(stream)
+        except Exception:
+            traceback.print_exc()
         os._exit(0)
 
     def leave(self) -> None:
         """In a process forked by a handler: it must neither speak here nor keep the pipe open."""
         os.close(self._connection.detach())
+
+    def _read(self, stream: BinaryIO) -> None:
+        port: PipePort | None = None
+        while len(header := stream.read(HEADER.size)) == HEADER.size:
+            message = order(stream.read(HEADER.unpack(header)[0]))
+            if isinstance(message, Run):
+                port = PipePort(message, self._sender(frame_bytes_max(message.limits)))
+                self.attempts.put(port)
+            elif port is not None:
+                port.hear(message)
 
     def _sender(self, bytes_max: int) -> Callable[[Report], object]:
         return lambda message: self._connection.sendall(framed(message, bytes_max))

@@ -1,4 +1,6 @@
-"""Messages as bytes on a stream: a length, then MessagePack. Both ends keep the same bound on one message."""
+"""Messages as bytes on a stream: a length, then MessagePack. Senders keep a bound on one message, and the
+worker holds its handlers' processes to it.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,7 @@ from ropewalk.errors import LimitExceeded
 from ropewalk.runners.messages import Order, Report
 
 HEADER: Final = struct.Struct(">I")
+HEADER_MAX: Final = 2**32 - 1
 ROOM_BYTES: Final = 32 * 1024 * 1024
 """for a batch of spawned jobs, and for what a job carries beside its input"""
 
@@ -21,7 +24,8 @@ class Garbled(Exception):
 
 
 def frame_bytes_max(limits: Limits) -> int:
-    return ROOM_BYTES + 2 * max(limits.payload_bytes_max, limits.result_bytes_max, limits.checkpoint_bytes_max)
+    largest = max(limits.payload_bytes_max, limits.result_bytes_max, limits.checkpoint_bytes_max)
+    return min(ROOM_BYTES + 2 * largest, HEADER_MAX)
 
 
 def framed(message: Order | Report, bytes_max: int) -> bytes:

@@ -121,8 +121,9 @@ class Life(asyncio.SubprocessProtocol):
         assert code is not None, "it ended"
         if code >= 0:
             return f"exited with code {code}"
-        hint = " (out of memory?)" if -code == signal.SIGKILL else ""
-        return f"was killed by {signal.Signals(-code).name}{hint}"
+        name = next((each.name for each in signal.Signals if each == -code), f"signal {-code}")
+        hint = " (out of memory?)" if name == "SIGKILL" else ""
+        return f"was killed by {name}{hint}"
 
     # ── what asyncio calls ──────────────────────────────────────────────────────────────────────────────────
 

@@ -29,11 +29,9 @@ def perform(port: PipePort) -> Outcome:
         return bad_input(error)
     try:
         return _called(port, arguments)
-    except JobCancelled as error:
-        if port.cancellation() is not None:
-            return Cancelled(described(error, Category.CANCELLED))
-        return verdict(error, port.job_type, port.report)
     except BaseException as error:
+        if isinstance(error, JobCancelled) and port.cancellation() is not None:
+            return Cancelled(described(error, Category.CANCELLED))
         return verdict(error, port.job_type, port.report)
 
 

@@ -18,6 +18,7 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.domain.failure import clipped
 from ropewalk.domain.instants import Seconds, to_span
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Outcome
 from ropewalk.domain.states import State
 from ropewalk.errors import LeaseLost
@@ -159,5 +160,6 @@ class PipePort(AttemptPort):
     def _say(self, message: Report) -> None:
         with self._sending:
             if self._over:
-                raise LeaseLost(f"this attempt of job {self.job.id} is over: nothing it says is heard", reason="over")
+                told = f"this attempt of job {self.job.id} is over: nothing it says is heard any more"
+                raise LeaseLost(told, reason=LossReason.ALREADY_COMPLETED.value)
             self._send(message)

@@ -24,7 +24,7 @@ def submit(tables: Tables, submission: Submission, now: Instant) -> SubmitAnswer
         for new in submission.jobs:
             draft.add(new)
     except RopewalkError as refusal:
-        return refusal
+        return refusal.with_traceback(None)
     if submission.skip_queue is not None:
         draft.lease(submission.skip_queue)
     draft.write()
@@ -62,9 +62,9 @@ class Draft:
 
     def lease(self, skip: SkipQueue) -> None:
         """Hand the only job to its submitter at once, unless something stands in the way."""
-        if len(self._fresh) != 1 or len(self.answers) != 1:
+        if len(self.answers) != 1 or not self._fresh:
             return
-        job = self.answers[0][0]
+        [(job, _)] = self.answers
         paused = (job.tenant, job.queue) in self._tables.paused
         in_time = job.deadline is None or job.deadline > self._now
         if job.ready_at(self._now) and in_time and not paused:
@@ -118,7 +118,9 @@ class Draft:
                 "with another input: use a new key"
             )
         self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, key.window_us))
-        return self._find(new.tenant, held.job_id)
+        job = self._find(new.tenant, held.job_id)
+        assert job is not None, f"key {key.key!r} outlived its job {held.job_id}"
+        return job
 
 
 def _check_holder(tables: Tables, under: Holder) -> None:

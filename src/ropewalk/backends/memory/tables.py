@@ -20,6 +20,8 @@ from ropewalk.ports.store import WorkerCard
 
 
 class Worker(Struct):
+    """A worker that made itself known, and up to which ticket its jobs have started."""
+
     card: WorkerCard
     started_upto: int = 0
 
@@ -28,9 +30,11 @@ class Tables:
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.jobs: dict[int, JobRecord] = {}
+        """by seq"""
         self.tenants: dict[str, dict[str, JobRecord]] = {}
         """jobs by tenant and id, each tenant's in order of submission"""
         self.attempts: dict[int, list[AttemptRecord]] = {}
+        """by seq, like events; a plain job has neither"""
         self.events: dict[int, list[EventRecord]] = {}
         self.spawned: dict[tuple[str, str, str], JobRecord] = {}
         """by (tenant, parent id, spawn key)"""

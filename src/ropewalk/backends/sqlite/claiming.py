@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ropewalk.backends.sqlite import records
 from ropewalk.backends.sqlite.changes import Changes
 from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends.sqlite.rows import load
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.backends.sqlite.upkeep import take_back
@@ -132,7 +132,7 @@ class Claiming:
 
     def _lease(self) -> list[JobRecord]:
         tx, request = self._tx, self._request
-        jobs = records.load(tx, self._given)
+        jobs = load(tx, self._given)
         for ticket, job in enumerate(jobs, request.first_ticket):
             lease_us = request.types[job.type]
             transition.claim(job, owner=request.owner, ticket=ticket, epoch=self._epoch, lease_us=lease_us, now=tx.now)
@@ -144,7 +144,7 @@ class Claiming:
     def _expire(self) -> list[Moved]:
         changes = Changes(self._tx, self._lanes)
         moved: list[Moved] = []
-        for job in records.load(self._tx, self._overdue):
+        for job in load(self._tx, self._overdue):
             effects = transition.expire(job, self._tx.now)
             changes.moved(job, effects)
             moved.append(Moved(job=job, move=effects.move))

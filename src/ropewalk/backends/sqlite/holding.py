@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ropewalk.backends._sql.columns import json_text
-from ropewalk.backends.sqlite import records
 from ropewalk.backends.sqlite.changes import Changes
 from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends.sqlite.rows import load
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Row, Tx
 from ropewalk.domain import lease, transition
@@ -31,7 +31,7 @@ def enlist(tx: Tx, card: WorkerCard) -> None:
 
 def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     tx.run(SQL.beat, (tx.now, owner))
-    jobs = {job.seq: job for job in records.load(tx, [asked.seq for asked in renewals])}
+    jobs = {job.seq: job for job in load(tx, [asked.seq for asked in renewals])}
     answer = Renewed(lost=[], cancels=[])
     rows: list[Row] = []
     for asked in renewals:
@@ -54,7 +54,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
     """Plain completions are one statement for all of them; the rest is up to the domain, record by record."""
     answers = _complete_plain(tx, owner, settlements)
     others = [at for at, answer in enumerate(answers) if answer is None]
-    jobs = {job.seq: job for job in records.load(tx, [settlements[at].seq for at in others])}
+    jobs = {job.seq: job for job in load(tx, [settlements[at].seq for at in others])}
     changes = Changes(tx, lanes)
     for at in others:
         answers[at] = _settle(changes, jobs.get(settlements[at].seq), owner, settlements[at], tx)
@@ -64,7 +64,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
 
 def note(tx: Tx, written: Note) -> Noted:
     holder = written.holder
-    job = next(iter(records.load(tx, [holder.seq])), None)
+    job = next(iter(load(tx, [holder.seq])), None)
     reason = loss_reason(job, holder.fence, holder.owner)
     if job is None or reason is not None:
         return Noted(lost=reason)

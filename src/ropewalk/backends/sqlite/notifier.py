@@ -100,9 +100,7 @@ class FileNotifier(Notifier):
             self._mailbox = mailbox = Mailbox(self._directory, self._runtime.token())
         except (OSError, AttributeError) as error:  # AttributeError: a platform without UNIX sockets
             self._mailbox = mailbox = None
-            _log.info(
-                "no wake-up socket in %s (%s): watching the file every %s s", self._directory, error, WATCH_SECONDS
-            )
+            _log.info("no wake-up socket in %s: %s; watching the file instead", self._directory, error)
         self._thread = self._runtime.thread(lambda: self._listen(mailbox), name="ropewalk-sqlite-listener")
 
     def _stop(self) -> None:

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from ropewalk.backends._sql.migrations import Compat, Migration, missing, read_migrations
 from ropewalk.backends.sqlite.filesystem import network_type
 from ropewalk.backends.sqlite.library import sqlite, warn_about_library
@@ -25,29 +27,37 @@ _SETTINGS: Final = (
     "PRAGMA temp_store = MEMORY",
     "PRAGMA trusted_schema = OFF",
 )
+_INCREMENTAL: Final = 2
 _MIGRATIONS: Final = read_migrations("ropewalk.backends.sqlite")
 _CREATE_MIGRATION: Final = """
 CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, compat TEXT NOT NULL)
 """
 
 
-def open_writer(path: Path, *, allow_weaker_durability: bool) -> sqlite.Connection:
+class Opened(Struct, frozen=True):
+    db: sqlite.Connection
+    weakness: str | None
+    """why an acknowledged job may not survive a power loss, where that was allowed"""
+
+
+def open_writer(path: Path, *, allow_weaker_durability: bool) -> Opened:
     """A connection that may write, to a file that is ours, durable and of this release's schema."""
     warn_about_library()
     _check_path(path)
-    if not allow_weaker_durability:
-        _check_disk(path)
+    weakness = _network(path)
+    _refuse(weakness, path, allowed=allow_weaker_durability)
     db = _connect(path)
     try:
         _check_owner(db, path)
-        _write_ahead(db, path, allow_weaker_durability=allow_weaker_durability)
+        weakness = weakness or _write_ahead(db)
+        _refuse(weakness, path, allowed=allow_weaker_durability)
         for setting in _SETTINGS:
             db.execute(setting)
         _migrate(db, path)
     except BaseException:
         db.close()
         raise
-    return db
+    return Opened(db, weakness)
 
 
 def open_reader(path: Path) -> sqlite.Connection:
@@ -77,12 +87,23 @@ def _check_path(path: Path) -> None:
             )
 
 
-def _check_disk(path: Path) -> None:
+def _network(path: Path) -> str | None:
     kind = network_type(path)
-    if kind is not None:
+    return None if kind is None else f"it lies on a network file system ({kind}), where SQLite's locks do not hold"
+
+
+def _write_ahead(db: sqlite.Connection) -> str | None:
+    if db.execute("PRAGMA auto_vacuum").fetchone() != (_INCREMENTAL,):
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect in a new file; prune then gives space back
+    [mode] = db.execute("PRAGMA journal_mode = WAL").fetchone()
+    return None if mode == "wal" else f"no write-ahead log is possible there (journal_mode stays {mode!r})"
+
+
+def _refuse(weakness: str | None, path: Path, *, allowed: bool) -> None:
+    if weakness is not None and not allowed:
         raise WeakDurability(
-            f"{path} lies on a network file system ({kind}), where SQLite cannot keep its promises: use a local disk, "
-            "another store, or allow_weaker_durability=True if losing or corrupting jobs is acceptable"
+            f"{path} could lose acknowledged jobs: {weakness}. Use a local disk or another store, or pass "
+            "allow_weaker_durability=True if that is acceptable"
         )
 
 
@@ -96,15 +117,6 @@ def _check_owner(db: sqlite.Connection, path: Path) -> None:
         raise SchemaMismatch(
             f"{path} is a database of another program (application_id={application:#x}, {tables} tables): "
             "give the path of another file, it will be created"
-        )
-
-
-def _write_ahead(db: sqlite.Connection, path: Path, *, allow_weaker_durability: bool) -> None:
-    [mode] = db.execute("PRAGMA journal_mode = WAL").fetchone()
-    if mode != "wal" and not allow_weaker_durability:
-        raise WeakDurability(
-            f"{path} cannot be switched to a write-ahead log (journal_mode stays {mode!r}): use a local disk, or "
-            "allow_weaker_durability=True if slower and less durable is acceptable"
         )
 
 

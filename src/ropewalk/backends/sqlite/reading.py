@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends.sqlite import records
+from ropewalk.backends.sqlite.rows import load
 from ropewalk.backends.sqlite.searching import Query
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
@@ -36,7 +37,7 @@ def search(tx: Tx, tenant: str, wanted: Filter, *, order: Order, cursor: str | N
     query = Query(tenant, wanted, tx.now)
     found = _ints.decode(tx.value(query.page(order, after, limit + 1), query.values))
     more = len(found) > limit
-    jobs = records.load(tx, found[:limit])
+    jobs = load(tx, found[:limit])
     next_cursor = encode_cursor(order, position_of(jobs[-1], order)) if more and jobs else None
     return Page(now=tx.now, jobs=jobs, next_cursor=next_cursor)
 

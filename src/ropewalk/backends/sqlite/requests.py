@@ -14,10 +14,12 @@ T = TypeVar("T")
 class Request(Generic[T]):
     """Made on the loop that waits for it; answered from the thread that does the work."""
 
-    __slots__ = ("_error", "_value", "answer", "loop", "work")
+    __slots__ = ("_error", "_value", "answer", "last", "loop", "work")
 
-    def __init__(self, work: Callable[[Tx], T]) -> None:
+    def __init__(self, work: Callable[[Tx], T], *, last: bool = False) -> None:
         self.work = work
+        self.last = last
+        """the thread ends with it"""
         self.loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[T] = self.loop.create_future()
         self._value: T | None = None

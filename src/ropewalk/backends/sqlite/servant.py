@@ -11,14 +11,14 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from ropewalk.backends.sqlite.forking import follow_forks
 from ropewalk.backends.sqlite.requests import Request, deliver
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import StoreUnavailable
-from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.runtime import Runtime, Task
 
 T = TypeVar("T")
 
@@ -32,6 +32,16 @@ class Servant(ABC):
         self._begin_anew()
         follow_forks(self)
 
+    def _begin_anew(self) -> None:
+        self._busy = threading.Lock()
+        """held while the connection is in use"""
+        self._lock = threading.Lock()
+        """guards the rest"""
+        self._waiting: deque[Request[Any]] = deque()
+        self._thread: Task | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._awake: asyncio.Event | None = None
+
     async def ask(self, work: Callable[[Tx], T]) -> T:
         """Have the thread run `work` inside a transaction."""
         request = Request(work)
@@ -40,14 +50,16 @@ class Servant(ABC):
 
     async def stop(self) -> None:
         """Answer what was asked so far, close the connection, end the thread. A later request starts it again."""
-        if self._thread_runs:
-            self._last = last = Request(_nothing)
+        thread = self._thread
+        if thread is not None:
+            last = Request(_nothing, last=True)
             self._put(last)
             await last.answer
+            await thread.finished()
 
     @abstractmethod
     async def _serve(self, requests: list[Request[Any]]) -> None:
-        """Answer every one of them; never raises."""
+        """Answer every one of them."""
 
     @abstractmethod
     def _disconnect(self) -> None: ...
@@ -62,23 +74,12 @@ class Servant(ABC):
     def after_fork_in_child(self) -> None:
         self._begin_anew()
 
-    def _begin_anew(self) -> None:
-        self._busy = threading.Lock()
-        """held while the connection is in use"""
-        self._lock = threading.Lock()
-        self._waiting: deque[Request[Any]] = deque()
-        self._thread_runs = False
-        self._last: Request[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._awake: asyncio.Event | None = None
-
     def _put(self, request: Request[Any]) -> None:
         with self._lock:
             self._waiting.append(request)
-            if not self._thread_runs or (self._loop is not None and self._loop.is_closed()):
-                self._thread_runs = True
+            if self._thread is None or (self._loop is not None and self._loop.is_closed()):
                 self._loop = None
-                self._runtime.thread(self._main, name=self._name)
+                self._thread = self._runtime.thread(self._main, name=self._name)
             elif self._loop is not None and self._awake is not None and len(self._waiting) == 1:
                 self._loop.call_soon_threadsafe(self._awake.set)
 
@@ -94,7 +95,7 @@ class Servant(ABC):
             raise
 
     async def _round(self, awake: asyncio.Event) -> bool:
-        """Serve what is there, or wait until something is; True when it was the last."""
+        """Serve what is there, or wait until something is; True when that was the last."""
         with self._lock:
             count = min(len(self._waiting), SERVED_TOGETHER_MAX)
             requests = [self._waiting.popleft() for _ in range(count)]
@@ -102,28 +103,26 @@ class Servant(ABC):
             await awake.wait()
             awake.clear()
             return False
-        last = self._last
-        await self._answer_all([each for each in requests if each is not last and each.wanted])
-        return last is not None and last in requests and self._end(last)
+        await self._attend([each for each in requests if each.wanted and not each.last])
+        last = [each for each in requests if each.last]
+        return bool(last) and self._end(last)
 
-    async def _answer_all(self, requests: list[Request[Any]]) -> None:
+    async def _attend(self, requests: list[Request[Any]]) -> None:
         try:
             if requests:
                 await self._serve(requests)
         except BaseException:
-            for request in requests:
-                request.fail(StoreUnavailable(f"{self._name} was stopped while it was at work: try again"))
-            deliver(requests)
+            self._give_up(requests)
             raise
 
-    def _end(self, last: Request[None]) -> bool:
+    def _end(self, last: Iterable[Request[None]]) -> bool:
         with self._busy:
             self._disconnect()
         with self._lock:
-            self._last = None
             ended = not self._waiting  # whoever asked meanwhile is still served
-            self._thread_runs = not ended
-        deliver([last])
+            if ended:
+                self._thread = None
+        deliver(last)
         return ended
 
     def _abandon(self) -> None:
@@ -131,12 +130,15 @@ class Servant(ABC):
         with self._busy:
             self._disconnect()
         with self._lock:
-            self._thread_runs = False
+            self._thread = None
             left, self._waiting = list(self._waiting), deque()
-        for request in left:
+        self._give_up(left)
+
+    def _give_up(self, requests: list[Request[Any]]) -> None:
+        for request in requests:
             request.fail(StoreUnavailable(f"{self._name} was stopped before it could answer: try again"))
-        deliver(left)
+        deliver(requests)
 
 
 def _nothing(_: Tx) -> None:
-    """The work of the last request: it is answered when the connection is closed."""
+    """The work of a last request: it is answered when the connection is closed."""

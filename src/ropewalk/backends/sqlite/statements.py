@@ -64,6 +64,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     prune_workers: str
     take_once: str
     set_paused: str
+    space: str
     # read.sql
     attempts_of: str
     events_of: str

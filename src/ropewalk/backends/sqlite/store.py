@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from ropewalk.backends.sqlite import claiming, holding, operating, reading, submitting, upkeep
-from ropewalk.backends.sqlite.filesystem import network_type
 from ropewalk.backends.sqlite.lanes import LaneBook
 from ropewalk.backends.sqlite.notifier import FileNotifier, Marks
 from ropewalk.backends.sqlite.reader import Reader
@@ -64,7 +63,6 @@ class SqliteStore(Store):
     def __init__(self, path: str | Path, runtime: Runtime, *, allow_weaker_durability: bool = False) -> None:
         self._path = _checked(path)
         self._runtime = runtime
-        self._weaker = allow_weaker_durability
         self._lanes = LaneBook()
         self._writer = Writer(
             runtime, self._path, allow_weaker_durability=allow_weaker_durability, on_undo=self._lanes.forget
@@ -75,8 +73,7 @@ class SqliteStore(Store):
 
     @property
     def durability(self) -> Durability:
-        weaker = self._weaker and network_type(self._path) is not None
-        return Durability.D1 if weaker else Durability.D2
+        return Durability.D2 if self._writer.weakness is None else Durability.D1
 
     @property
     def notifier(self) -> Notifier:
@@ -188,4 +185,4 @@ def _checked(path: str | Path) -> Path:
             f"path={str(path)!r} names no file: use the memory store (memory://) for jobs that need not survive",
             field="path",
         )
-    return Path(path).absolute()
+    return Path(path).resolve()  # as SQLite does: what it writes beside the file is beside the real one

@@ -9,6 +9,7 @@ from msgspec import structs
 from ropewalk.backends.sqlite import keys, records
 from ropewalk.backends.sqlite.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.rows import load
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain import transition
@@ -83,7 +84,7 @@ def _same_spawn(tx: Tx, new: NewJob) -> JobRecord | None:
     seq = tx.value(SQL.seq_of_spawn, (new.parent_id, new.spawn_key, new.tenant))
     if seq is None:
         return None
-    [held] = records.load(tx, [seq])
+    [held] = load(tx, [seq])
     if judge_id(held, new) is Verdict.CONFLICT:
         raise SpawnMismatch(
             f"spawn key {new.spawn_key!r} of job {new.parent_id} stands for a {held.type} job with other content: "
@@ -127,7 +128,7 @@ def _opened(tx: Tx, new: NewJob, key: IdempotencyKey, hashed: bytes) -> KeyRecor
 
 
 def _check_holder(tx: Tx, under: Holder) -> None:
-    held = next(iter(records.load(tx, [under.seq])), None)
+    held = next(iter(load(tx, [under.seq])), None)
     lost = loss_reason(held, under.fence, under.owner)
     if lost is not None:
         raise LeaseLost(f"this attempt no longer holds its job ({lost}): nothing was spawned", reason=lost)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
-from ropewalk.backends.sqlite import records
 from ropewalk.backends.sqlite.changes import Changes
 from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends.sqlite.rows import load
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain import transition
@@ -16,6 +17,9 @@ from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.states import TERMINAL
 from ropewalk.ports.store import Moved, Pruned
+
+FREE_PAGES_KEPT: Final = 1000
+PAGES_GIVEN_BACK: Final = 500
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
@@ -35,7 +39,7 @@ def take_back(tx: Tx, lanes: LaneBook, limit: int) -> list[Moved]:
     started_upto = _upto.decode(tx.value(SQL.started_upto))
     changes = Changes(tx, lanes)
     moved: list[Moved] = []
-    for job in records.load(tx, seqs):
+    for job in load(tx, seqs):
         # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
         upto = started_upto.get(job.owner or "")
         effects = transition.lose(job, started=upto is None or job.ticket <= upto, now=tx.now)
@@ -49,7 +53,7 @@ def _expire(tx: Tx, lanes: LaneBook, limit: int) -> list[Moved]:
     """Waiting jobs whose deadline passed."""
     changes = Changes(tx, lanes)
     moved: list[Moved] = []
-    for job in records.load(tx, _ints.decode(tx.value(SQL.past_deadline, (tx.now, limit)))):
+    for job in load(tx, _ints.decode(tx.value(SQL.past_deadline, (tx.now, limit)))):
         effects = transition.expire(job, tx.now)
         changes.moved(job, effects)
         moved.append(Moved(job=job, move=effects.move))
@@ -67,6 +71,7 @@ def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
     forgotten = tx.run(SQL.prune_keys, (tx.now, limit))
     tx.run(SQL.prune_once, (tx.now, limit))
     tx.run(SQL.prune_workers, (tx.now - DAY,))
+    _give_back_space(tx)
     return Pruned(jobs=len(gone), results=results, keys=forgotten)
 
 
@@ -108,3 +113,12 @@ def _forget_results(tx: Tx, types: Sequence[str], before: Instant, limit: int) -
             tx.run(SQL.note_forgotten, (job_type, old[-1][1]))
             forgotten += len(old)
     return forgotten
+
+
+def _give_back_space(tx: Tx) -> None:
+    """Shrink the file by a little where much of it is empty; what is only about to be reused stays."""
+    space = tx.row(SQL.space)
+    assert space is not None
+    free_pages, pages = space
+    if free_pages > FREE_PAGES_KEPT and free_pages * 4 > pages:
+        tx.run(f"PRAGMA incremental_vacuum({PAGES_GIVEN_BACK})")

@@ -7,6 +7,7 @@ SQLite's; we wait for it ourselves, in short uneven steps, because its own handl
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from ropewalk.ports.runtime import Runtime
 LOCKED_SECONDS_MAX: Final = 10.0
 STEP_SECONDS_MAX: Final = 0.004
 
+_log = logging.getLogger("ropewalk.sqlite")
+
 
 class Writer(Servant):
     def __init__(
@@ -36,6 +39,8 @@ class Writer(Servant):
         self._on_undo = on_undo
         self._db: sqlite.Connection | None = None
         self._file: tuple[int, int] | None = None
+        self.weakness: str | None = None
+        """why an acknowledged job may not survive a power loss, where that was allowed"""
         self._checkpointer = Checkpointer(path)
         self._nothing = threading.Event()
         super().__init__(runtime, "ropewalk-sqlite-writer")
@@ -97,14 +102,20 @@ class Writer(Servant):
 
     def _connection(self) -> sqlite.Connection:
         if self._db is None:
-            self._db = open_writer(self._path, allow_weaker_durability=self._allow_weaker_durability)
-            self._file = _identity(self._path)
+            opened = open_writer(self._path, allow_weaker_durability=self._allow_weaker_durability)
+            self._db, self._file = opened.db, _identity(self._path)
+            self._show(opened.weakness)
         elif _identity(self._path) != self._file:
             raise StoreRefused(
                 f"{self._path} was deleted or replaced while it was in use: what is written now would be lost; "
                 "put it back, or restart this process"
             )
         return self._db
+
+    def _show(self, weakness: str | None) -> None:
+        if weakness is not None and self.weakness is None:
+            _log.warning("%s could lose acknowledged jobs, as allowed: %s", self._path, weakness)
+        self.weakness = weakness
 
     def _checkpoint(self) -> None:
         with self._busy:

@@ -34,7 +34,8 @@ class Fleet:
         with log.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603 # our own command line
                 [sys.executable, "-m", "ropewalk", "worker", "ropewalk.cli.demo.jobs:app", *options],
-                env={**os.environ, "ROPEWALK_URL": self._url},
+                # TMPDIR: what a killed worker leaves in it goes away with the rest.
+                env={**os.environ, "ROPEWALK_URL": self._url, "TMPDIR": str(self._directory)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -12,11 +12,12 @@ from urllib.parse import quote
 
 from ropewalk import App
 from ropewalk.cli import render
+from ropewalk.cli.demo.findings import Findings
 from ropewalk.cli.demo.fleet import Fleet
 from ropewalk.cli.demo.jobs import TYPES
 from ropewalk.cli.demo.promises import promises
 from ropewalk.cli.demo.screen import Live, Plain, Screen, Silent
-from ropewalk.cli.demo.story import Findings, Story
+from ropewalk.cli.demo.story import Story
 from ropewalk.cli.demo.summary import document, show_summary
 from ropewalk.cli.errors import ExitCode
 from ropewalk.engine.runtime import SystemRuntime

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from ropewalk.cli.demo.findings import Findings
 from ropewalk.cli.demo.jobs import Crunched, Processed
 from ropewalk.cli.demo.sentences import short
-from ropewalk.cli.demo.story import DELAY_SECONDS, Findings
+from ropewalk.cli.demo.story import DELAY_SECONDS
 from ropewalk.domain.states import State
 from ropewalk.engine.info import JobInfo
 

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ropewalk import App, Job
 from ropewalk.cli.demo import jobs
+from ropewalk.cli.demo.findings import DemoFailed, Findings
 from ropewalk.cli.demo.fleet import LEASE_SECONDS, Fleet
 from ropewalk.cli.demo.screen import Screen
 from ropewalk.cli.demo.sentences import Sentence, Tone, name, percent, short
-from ropewalk.cli.demo.watch import NotInTime, Watch
+from ropewalk.cli.demo.watch import Watch
 from ropewalk.engine.info import JobInfo
 from ropewalk.ports.runtime import Runtime
 
 WORKERS: Final = 3
+START_SECONDS: Final = 15.0
 TROUBLE_AT_PERCENT: Final = 40
 DELAY_SECONDS: Final = 2.0
-
-
-@dataclass(slots=True)
-class Findings:
-    """What the demo saw, for the promises to be checked against."""
-
-    enqueued: list[str] = field(default_factory=list)
-    jobs: list[JobInfo] = field(default_factory=list)
-    workers: dict[str, int] = field(default_factory=dict)
-    """id → pid"""
-    killed: str = ""
-    """worker id"""
-    killed_at_percent: float = 0.0
-    frozen: str = ""
-    late_writes_refused: int = 0
-    exit_codes: dict[str, int | None] = field(default_factory=dict)
-    """by worker id"""
 
 
 class Story:
@@ -57,15 +41,12 @@ class Story:
     # ── the scenes ──────────────────────────────────────────────────────────────────────────────────────────
 
     async def _hire(self) -> None:
-        self._screen.line("A work queue in one SQLite file. Whatever is told here was read back from that file.")
+        self._screen.line("A work queue in one SQLite file: everything told here was read back from it.")
         self._screen.heading("Three workers")
-        pids = {self._fleet.start() for _ in range(WORKERS)}
-        while set(self._found.workers.values()) != pids:
-            self._notice_the_fallen()
-            await self._runtime.sleep(0.05)
-            self._found.workers = {card.id: card.pid for card in await self._app.workers() if card.pid in pids}
+        self._say("three worker processes are starting")
+        self._found.workers = await self._enlisted({self._fleet.start() for _ in range(WORKERS)})
         names = ", ".join(short(worker) for worker in self._found.workers)
-        self._say(f"worker processes {names} are up; each runs one job at a time")
+        self._say(f"workers {names} are up; each runs one job at a time")
 
     async def _everyday_work(self) -> None:
         self._screen.heading("Everyday work")
@@ -104,6 +85,16 @@ class Story:
 
     # ── what happens in them ────────────────────────────────────────────────────────────────────────────────
 
+    async def _enlisted(self, pids: set[int]) -> dict[str, int]:
+        """Once they have all made themselves known to the store: their ids and pids."""
+        limit = self._runtime.monotonic() + START_SECONDS
+        while True:
+            known = {card.id: card.pid for card in await self._app.workers() if card.pid in pids}
+            if len(known) == len(pids):
+                return known
+            self._notice_the_fallen(limit)
+            await self._runtime.sleep(0.05)
+
     async def _enqueue(self, *wanted: Job[Any, Any]) -> list[str]:
         handles = await self._app.enqueue_many(wanted)
         ids = [handle.id for handle in handles]
@@ -137,7 +128,7 @@ class Story:
         await self._watch.look()
         job = self._job(job_id)
         if job.worker is None:
-            raise NotInTime(f"{name(job)} is {job.state.value} already: this machine is too busy for the demo")
+            raise DemoFailed(f"{name(job)} is {job.state.value} already: this machine is too busy for the demo")
         return job, job.worker
 
     async def _freeze(self, pid: int) -> None:
@@ -159,7 +150,9 @@ class Story:
         self._say(f"worker {short(worker)} thawed: it goes on as if nothing had happened, and reports its progress")
         await self._watch.until("its late write is refused", lambda: jobs.REFUSED in self._fleet.log_of(pid))
         self._found.late_writes_refused = self._fleet.log_of(pid).count(jobs.REFUSED)
-        self._say(f"the store refuses that late write: the job has another owner now, worker {short(worker)} lets go")
+        self._say(
+            f"the store refuses that late write: the job has another owner now, worker {short(worker)} lets go", "good"
+        )
 
     # ── small things ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -172,7 +165,9 @@ class Story:
     def _say(self, text: str, tone: Tone = "plain") -> None:
         self._screen.say(Sentence(text, tone))
 
-    def _notice_the_fallen(self) -> None:
+    def _notice_the_fallen(self, limit: float) -> None:
         for pid in self._fleet.pids:
             if (code := self._fleet.exit_code(pid)) is not None:
-                raise NotInTime(f"a worker ended with code {code} before it began: {self._fleet.log_of(pid)[-2000:]}")
+                raise DemoFailed(f"a worker ended with code {code} before it began: {self._fleet.log_of(pid)[-2000:]}")
+        if self._runtime.monotonic() > limit:
+            raise DemoFailed(f"the workers did not start within {START_SECONDS:g} s")

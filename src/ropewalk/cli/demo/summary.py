@@ -7,9 +7,10 @@ from itertools import groupby
 from typing import Final
 
 from ropewalk.cli import render
+from ropewalk.cli.demo.findings import Findings
 from ropewalk.cli.demo.promises import Promise
 from ropewalk.cli.demo.screen import Screen
-from ropewalk.cli.demo.story import Findings
+from ropewalk.cli.job_view import presentable
 from ropewalk.engine.info import JobInfo
 
 NEXT: Final = (
@@ -41,7 +42,7 @@ def document(found: Findings, promises: Sequence[Promise], seconds: float) -> di
         "enqueued": len(found.enqueued),
         "late_writes_refused": found.late_writes_refused,
         "promises": promises,
-        "jobs": found.jobs,
+        "jobs": [presentable(job) for job in found.jobs],
     }
 
 

@@ -7,18 +7,14 @@ from datetime import datetime
 from typing import Final
 
 from ropewalk.app import App
+from ropewalk.cli.demo.findings import DemoFailed
 from ropewalk.cli.demo.screen import Screen
 from ropewalk.cli.demo.sentences import sentence
 from ropewalk.domain.search import Filter, Order
 from ropewalk.engine.info import JobInfo
-from ropewalk.errors import RopewalkError
 from ropewalk.ports.runtime import Runtime
 
 LOOK_SECONDS: Final = 0.08
-
-
-class NotInTime(RopewalkError):
-    """Something the demo waits for did not happen."""
 
 
 class Watch:
@@ -38,7 +34,7 @@ class Watch:
             if happened():
                 return
             if self._runtime.monotonic() > limit:
-                raise NotInTime(f"waited {within_seconds:g} s in vain for this: {what}")
+                raise DemoFailed(f"waited {within_seconds:g} s in vain for this: {what}")
             await self._runtime.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:

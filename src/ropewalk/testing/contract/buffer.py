@@ -33,7 +33,7 @@ class BufferContract(Contract):
         """Its line stops there, or it would starve; other lines go on."""
         first = await bench.add(queue="q")
         last = await bench.add(queue="q", max_attempts=1)
-        behind = await bench.add(queue="q")
+        behind = await bench.add("a", queue="q")
         elsewhere = [await bench.add(queue="r") for _ in range(2)]
         given = _ids(await bench.claim(9, slots=1))
         assert given == {first, *elsewhere}
@@ -46,6 +46,12 @@ class BufferContract(Contract):
         assert await bench.claim(9, suspect_allowed=False) == []
         assert [job.id for job in await bench.claim(9)] == suspects[:1]
         assert [job.id for job in await bench.claim(9)] == suspects[1:2]
+
+    async def test_a_suspect_does_not_go_into_the_buffer(self, bench: Bench) -> None:
+        [suspect] = await _suspects(bench, 1)
+        urgent = await bench.add(priority=1)
+        assert [job.id for job in await bench.claim(9, slots=1)] == [urgent]
+        assert [job.id for job in await bench.claim(9, slots=1)] == [suspect]
 
     async def test_suspects_never_stand_in_front_of_the_others(self, bench: Bench) -> None:
         suspects = await _suspects(bench, 2)

@@ -12,6 +12,8 @@ from ropewalk.testing.contract.build import LEASE, new_job
 
 
 class ClaimContract(Contract):
+    """R1, R2: a claim gives what was asked for, whole, to one."""
+
     async def test_a_claim_changes_everything_together(self, bench: Bench) -> None:
         """R2, safe-7: state, owner, fence, expiry, attempt and start, before user code runs."""
         job_id = await bench.add()

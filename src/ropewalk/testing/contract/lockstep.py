@@ -45,7 +45,7 @@ class Lockstep:
         """Both stores' answer; `compared` leaves out what the port does not promise."""
         expected = self._run(verb(self._model))
         answer = self._run(verb(self._subject))
-        assert compared(answer) == compared(expected), f"answered {answer}\\nexpected {expected}"
+        assert compared(answer) == compared(expected), f"answered {answer}\nexpected {expected}"
         return expected
 
     def page(self, tenant: str, wanted: Filter, *, order: Order, limit: int, cursor: str | None = None) -> Page:

@@ -15,6 +15,8 @@ LIVE = (State.PENDING, State.DELAYED, State.RETRYING, State.SCHEDULED, State.RUN
 
 
 class GetContract(Contract):
+    """O2: jobs by their id."""
+
     async def test_what_is_there_and_nothing_else(self, bench: Bench) -> None:
         """O2: live and finished alike."""
         done = await bench.finished()

@@ -21,6 +21,8 @@ back_to_waiting = pytest.mark.parametrize("move", [move for move, after in SETTL
 
 
 class SettleContract(Contract):
+    """R6: every outcome of an attempt, and what is kept of it."""
+
     @every_move
     async def test_every_move_leads_where_the_table_says(self, bench: Bench, move: Move) -> None:
         """safe-2, safe-6: and everything about the lease is over."""
@@ -185,7 +187,7 @@ class SettleBatchContract(Contract):
 
 
 class LastWordContract(Contract):
-    """What the store decides under its lock: a noted cancellation, a deadline."""
+    """R7, R8: what the store decides under its lock, a noted cancellation or a deadline."""
 
     async def test_a_completion_beats_a_noted_cancellation(self, bench: Bench) -> None:
         """safe-13: the handler returned."""

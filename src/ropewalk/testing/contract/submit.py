@@ -20,6 +20,8 @@ SHARED_FIELDS = frozenset(NewJob.__struct_fields__) & frozenset(JobRecord.__stru
 
 
 class SubmitContract(Contract):
+    """S1, S2, S9: what is accepted is stored, whole, in order and exactly once."""
+
     async def test_a_job_is_accepted_and_stored_as_submitted(self, bench: Bench) -> None:
         """safe-1, S5: every field of a submission is kept."""
         new = new_job(

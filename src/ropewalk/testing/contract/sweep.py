@@ -13,6 +13,8 @@ from ropewalk.testing.contract.build import LEASE, worker_card
 
 
 class SweepContract(Contract):
+    """R3: leases that ran out are taken back by whoever looks."""
+
     async def test_a_lost_job_runs_again_at_once(self, bench: Bench) -> None:
         """R3, live-2: the attempt is used, a crash counted, no backoff."""
         job = await bench.running(owner="dead")

@@ -168,7 +168,7 @@ class PruneKeysContract(Contract):
         assert not fresh.duplicate
 
     async def test_a_revived_job_whose_key_was_forgotten_holds_it_again(self, bench: Bench) -> None:
-        """safe-12."""
+        """safe-12: opened anew, at the time of its revival."""
         [first] = await bench.submit(keyed("k", window=60))
         await bench.settle(await bench.claim_one(), Move.FAIL)
         await bench.runtime.advance(minutes=2)
@@ -176,6 +176,13 @@ class PruneKeysContract(Contract):
         await bench.store.revive("default", [first.id], Revival())
         [again] = await bench.submit(keyed("k"))
         assert (again.duplicate, again.id) == (True, first.id)
+        await bench.settle(await bench.claim_one())
+        await bench.runtime.advance(59)
+        [within] = await bench.submit(keyed("k", scope="any", window=60))
+        assert (within.duplicate, within.id) == (True, first.id)
+        await bench.runtime.advance(1)
+        [after] = await bench.submit(keyed("k", scope="any", window=60))
+        assert not after.duplicate
 
     async def test_no_more_than_the_limit_of_keys(self, bench: Bench) -> None:
         for number in range(5):

@@ -1,9 +1,12 @@
+-- LIMIT ? + 0, here and elsewhere: newer libraries compile a statement anew for every value bound to a bare LIMIT ?
+-- (45 instead of 7 µs for the survey).
+
 -- name: note_started
 UPDATE worker SET started_upto = ? WHERE id = ? AND started_upto < ?
 
 -- name: promote_due
 UPDATE job SET place = 1 WHERE seq IN (
-    SELECT seq FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ? ORDER BY run_at LIMIT ?
+    SELECT seq FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ? ORDER BY run_at LIMIT ? + 0
 )
 
 -- name: survey
@@ -21,7 +24,7 @@ SELECT
     (SELECT json_group_array(stream) FROM found WHERE stream IS NOT NULL),
     (SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1),
     (SELECT json_group_array(json_array(run_at, lane)) FROM (
-        SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT ?
+        SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT ? + 0
     ))
 
 -- name: ready_keys
@@ -33,7 +36,7 @@ SELECT json_group_array(json_array(prio_key, time_key, seq, suspect, last_attemp
     FROM job
     WHERE place = 1 AND stream = ? AND (prio_key, time_key, seq) > (?, ?, ?) AND format <= ?
     ORDER BY prio_key, time_key, seq
-    LIMIT ?
+    LIMIT ? + 0
 )
 
 -- name: lease_jobs

@@ -12,5 +12,5 @@ UPDATE key SET closed_at = ? WHERE tenant = ? AND type = ? AND key = ? AND job_i
 
 -- name: prune_keys
 DELETE FROM key WHERE (tenant, type, key) IN (
-    SELECT tenant, type, key FROM key WHERE closed_at IS NOT NULL AND opened_at + keep_us <= ? LIMIT ?
+    SELECT tenant, type, key FROM key WHERE closed_at IS NOT NULL AND opened_at + keep_us <= ? LIMIT ? + 0
 )

@@ -46,7 +46,7 @@ SELECT count(*) FROM (
     SELECT 1 FROM job
     WHERE place = 0 AND unmet = 0 AND run_at <= ?6 AND tenant = ?1 AND queue = ?2
         AND (prio_key, time_key, seq) < (?3, ?4, ?5)
-    LIMIT ?7
+    LIMIT ?7 + 0
 )
 
 -- name: marks

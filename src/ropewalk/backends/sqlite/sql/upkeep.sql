@@ -1,6 +1,6 @@
 -- name: leases_run_out
 SELECT json_group_array(seq) FROM (
-    SELECT seq FROM job WHERE place = 2 AND lease_expires_at <= ? ORDER BY lease_expires_at, seq LIMIT ?
+    SELECT seq FROM job WHERE place = 2 AND lease_expires_at <= ? ORDER BY lease_expires_at, seq LIMIT ? + 0
 )
 
 -- name: started_upto
@@ -11,7 +11,7 @@ SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
     WHERE deadline IS NOT NULL AND deadline <= ? AND place < 2
     ORDER BY deadline, seq
-    LIMIT ?
+    LIMIT ? + 0
 )
 
 -- name: types
@@ -27,7 +27,7 @@ SELECT json_group_array(seq) FROM (
             AND key.job_id = job.id AND key.opened_at + key.keep_us > ?
     )
     ORDER BY finished_at
-    LIMIT ?
+    LIMIT ? + 0
 )
 
 -- name: delete_keys_of
@@ -55,7 +55,7 @@ SELECT json_group_array(json_array(seq, finished_at)) FROM (
     SELECT seq, finished_at FROM job
     WHERE place = 3 AND status = 'completed' AND type = ? AND finished_at BETWEEN ? AND ? AND result IS NOT NULL
     ORDER BY finished_at
-    LIMIT ?
+    LIMIT ? + 0
 )
 
 -- name: forget_results
@@ -65,7 +65,7 @@ UPDATE job SET result = NULL WHERE seq IN (SELECT value FROM json_each(?)) AND p
 INSERT OR REPLACE INTO forgotten (type, results_upto) VALUES (?, ?)
 
 -- name: prune_once
-DELETE FROM once WHERE (tenant, key) IN (SELECT tenant, key FROM once WHERE expires_at <= ? LIMIT ?)
+DELETE FROM once WHERE (tenant, key) IN (SELECT tenant, key FROM once WHERE expires_at <= ? LIMIT ? + 0)
 
 -- name: prune_workers
 DELETE FROM worker WHERE beat_at <= ?
@@ -77,3 +77,6 @@ ON CONFLICT (tenant, key) DO UPDATE SET expires_at = excluded.expires_at WHERE o
 -- name: set_paused
 INSERT INTO queue (tenant, name, paused) VALUES (?, ?, ?)
 ON CONFLICT (tenant, name) DO UPDATE SET paused = excluded.paused WHERE queue.paused <> excluded.paused
+
+-- name: space
+SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count

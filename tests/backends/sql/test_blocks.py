@@ -1,0 +1,62 @@
+"""SQL in files: what is named is there, what is there is named."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from ropewalk.backends._sql.blocks import chunk_sizes, for_rows, load
+
+
+class Manifest(Struct):
+    first: str
+    second: str
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "sql_of_a_test" / "sql"
+    folder.mkdir(parents=True)
+    (tmp_path / "sql_of_a_test" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "sql_of_a_test", raising=False)
+    return folder
+
+
+def test_blocks_of_all_files_become_fields(package: Path) -> None:
+    (package / "a.sql").write_text("-- about this file\n\n-- name: first\n-- why\nSELECT 1\nFROM x\n")
+    (package / "b.sql").write_text("-- name: second\nSELECT 2\n")
+    assert load("sql_of_a_test", Manifest) == Manifest(first="-- why\nSELECT 1\nFROM x", second="SELECT 2")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("-- name: first\nSELECT 1\n", "missing=['second'] unknown=[]"),
+        ("-- name: first\n1\n-- name: second\n2\n-- name: third\n3\n", "missing=[] unknown=['third']"),
+        ("-- name: first\n1\n-- name: second\n2\n-- name: first\n3\n", "'first' a second time"),
+        ("SELECT 0\n-- name: first\n1\n-- name: second\n2\n", "before its first"),
+    ],
+)
+def test_what_does_not_fit_is_refused(package: Path, text: str, told: str) -> None:
+    (package / "a.sql").write_text(text)
+    with pytest.raises(ImportError) as caught:
+        load("sql_of_a_test", Manifest)
+    assert told in str(caught.value)
+
+
+def test_a_marked_group_is_repeated() -> None:
+    block = "INSERT INTO t VALUES (?, ?) /* each row */ RETURNING (?)"
+    assert for_rows(block, 1) == "INSERT INTO t VALUES (?, ?) RETURNING (?)"
+    assert for_rows(block, 3) == "INSERT INTO t VALUES (?, ?), (?, ?), (?, ?) RETURNING (?)"
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 127, 128, 129, 500, 1000])
+def test_any_number_of_rows_takes_few_kinds_of_statement(rows: int) -> None:
+    sizes = chunk_sizes(rows, 128)
+    assert sum(sizes) == rows
+    assert set(sizes) <= {1, 2, 4, 8, 16, 32, 64, 128}
+    assert len(sizes) <= rows // 128 + 7

@@ -1,0 +1,275 @@
+CREATE TABLE attempt (
+    seq INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    move TEXT NOT NULL,
+    start_rev INTEGER NOT NULL,
+    rev INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    ended_at INTEGER NOT NULL,
+    owner TEXT,
+    next_run_at INTEGER,
+    error TEXT,
+    PRIMARY KEY (seq, rev)
+) WITHOUT ROWID;
+
+CREATE TABLE cascade (
+    id INTEGER PRIMARY KEY,
+    parent_kind TEXT NOT NULL,
+    parent INTEGER NOT NULL,
+    after_seq INTEGER NOT NULL,
+    outcome TEXT NOT NULL
+);
+
+CREATE TABLE contribution (
+    scope INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    value BLOB,
+    PRIMARY KEY (scope, position)
+) WITHOUT ROWID;
+
+CREATE TABLE edge (
+    parent_kind TEXT NOT NULL,
+    parent INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    resolved TEXT,
+    PRIMARY KEY (parent_kind, parent, seq)
+) WITHOUT ROWID;
+
+CREATE INDEX edge_by_child ON edge (seq, position);
+
+CREATE TABLE event (
+    seq INTEGER NOT NULL,
+    rev INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    reason TEXT,
+    PRIMARY KEY (seq, rev)
+) WITHOUT ROWID;
+
+CREATE TABLE flow_limit (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    in_use INTEGER NOT NULL DEFAULT 0,
+    concurrency INTEGER,
+    tokens REAL,
+    filled_at INTEGER,
+    PRIMARY KEY (tenant, key)
+) WITHOUT ROWID;
+
+CREATE TABLE forgotten (
+    type TEXT PRIMARY KEY,
+    results_upto INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE job (
+    seq INTEGER PRIMARY KEY,
+    place INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    type TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'waiting',
+    last_move TEXT NOT NULL DEFAULT 'submit',
+    priority INTEGER NOT NULL,
+    prio_key INTEGER NOT NULL,
+    time_key INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    run_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    flags INTEGER NOT NULL,
+    run INTEGER NOT NULL DEFAULT 1,
+    rev INTEGER NOT NULL DEFAULT 1,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    max_attempts INTEGER,
+    crashes INTEGER NOT NULL DEFAULT 0,
+    max_crashes INTEGER NOT NULL,
+    fence INTEGER NOT NULL DEFAULT 0,
+    owner TEXT,
+    ticket INTEGER NOT NULL DEFAULT 0,
+    lease_expires_at INTEGER,
+    start_rev INTEGER NOT NULL DEFAULT 0,
+    started_at INTEGER,
+    finished_at INTEGER,
+    timeout_us INTEGER,
+    lease_us INTEGER,
+    deadline INTEGER,
+    idempotency_key TEXT,
+    correlation_id TEXT,
+    workflow_id TEXT,
+    workflow_type TEXT,
+    group_id TEXT,
+    parent_id TEXT,
+    spawn_key TEXT,
+    chain_id TEXT,
+    chain_index INTEGER,
+    scope_id INTEGER,
+    unmet INTEGER NOT NULL DEFAULT 0,
+    depth INTEGER NOT NULL DEFAULT 0,
+    callback_url TEXT,
+    fairness TEXT,
+    limit_key TEXT,
+    trace TEXT,
+    format INTEGER NOT NULL,
+    backoff TEXT,
+    cancel TEXT,
+    progress TEXT,
+    tags TEXT,
+    on_failure TEXT,
+    origin TEXT,
+    error TEXT,
+    input BLOB NOT NULL,
+    checkpoint BLOB,
+    result BLOB,
+    stream INTEGER GENERATED ALWAYS AS (2 * lane + (crashes > 0)) VIRTUAL
+);
+
+CREATE INDEX job_blocked ON job (lane) WHERE place = 0 AND unmet > 0;
+
+CREATE UNIQUE INDEX job_by_chain ON job (chain_id, chain_index, tenant) WHERE chain_id IS NOT NULL;
+
+CREATE INDEX job_by_correlation ON job (correlation_id) WHERE correlation_id IS NOT NULL;
+
+CREATE INDEX job_by_group ON job (group_id) WHERE group_id IS NOT NULL;
+
+CREATE UNIQUE INDEX job_by_id ON job (id, tenant);
+
+CREATE INDEX job_by_parent ON job (parent_id) WHERE parent_id IS NOT NULL;
+
+CREATE UNIQUE INDEX job_by_spawn_key ON job (parent_id, spawn_key, tenant) WHERE spawn_key IS NOT NULL;
+
+CREATE INDEX job_by_tenant ON job (tenant) WHERE tenant <> 'default';
+
+CREATE INDEX job_by_workflow ON job (workflow_id) WHERE workflow_id IS NOT NULL;
+
+CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL AND place < 2;
+
+CREATE INDEX job_due ON job (run_at) WHERE place = 0 AND unmet = 0;
+
+CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
+
+CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
+
+CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
+
+CREATE TABLE key (
+    tenant TEXT NOT NULL,
+    type TEXT NOT NULL,
+    key TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    input_hash BLOB NOT NULL,
+    opened_at INTEGER NOT NULL,
+    closed_at INTEGER,
+    keep_us INTEGER NOT NULL,
+    PRIMARY KEY (tenant, type, key)
+) WITHOUT ROWID;
+
+CREATE INDEX key_window ON key (opened_at + keep_us) WHERE closed_at IS NOT NULL;
+
+CREATE TABLE lane (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    type TEXT NOT NULL,
+    UNIQUE (tenant, queue, type)
+);
+
+CREATE TABLE meta (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    last_seq INTEGER NOT NULL,
+    epoch INTEGER NOT NULL,
+    control INTEGER NOT NULL
+);
+
+CREATE TABLE migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, compat TEXT NOT NULL);
+
+CREATE TABLE once (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (tenant, key)
+) WITHOUT ROWID;
+
+CREATE INDEX once_expiry ON once (expires_at);
+
+CREATE TABLE outbox (
+    id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    run INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    next_at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    payload BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX outbox_due ON outbox (next_at);
+
+CREATE TABLE queue (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    paused INTEGER NOT NULL DEFAULT 0,
+    weight INTEGER NOT NULL DEFAULT 1,
+    PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+
+CREATE TABLE scope (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    group_id TEXT NOT NULL,
+    parent_scope INTEGER,
+    root_seq INTEGER NOT NULL,
+    generation INTEGER NOT NULL DEFAULT 1,
+    open INTEGER NOT NULL,
+    completed INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    cancel TEXT,
+    reducer TEXT,
+    awaited_until INTEGER,
+    closed_at INTEGER,
+    value BLOB
+);
+
+CREATE INDEX scope_by_group ON scope (group_id);
+
+CREATE TABLE signal (
+    seq INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    value BLOB,
+    PRIMARY KEY (seq, name, position)
+) WITHOUT ROWID;
+
+CREATE TABLE step (
+    seq INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    value BLOB,
+    error TEXT,
+    PRIMARY KEY (seq, position)
+) WITHOUT ROWID;
+
+CREATE TABLE worker (
+    id TEXT PRIMARY KEY,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    types TEXT NOT NULL,
+    queues TEXT,
+    tenants TEXT,
+    concurrency INTEGER NOT NULL,
+    started_at INTEGER NOT NULL,
+    beat_at INTEGER NOT NULL,
+    lease_us INTEGER NOT NULL,
+    started_upto INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+

@@ -1,0 +1,153 @@
+"""What a claim costs depends on what it gives, not on what else is stored."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.backends.sqlite.conftest import plain, submit
+
+from ropewalk.backends.sqlite import SqliteStore
+from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.opening import open_writer
+from ropewalk.backends.sqlite.searching import Query
+from ropewalk.backends.sqlite.statements import SQL
+from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.domain.instants import HOUR
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.states import State
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.ports.store import Submission
+from ropewalk.testing.contract.build import claim_request, settlement
+
+READY = "SEARCH job USING INDEX job_ready"
+BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
+
+
+@pytest.fixture
+def db(path: Path) -> Iterator[sqlite.Connection]:
+    db = open_writer(path, allow_weaker_durability=False).db
+    yield db
+    db.close()
+
+
+def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = None) -> str:
+    """How `job` is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
+    given = (None,) * sql.count("?") if values is None else values
+    steps = [row[3].replace("COVERING ", "") for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+    return "\n".join(step for step in steps if " job" in step)
+
+
+@pytest.mark.parametrize(
+    ("statement", "wanted"),
+    [
+        (SQL.promote_due, f"{BY_NUMBER}\nSEARCH job USING INDEX job_due (run_at<?)"),
+        (SQL.ready_keys, "SEARCH job USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
+        (SQL.survey, f"{READY}\n{READY} (stream>?)\nSCAN job USING INDEX job_due"),
+        (SQL.leases_run_out, "SEARCH job USING INDEX job_lease (lease_expires_at<?)"),
+        (SQL.past_deadline, "SEARCH job USING INDEX job_deadline (deadline>? AND deadline<?)"),
+        (SQL.past_retention, "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at<?)"),
+        (SQL.seq_of_id, "SEARCH job USING INDEX job_by_id (id=? AND tenant=?)"),
+        (SQL.load_jobs, BY_NUMBER),
+        (SQL.lease_jobs, BY_NUMBER),
+        (SQL.held_leases, BY_NUMBER),
+        (SQL.complete_plain, BY_NUMBER),
+        (SQL.renew_leases, BY_NUMBER),
+        (SQL.save_jobs, BY_NUMBER),
+    ],
+)
+def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: str, wanted: str) -> None:
+    assert plan(db, statement) == wanted
+
+
+@pytest.mark.parametrize(
+    ("wanted", "tenant", "used"),
+    [
+        (Filter(), "default", "SCAN job"),
+        (Filter(), "acme", "SEARCH job USING INDEX job_by_tenant (tenant=?)"),
+        (Filter(workflow_id="w"), "acme", "SEARCH job USING INDEX job_by_workflow (workflow_id=?)"),
+        (Filter(correlation_id="c"), "default", "SEARCH job USING INDEX job_by_correlation (correlation_id=?)"),
+        (Filter(parent_id="p"), "acme", "SEARCH job USING INDEX job_by_parent (parent_id=?)"),
+        (Filter(states=(State.RUNNING,)), "default", f"{BY_NUMBER}\nSCAN job USING INDEX job_lease"),
+        (Filter(states=(State.COMPLETED,)), "default", "SCAN job"),
+        (Filter(states=(State.FAILED,)), "default", "SEARCH job USING INDEX job_finished (status=?)"),
+    ],
+)
+def test_a_search_takes_the_narrowest_way(db: sqlite.Connection, wanted: Filter, tenant: str, used: str) -> None:
+    query = Query(tenant, wanted, now=0)
+    assert plan(db, query.page(Order.CREATED_DESC, None, 10), query.values) == used
+
+
+async def test_a_plain_job_is_in_the_index_of_its_place_only(store: SqliteStore) -> None:
+    """What a plain job costs: its row, its id, and one entry."""
+    await submit(store, plain("a"))
+    for place, index in enumerate(("job_due", "job_ready", "job_lease", "job_finished")):
+        held = await store._writer.ask(lambda tx, place=place: _indexes(tx, place))
+        assert held == {"job_by_id", index}
+
+
+def _indexes(tx: Tx, place: int) -> set[str]:
+    tx.run("UPDATE job SET place = ?", (place,))
+    names = tx.value("SELECT group_concat(name) FROM sqlite_master WHERE type = 'index' AND tbl_name = 'job'")
+    return {name for name in names.split(",") if _entries(tx, name)}
+
+
+def _entries(tx: Tx, index: str) -> int:
+    made: str = tx.value("SELECT sql FROM sqlite_master WHERE name = ?", (index,))
+    condition = made.partition(" WHERE ")[2] or "TRUE"
+    return int(tx.value(f"SELECT count(*) FROM job INDEXED BY {index} WHERE {condition}"))
+
+
+async def test_a_claim_does_not_pay_for_finished_and_delayed_jobs(tmp_path: Path) -> None:
+    """50 000 of each, and it is within three times of an empty store (really: the same)."""
+    stores = {name: SqliteStore(tmp_path / f"{name}.db", SystemRuntime()) for name in ("empty", "full")}
+    await _fill(stores["full"])
+    spent: dict[str, list[float]] = {name: [] for name in stores}
+    for turn in range(7):
+        for name, store in stores.items():
+            await submit(store, *(plain(f"{turn}-{number}") for number in range(100)))
+            started_at = time.perf_counter()
+            claimed = await store.claim(claim_request(limit=100))
+            spent[name].append(time.perf_counter() - started_at)
+            assert len(claimed.jobs) == 100
+            await store.settle("worker", [settlement(job) for job in claimed.jobs])
+    assert statistics.median(spent["full"]) < 3 * statistics.median(spent["empty"]), spent
+    for store in stores.values():
+        await store.close()
+
+
+async def _fill(store: SqliteStore) -> None:
+    for start in range(0, 50_000, 5000):
+        finished = [plain(f"finished-{start + number}") for number in range(5000)]
+        delayed = [plain(f"delayed-{start + number}", delay_us=HOUR, priority=100) for number in range(5000)]
+        await store.submit([Submission(jobs=finished), Submission(jobs=delayed)])
+        jobs = (await store.claim(claim_request(limit=5000))).jobs
+        assert len(jobs) == 5000
+        await store.settle("worker", [settlement(job) for job in jobs])
+
+
+async def test_a_computing_thread_does_not_starve_the_store(store: SqliteStore) -> None:
+    """A statement a row would wait 5 ms for the interpreter 3 000 times over: 15 s, instead of half a one."""
+    await submit(store, *(plain(f"warm-{number}") for number in range(1000)))
+    stop = threading.Event()
+
+    def compute() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+
+    computing = threading.Thread(target=compute)
+    computing.start()
+    started_at = time.perf_counter()
+    await submit(store, *(plain(f"job-{number}") for number in range(1000)))
+    jobs = (await store.claim(claim_request(limit=1000))).jobs
+    await store.settle("worker", [settlement(job) for job in jobs])
+    spent_seconds = time.perf_counter() - started_at
+    stop.set()
+    computing.join()
+    assert len(jobs) == 1000
+    assert spent_seconds < 6

@@ -1,0 +1,150 @@
+"""A record comes back as it went in, whatever is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from ropewalk.backends.sqlite import records, rows
+from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.opening import open_writer
+from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord, NewJob, Origin, Progress, new_record
+from ropewalk.domain.retry import Backoff
+from ropewalk.domain.states import Move, Status
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+maybe_texts = st.none() | texts
+numbers = st.integers(-(1 << 63), (1 << 63) - 1)
+maybe_numbers = st.none() | numbers
+errors = st.builds(
+    ErrorInfo, category=st.sampled_from(Category), message=st.text(max_size=20), context=st.dictionaries(texts, texts)
+)
+origins = st.builds(
+    Origin, id=texts, run=numbers, type=texts, input=st.binary(max_size=20), error=errors, started=st.booleans()
+)
+follow_ups = st.builds(
+    FollowUp, type=texts, input=st.none() | st.binary(max_size=20), backoff=st.none() | st.just(Backoff.constant(3))
+)
+born = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("timeout_us", "lease_us", "deadline", "max_attempts"), maybe_numbers),
+        **dict.fromkeys(("correlation_id", "workflow_id", "workflow_type", "group_id"), maybe_texts),
+        **dict.fromkeys(("parent_id", "callback_url", "fairness", "trace"), maybe_texts),
+        "backoff": st.none() | st.just(Backoff.exponential(2)) | st.just(Backoff()),
+        "tags": st.dictionaries(texts, st.text(max_size=20), max_size=3),
+        "on_failure": st.none() | follow_ups,
+        "origin": st.none() | origins,
+        "input": st.binary(max_size=50),
+    },
+)
+lived = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("priority", "prio_key", "time_key", "run_at", "updated_at", "rev", "attempt"), numbers),
+        **dict.fromkeys(("started_at", "finished_at", "lease_expires_at", "deadline"), maybe_numbers),
+        "status": st.sampled_from(Status),
+        "last_move": st.sampled_from(Move),
+        "owner": maybe_texts,
+        "crashes": st.integers(0, 3),
+        "progress": st.none() | st.builds(Progress, st.floats(0, 100), maybe_texts, numbers),
+        "error": st.none() | errors,
+        "cancel": st.none() | st.builds(CancelRequest, maybe_texts, st.booleans(), numbers),
+        **dict.fromkeys(("checkpoint", "result"), st.none() | st.binary(max_size=50)),
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite.Connection]:
+    path: Path = tmp_path_factory.mktemp("rows") / "jobs.db"
+    db = open_writer(path, allow_weaker_durability=False).db
+    yield db
+    db.close()
+
+
+@given(st.lists(born, min_size=1, max_size=5))
+def test_new_records(db: sqlite.Connection, batch: list[dict[str, Any]]) -> None:
+    with Undone(db) as tx:
+        jobs = inserted(tx, batch)
+        assert rows.load(tx, [job.seq for job in jobs]) == jobs
+
+
+@given(st.lists(st.tuples(born, lived), min_size=1, max_size=5))
+def test_changed_records(db: sqlite.Connection, batch: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    with Undone(db) as tx:
+        jobs = inserted(tx, [new for new, _ in batch])
+        changed = [structs.replace(job, **fields) for job, (_, fields) in zip(jobs, batch, strict=True)]
+        records.save(tx, changed)
+        assert rows.load(tx, [job.seq for job in reversed(jobs)]) == changed[::-1]
+
+
+def test_a_record_is_saved_only_under_its_fence(db: sqlite.Connection) -> None:
+    with Undone(db) as tx:
+        [job] = inserted(tx, [{}])
+        job.fence += 1
+        with pytest.raises(AssertionError, match="0 were still there"):
+            records.save(tx, [job])
+
+
+def test_numbers_are_never_used_twice(db: sqlite.Connection) -> None:
+    with Undone(db) as tx:
+        jobs = inserted(tx, [{}, {}])
+        tx.run("DELETE FROM job")
+        assert [job.seq for job in inserted(tx, [{}])] == [jobs[-1].seq + 1]
+
+
+def test_more_than_fits_into_one_value_is_loaded_in_parts(db: sqlite.Connection) -> None:
+    with Undone(db) as tx:
+        jobs = inserted(tx, [{"input": bytes([number])} for number in range(9)])
+        narrow = Narrow(db)
+        loaded = rows.load(Tx(narrow, tx.now), [job.seq for job in jobs])  # type: ignore[arg-type]  # stands in for db
+        assert loaded == jobs
+        assert narrow.refused > 0
+
+
+def inserted(tx: Tx, batch: list[dict[str, Any]]) -> list[JobRecord]:
+    seqs = records.take_seqs(tx, len(batch))
+    jobs: list[JobRecord] = []
+    for seq, fields in zip(seqs, batch, strict=True):
+        new = NewJob(**({"id": f"job-{seq}", "type": "t", "input": b""} | fields))
+        jobs.append(new_record(new, seq=seq, now=tx.now))
+    records.insert(tx, LaneBook(), jobs)
+    return jobs
+
+
+class Undone:
+    """A transaction that leaves nothing behind."""
+
+    def __init__(self, db: sqlite.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> Tx:
+        self._db.execute("BEGIN IMMEDIATE")
+        return Tx(self._db, 1_000_000)
+
+    def __exit__(self, *_: object) -> None:
+        self._db.execute("ROLLBACK")
+
+
+class Narrow:
+    """A connection that refuses to put more than two jobs into one value."""
+
+    def __init__(self, db: sqlite.Connection) -> None:
+        self._db = db
+        self.refused = 0
+
+    def execute(self, sql: str, values: tuple[str]) -> object:
+        if values[0].count(",") > 1:
+            self.refused += 1
+            raise sqlite.DataError("string or blob too big")
+        return self._db.execute(sql, values)

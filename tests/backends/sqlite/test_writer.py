@@ -1,0 +1,193 @@
+"""One thread writes: it shares commits, keeps failures apart, and outlives full disks, loops and forks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+from tests.backends.sqlite.conftest import plain, submit
+
+from ropewalk.backends.sqlite import SqliteStore, checkpoint
+from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.domain.retention import Retention
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.errors import InvalidInput, StoreUnavailable
+from ropewalk.ports.store import Submission
+
+
+def trace(store: SqliteStore) -> list[str]:
+    """Every statement the writer runs from now on."""
+    seen: list[str] = []
+    db = store._writer._db
+    assert db is not None
+    db.set_trace_callback(seen.append)
+    return seen
+
+
+async def test_requests_that_come_together_share_a_commit(store: SqliteStore) -> None:
+    seen = trace(store)
+    await asyncio.gather(*(submit(store, plain(f"job-{number}")) for number in range(100)))
+    commits = seen.count("COMMIT")
+    assert seen.count("BEGIN IMMEDIATE") == commits
+    assert commits <= 5, f"{commits} commits for 100 concurrent submissions"
+    assert len((await store.get("default", [f"job-{number}" for number in range(100)])).jobs) == 100
+
+
+async def test_a_failing_request_loses_only_itself(store: SqliteStore) -> None:
+    def broken(tx: Tx) -> None:
+        tx.run("INSERT INTO lane (tenant, queue, type) VALUES ('x', 'x', 'x')")
+        raise LookupError("after a change")
+
+    results = await asyncio.gather(
+        submit(store, plain("before")),
+        store._writer.ask(broken),
+        submit(store, plain("after")),
+        return_exceptions=True,
+    )
+    assert isinstance(results[1], LookupError)
+    assert (await store.get("default", ["before", "after"])).jobs.keys() == {"before", "after"}
+    assert await store._writer.ask(lambda tx: tx.value("SELECT count(*) FROM lane WHERE tenant = 'x'")) == 0
+
+
+async def test_a_lane_that_was_rolled_back_is_written_again(store: SqliteStore) -> None:
+    """Its number is remembered only as long as its row is there."""
+
+    def broken(tx: Tx) -> None:
+        store._lanes.id_of(tx, "default", "default", "t")
+        raise LookupError("undone")
+
+    with pytest.raises(LookupError):
+        await store._writer.ask(broken)
+    await submit(store, plain("a"))
+    assert await store._writer.ask(lambda tx: tx.value("SELECT count(*) FROM job JOIN lane ON job.lane = lane.id")) == 1
+
+
+async def test_who_went_away_before_it_began_changes_nothing(store: SqliteStore) -> None:
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Tx) -> None:
+        held.set()
+        go_on.wait(30)
+
+    holding = asyncio.ensure_future(store._writer.ask(hold))
+    await asyncio.to_thread(held.wait, 30)
+    leaving = asyncio.ensure_future(submit(store, plain("gone")))
+    staying = asyncio.ensure_future(submit(store, plain("there")))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    go_on.set()
+    await asyncio.gather(holding, staying)
+    assert (await store.get("default", ["gone", "there"])).jobs.keys() == {"there"}
+
+
+async def test_a_full_disk_changes_nothing_and_passes(store: SqliteStore) -> None:
+    """Failure 15: what was acknowledged stays, and it goes on when there is room again."""
+    await submit(store, plain("before"))
+    await store._writer.ask(lambda tx: tx.value("PRAGMA max_page_count = 1"))  # no room beyond what it has
+    big = [plain(f"big-{number}", input=b"x" * 5000) for number in range(100)]
+    with pytest.raises(StoreUnavailable, match=r"is full .*make room") as caught:
+        await submit(store, *big)
+    assert type(caught.value) is StoreUnavailable
+    assert (await store.get("default", ["before", "big-0"])).jobs.keys() == {"before"}
+    await store._writer.ask(lambda tx: tx.value("PRAGMA max_page_count = 1000000"))
+    await submit(store, *big)
+    assert len((await store.get("default", [job.id for job in big])).jobs) == 100
+
+
+async def test_a_full_disk_fails_everybody_who_shared_the_transaction(store: SqliteStore) -> None:
+    """None of them was acknowledged, and none is half there."""
+    await store._writer.ask(lambda tx: tx.value("PRAGMA max_page_count = 1"))
+    calls = [submit(store, plain(f"big-{number}", input=b"x" * 50_000)) for number in range(20)]
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    await store._writer.ask(lambda tx: tx.value("PRAGMA max_page_count = 1000000"))
+    stored = (await store.get("default", [f"big-{number}" for number in range(20)])).jobs
+    for number, result in enumerate(results):
+        assert (f"big-{number}" in stored) == isinstance(result, list), result
+    assert any(isinstance(result, StoreUnavailable) for result in results)
+
+
+@pytest.mark.parametrize("fields", [{"correlation_id": "\ud800"}, {"priority": 1 << 70}])
+async def test_a_value_sqlite_cannot_hold(store: SqliteStore, fields: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput, match="cannot be stored"):
+        await submit(store, plain("a", **fields))
+
+
+def test_one_store_outlives_its_event_loops(path: Path) -> None:
+    store = SqliteStore(path, SystemRuntime())
+    for number in range(3):
+        asyncio.run(submit(store, plain(f"job-{number}")))
+    found = asyncio.run(store.get("default", [f"job-{number}" for number in range(3)]))
+    assert len(found.jobs) == 3
+    asyncio.run(store.close())
+
+
+async def test_closing_finishes_what_was_accepted_and_can_be_undone(path: Path) -> None:
+    store = SqliteStore(path, SystemRuntime())
+    await store.close()
+    accepted = [asyncio.ensure_future(submit(store, plain(f"job-{number}"))) for number in range(10)]
+    await asyncio.sleep(0)
+    await asyncio.gather(store.close(), store.close())
+    await asyncio.gather(*accepted)
+    assert not path.with_name("jobs.db-wal").exists(), "the last to close empties the log"
+    await store.open()
+    assert len((await store.get("default", [f"job-{number}" for number in range(10)])).jobs) == 10
+    await store.close()
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("ropewalk-sqlite")] == []
+
+
+async def test_the_log_stays_small(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint, "WAL_BYTES_MAX", 200_000)
+    store._writer._checkpointer = checkpoint.Checkpointer(path)
+    log = path.with_name("jobs.db-wal")
+    sizes: list[int] = []
+    for number in range(60):
+        await submit(store, plain(f"job-{number}", input=b"x" * 20_000))
+        await store.workers()  # readers come and go
+        sizes.append(log.stat().st_size)
+    assert max(sizes) < 300_000
+
+
+async def test_a_reader_that_stays_lets_the_log_grow_until_it_goes(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Failure 59: said aloud, at longer and longer intervals, and over when the reader is."""
+    monkeypatch.setattr(checkpoint, "WAL_BYTES_MAX", 100_000)
+    monkeypatch.setattr(checkpoint, "WAL_BYTES_ALARMING", 100_000)
+    monkeypatch.setattr(checkpoint, "WAIT_FOR_READERS_MS", 1)
+    store._writer._checkpointer = checkpoint.Checkpointer(path)
+    stuck = sqlite.connect(path, isolation_level=None)
+    stuck.execute("BEGIN")
+    stuck.execute("SELECT count(*) FROM job").fetchall()
+    for number in range(50):
+        await submit(store, plain(f"job-{number}", input=b"x" * 20_000))
+    assert 1 <= sum("keeps an old snapshot open" in record.message for record in caplog.records) <= 5
+    stuck.execute("ROLLBACK")
+    stuck.close()
+    for number in range(50, 150):
+        await submit(store, plain(f"job-{number}", input=b"x" * 20_000))
+    assert path.with_name("jobs.db-wal").stat().st_size < 300_000
+
+
+async def test_space_is_given_back_after_pruning(store: SqliteStore, path: Path) -> None:
+    """live-8."""
+    await submit(store, *(plain(f"job-{number}", input=b"x" * 9000) for number in range(1000)))
+    await store.cancel("default", [f"job-{number}" for number in range(1000)], reason=None, force=False)
+
+    async def pages() -> int:
+        return int(await store._writer.ask(lambda tx: tx.value("PRAGMA page_count")))
+
+    before = await pages()
+    while (await store.prune(Retention(cancelled_us=0), 100)).jobs:
+        pass
+    for _ in range(10):
+        await store.prune(Retention(), 100)
+    assert await pages() < before / 2
+
+
+async def test_many_submissions_in_one_call_are_independent(store: SqliteStore) -> None:
+    await submit(store, plain("there"))
+    answers = await store.submit([Submission(jobs=[plain(each)]) for each in ("a", "there", "b")])
+    assert [answer[0].duplicate for answer in answers if isinstance(answer, list)] == [False, True, False]
