@@ -62,7 +62,7 @@ def test_memory_is_out_of_reach(ropewalk: Run) -> None:
 
 
 def test_a_url_nobody_knows_is_misuse(ropewalk: Run) -> None:
-    answer = ropewalk("jobs", "list", "--url", "mysql://root:secret@localhost/jobs")
+    answer = ropewalk("jobs", "list", "--url", "mysql://ada:secret@localhost/jobs")
     assert answer.code == 2
     assert "unknown scheme" in answer.err
     assert "secret" not in answer.err

@@ -22,11 +22,11 @@ def members() -> dict[str, set[str]]:
     return {
         "JobTypeOptions": {"executor", *JobTypeOptions.__annotations__},
         "EnqueueOptions": set(EnqueueOptions.__annotations__),
-        "AppDefaults": set(AppDefaults.__struct_fields__),
         "Limits": set(Limits.__struct_fields__),
         "Filter": set(Filter.__struct_fields__),
         "App": parameters(App),
         "App.worker": parameters(App.worker),
+        "AppDefaults.of": parameters(AppDefaults.of),
         "Retention.of": parameters(Retention.of),
         "EventKind": set(get_args(EventKind)),
         "Cause": set(get_args(Cause)),

@@ -12,7 +12,7 @@ from tests.project.tree import ROOT, SOURCE, committed_files
 INDEX_HOSTS = [
     ".".join(host) for host in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("yarnpkg", "com"))
 ]
-MACHINE_PATH = re.compile(r"(?<![\w.-])/(?:work|root|home|tmp|Users)(?![\w-])")
+MACHINE_PATH = re.compile(r"(?<![\w.-])(?<!:/)/(?:work|root|home|tmp|Users)(?![\w-])")
 LINES_MAX = 400
 
 

@@ -57,7 +57,7 @@ class Stranger:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """Within reach of every user (the usual tmp_path is not)."""
-    folder = Path(tempfile.mkdtemp(prefix="ropewalk-"))
+    folder = Path(tempfile.mkdtemp(prefix="fresh-clone-"))
     folder.chmod(0o755)
     yield folder
     shutil.rmtree(folder)

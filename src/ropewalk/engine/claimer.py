@@ -110,6 +110,7 @@ class Claimer:
                 first_ticket=self._ticket + 1,
                 started_upto=upto,
                 turn=self._turn,
+                take_back=self._bench.guard.calm,
             )
         )
         assert len(claimed.jobs) <= wanted, f"asked for {wanted} jobs, got {len(claimed.jobs)}"

@@ -7,11 +7,11 @@ monotonic clock: one that ran out unrenewed is given up even if the store says n
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
 from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import Progress
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.supervisor import Supervisor
 from ropewalk.engine.wake import Wake
@@ -64,18 +64,20 @@ class Heartbeat:
     async def beat(self) -> None:
         """One round: give up what ran out, renew what is due."""
         self._give_up_expired()
-        asked, self._asked = self._asked, False
+        asked, self._asked = self._asked or self._bench.guard.look(), False
         now = self._bench.runtime.monotonic()
         due = [each for each in list(self._bench.held.values()) if asked or self._is_due(each, now)]
         silent_for = now - self._beat_at
         if not due and silent_for < self._bench.lease_us / SECOND / RENEWALS_PER_LEASE:
             return
-        renewals = [
-            Renewal(seq=each.job.seq, fence=each.job.fence, lease_us=each.lease_us, progress=_take_progress(each))
-            for each in due
-        ]
-        answer = await self._bench.store.renew(self._bench.owner, renewals)
+        renewals = [_renewal(each) for each in due]
+        # A store that does not answer must not keep the next round from giving up what ran out.
+        async with asyncio.timeout(self._bench.lease_us / SECOND / RENEWALS_PER_LEASE):
+            answer = await self._bench.store.renew(self._bench.owner, renewals)
         self._beat_at = now
+        for attempt, sent in zip(due, renewals, strict=True):
+            if attempt.pending_progress is sent.progress:
+                attempt.pending_progress = None
         self._take_in({each.key: each for each in due}, answer, now)
 
     def _is_due(self, attempt: Attempt, now: float) -> bool:
@@ -125,6 +127,6 @@ class Heartbeat:
         self._bench.events.report(error, phase)
 
 
-def _take_progress(attempt: Attempt) -> Progress | None:
-    progress, attempt.pending_progress = attempt.pending_progress, None
-    return progress
+def _renewal(attempt: Attempt) -> Renewal:
+    job = attempt.job
+    return Renewal(seq=job.seq, fence=job.fence, lease_us=attempt.lease_us, progress=attempt.pending_progress)

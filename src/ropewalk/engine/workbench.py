@@ -13,6 +13,7 @@ from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.instants import Span
 from ropewalk.domain.limits import Limits
+from ropewalk.engine.clock_guard import ClockGuard
 from ropewalk.engine.events import EventHub
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
@@ -40,9 +41,13 @@ class Workbench:
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     held: dict[tuple[int, int], Attempt] = field(default_factory=dict)
     """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
+    guard: ClockGuard = field(init=False)
     host: str = field(default_factory=socket.gethostname)
     refused: int = 0
     """settlements the store answered as stale"""
+
+    def __post_init__(self) -> None:
+        self.guard = ClockGuard(self.runtime)
 
     def leases(self) -> Mapping[str, Span]:
         """Registered type → its lease."""

@@ -128,6 +128,8 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     started_upto: int
     turn: int = 0
     """which line goes first this time (domain.fairness.take_turns)"""
+    take_back: bool = True
+    """False while this worker has reason to doubt the clock: leave expired leases alone this time"""
 
 
 class Moved(Struct, frozen=True, kw_only=True):

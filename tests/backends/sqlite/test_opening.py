@@ -143,7 +143,7 @@ def test_the_file_system_of_a_path(path: str, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "9p", "fuse.sshfs"])
 async def test_a_network_file_system(path: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mountinfo"
-    mounts.write_text(f"40 22 0:35 / {tmp_path} rw shared:9 - {kind} server:/export rw\n")
+    mounts.write_text(f"40 22 0:35 / {path.parent} rw shared:9 - {kind} server:/export rw\n")
     monkeypatch.setattr(filesystem, "_MOUNTS", mounts)
     error = await refused(path)
     assert isinstance(error, WeakDurability)

@@ -28,7 +28,7 @@ def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
     worker = tables.workers.get(request.owner)
     if worker is not None:
         worker.started_upto = max(worker.started_upto, request.started_upto)
-    moved = take_back(tables, TAKEN_BACK_PER_CLAIM_MAX, now)
+    moved = take_back(tables, TAKEN_BACK_PER_CLAIM_MAX, now) if request.take_back else []
     return Claiming(tables, request, now).run(moved)
 
 

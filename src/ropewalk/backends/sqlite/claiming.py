@@ -44,7 +44,7 @@ _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 
 def claim(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Claimed:
     tx.run(SQL.note_started, (request.started_upto, request.owner, request.started_upto))
-    moved = take_back(tx, lanes, TAKEN_BACK_PER_CLAIM_MAX)
+    moved = take_back(tx, lanes, TAKEN_BACK_PER_CLAIM_MAX) if request.take_back else []
     tx.run(SQL.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
     return Claiming(tx, lanes, request).run(moved)
 

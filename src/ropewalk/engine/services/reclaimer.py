@@ -28,6 +28,8 @@ class Reclaimer:
         await every(self._config.every_seconds, self.run_once, self._bench.runtime)
 
     async def run_once(self) -> bool:
+        if not self._bench.guard.calm:
+            return False
         moved = await self._bench.store.sweep(self._config.batch)
         if moved:
             self._on_moved(moved)

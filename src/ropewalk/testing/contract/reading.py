@@ -70,10 +70,14 @@ class QueuesContract(Contract):
         ]
 
     async def test_states_follow_the_clock(self, bench: Bench) -> None:
+        await bench.running("a")
         await bench.add(delay_us=SECOND)
+        [queue] = await bench.store.queues("default")
+        assert _without_zeros(queue).counts == {State.RUNNING: 1, State.DELAYED: 1}
+        assert queue.oldest_ready_at is None
         await bench.runtime.advance(1)
         [queue] = await bench.store.queues("default")
-        assert _without_zeros(queue).counts == {State.SCHEDULED: 1}
+        assert _without_zeros(queue).counts == {State.RUNNING: 1, State.SCHEDULED: 1}
         assert queue.oldest_ready_at == bench.runtime.now()
 
     async def test_amended_and_cancelled_jobs_are_counted_once_or_not_at_all(self, bench: Bench) -> None:

@@ -1,0 +1,84 @@
+"""A wall clock that jumps (a machine that slept): live leases are kept, not stolen (safe-4, clock errors)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ropewalk import App, Context, State, job
+from ropewalk.domain.instants import HOUR
+from ropewalk.engine.clock_guard import HOLD_SECONDS, ClockGuard
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.testing.clock import FakeRuntime
+
+starts: list[int] = []
+release = asyncio.Event()
+
+
+class Jumping(SystemRuntime):
+    """The real world, with a wall clock that can be stepped."""
+
+    offset_us = 0
+
+    def now(self) -> int:
+        return super().now() + self.offset_us
+
+
+class JumpingFake(FakeRuntime):
+    offset_us = 0
+
+    def now(self) -> int:
+        return super().now() + self.offset_us
+
+
+@job
+async def waits(ctx: Context) -> int:
+    starts.append(ctx.attempt)
+    await release.wait()
+    return ctx.attempt
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    global release  # noqa: PLW0603 # an event belongs to the loop of its test
+    starts.clear()
+    release = asyncio.Event()
+
+
+async def test_a_jump_is_noticed_once_and_held_for_a_while() -> None:
+    runtime = JumpingFake()
+    guard = ClockGuard(runtime)
+    await runtime.advance(hours=5)
+    assert guard.calm
+    runtime.offset_us = HOUR
+    assert guard.look()
+    assert not guard.look()
+    assert not guard.calm
+    await runtime.advance(seconds=HOLD_SECONDS + 0.1)
+    assert guard.calm
+
+
+async def test_a_step_back_is_no_reason_to_doubt() -> None:
+    runtime = JumpingFake()
+    guard = ClockGuard(runtime)
+    runtime.offset_us = -HOUR
+    assert not guard.look()
+    assert guard.calm
+
+
+async def test_workers_do_not_steal_from_each_other_after_a_jump(url: str) -> None:
+    runtime = Jumping()
+    app = App(url, jobs=[waits], runtime=runtime)
+    async with app, app.worker(concurrency=1, poll=0.05) as one, app.worker(concurrency=1, poll=0.05) as two:
+        handle = await app.enqueue(waits())
+        async with asyncio.timeout(5):
+            while not starts:
+                await asyncio.sleep(0.01)
+        runtime.offset_us = HOUR  # every lease looks expired by the store's clock now
+        await asyncio.sleep(2.0)  # time enough for either worker to claim, sweep and renew
+        info = await handle.status()
+        assert (info.state, info.crashes, starts) == (State.RUNNING, 0, [1])
+        release.set()
+        assert await handle.result(timeout=5) == 1
+        assert one.refused == two.refused == 0
