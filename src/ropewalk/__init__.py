@@ -28,9 +28,10 @@ from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.order import Priority
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
-from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.search import Order
 from ropewalk.domain.states import State
 from ropewalk.engine.events import Event
+from ropewalk.engine.filter import Filter
 from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
 from ropewalk.errors import (

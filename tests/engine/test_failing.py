@@ -134,6 +134,31 @@ async def test_sys_exit_is_an_error_of_the_job_not_of_the_worker(make_app: MakeA
         assert await app.enqueue(fails(times=0)).result(timeout=5) == 1
 
 
+class Evil(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even a message")
+
+
+@job(max_attempts=1)
+async def perverse(how: str) -> None:
+    if how == "evil":
+        raise Evil
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(1)
+
+
+@pytest.mark.parametrize("how", ["evil", "cancels its own task"])
+async def test_a_slot_never_dies_of_a_job(make_app: MakeApp, how: str) -> None:
+    app = make_app(perverse, fails)
+    async with app.running(concurrency=1):
+        for _ in range(3):
+            with pytest.raises(JobFailed):
+                await app.enqueue(perverse(how=how)).result(timeout=5)
+        assert await app.enqueue(fails(times=0)).result(timeout=5) == 1
+
+
 def classify(error: BaseException) -> object:
     if isinstance(error, KeyError):
         return "abort"

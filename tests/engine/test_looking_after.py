@@ -103,6 +103,17 @@ async def test_search_pages_through_everything(make_app: MakeApp) -> None:
             await app.search(cursor="made up")
 
 
+async def test_filters_take_datetimes(make_app: MakeApp) -> None:
+    app = make_app(double)
+    async with app:
+        await app.enqueue(double(number=1))
+        now = datetime.now(UTC)
+        assert await app.count(Filter(created_after=now - timedelta(minutes=1), created_before=now)) == 1
+        assert await app.count(Filter(created_after=now)) == 0
+        with pytest.raises(InvalidInput, match="no time zone"):
+            await app.count(Filter(updated_after=datetime(2026, 1, 1)))  # noqa: DTZ001 # that is the point
+
+
 async def test_retry_opens_a_new_run(make_app: MakeApp) -> None:
     app = make_app(breaks_once)
     async with app.running():
@@ -112,6 +123,8 @@ async def test_retry_opens_a_new_run(make_app: MakeApp) -> None:
         answer = await app.retry(handle.id)
         assert answer.status is RetryStatus.QUEUED
         assert await handle.result(timeout=5) == "run 2"
+        with pytest.raises(LimitExceeded, match="priority=99999"):
+            await app.retry(handle.id, priority=99999)
         refused = await app.retry(handle.id)
         assert (refused.status, refused.reason) == (RetryStatus.NOT_RETRIABLE, "state_completed")
         kinds = [entry.kind for entry in await app.history(handle.id)]

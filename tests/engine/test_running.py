@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -165,6 +166,25 @@ async def test_skip_queue_runs_at_once_and_is_recorded(make_app: MakeApp) -> Non
     assert kinds == ["queued", "started", "complete"]
 
 
+async def test_skip_queue_respects_what_the_worker_serves(make_app: MakeApp) -> None:
+    app = make_app(add)
+    async with app, app.worker(tenants=["acme"], queues=["default"]):
+        other_tenant = await app.enqueue(add(1), skip_queue=True)
+        other_queue = await app.tenant("acme").enqueue(add(1), skip_queue=True, queue="elsewhere")
+        mine = await app.tenant("acme").enqueue(add(1), skip_queue=True)
+        assert await mine.result(timeout=5) == 3
+        assert (await other_tenant.status()).state is State.SCHEDULED
+        assert (await other_queue.status()).state is State.SCHEDULED
+
+
+async def test_handles_belong_to_the_tenant_of_the_job(make_app: MakeApp) -> None:
+    app = make_app(add)
+    async with app.running():
+        one = await app.enqueue(add(1), tenant="acme")
+        (two,) = await app.enqueue_many([add(1)], tenant="acme")
+        assert [await one.result(timeout=5), await two.result(timeout=5)] == [3, 3]
+
+
 async def test_spawned_children_are_never_doubled(make_app: MakeApp) -> None:
     app = make_app(parent, note)
     async with app.running():
@@ -259,6 +279,21 @@ async def test_enqueuing_works_as_a_task_and_twice(make_app: MakeApp) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(app.enqueue(add(3)))
         assert await app.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"concurrency": 0}, "concurrency=0"),
+        ({"concurrency": 2.5}, "whole number"),
+        ({"queues": []}, "queues is empty"),
+        ({"tenants": []}, "tenants is empty"),
+        ({"lease": 0.1}, "lease=0.1"),
+    ],
+)
+async def test_a_worker_that_cannot_work_is_refused(make_app: MakeApp, options: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        make_app(add).worker(**options)
 
 
 async def test_a_far_future_and_a_past_time(make_app: MakeApp) -> None:

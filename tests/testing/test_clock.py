@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -134,7 +135,7 @@ async def test_later_ids_sort_later() -> None:
     assert ids == sorted(set(ids))
 
 
-async def test_tasks_threads_and_blocking_calls_stay_on_the_loop() -> None:
+async def test_tasks_and_threads_stay_on_the_loop() -> None:
     runtime = FakeRuntime()
     loop = asyncio.get_running_loop()
     seen: list[object] = []
@@ -146,4 +147,8 @@ async def test_tasks_threads_and_blocking_calls_stay_on_the_loop() -> None:
     for task in (runtime.spawn(main(), name="task"), runtime.thread(main, name="thread")):
         await asyncio.wait_for(task.finished(), 5)
     assert seen == [loop, loop]
-    assert await runtime.in_thread(asyncio.get_running_loop) is loop
+
+
+async def test_blocking_calls_leave_the_loop() -> None:
+    """A handler in a thread may wait for the loop: inline it would wait for itself."""
+    assert await FakeRuntime().in_thread(threading.get_ident) != threading.get_ident()

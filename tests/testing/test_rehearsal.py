@@ -87,6 +87,23 @@ async def test_inline_mode_runs_at_once() -> None:
     assert sent == ["ann"]
 
 
+@job
+def blocking_parent(ctx: Context) -> str:
+    return ctx.sync.spawn(send(to="kim"))
+
+
+async def test_blocking_handlers_may_use_ctx_sync() -> None:
+    rehearsal = Rehearsal(App(jobs=[blocking_parent, send]))
+    child = await rehearsal.run(blocking_parent())
+    assert (await rehearsal.get(child)).state is State.COMPLETED
+    assert sent == ["kim"]
+
+
+async def test_a_job_that_has_not_ended_says_what_to_do(rehearse: Callable[[App], Rehearsal]) -> None:
+    with pytest.raises(AssertionError, match=r"flaky has not ended: attempt 1 failed \(not yet\).*advance the clock"):
+        await rehearse(app).run(flaky())
+
+
 async def test_failures_surface(rehearse: Callable[[App], Rehearsal]) -> None:
     with pytest.raises(JobFailed, match="not yet"):
         await rehearse(app).run(flaky().using(max_attempts=1))

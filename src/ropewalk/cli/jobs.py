@@ -14,10 +14,10 @@ from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.job_view import echo_history, echo_job, echo_page, presentable
 from ropewalk.cli.target import Target, target_options
 from ropewalk.domain.operator import CancelStatus, RetryStatus
-from ropewalk.domain.search import Filter
 from ropewalk.domain.states import State
 from ropewalk.engine.answers import RetryResult
 from ropewalk.engine.client import Client
+from ropewalk.engine.filter import Filter
 from ropewalk.engine.info import HistoryInfo, JobInfo
 
 STATES: Final = click.Choice([each.value for each in State])

@@ -31,7 +31,11 @@ EXAMPLES: Final = (
 @click.option("--concurrency", type=int, default=10, show_default=True, help="How many jobs at a time.")
 @click.option("--grace", type=float, default=30, show_default=True, metavar="SECONDS", help="To finish when stopped.")
 @click.option(
-    "--lease", type=float, default=30, show_default=True, metavar="SECONDS", help="After this silence others take over."
+    "--lease",
+    type=float,
+    default=None,
+    metavar="SECONDS",
+    help="After this silence others take over (the app's default, else 30).",
 )
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Of what is logged.")
 @json_option
@@ -43,7 +47,7 @@ def worker(
     tenants: Sequence[str],
     concurrency: int,
     grace: float,
-    lease: float,
+    lease: float | None,
     log_level: str,
     as_json: bool,
 ) -> ExitCode:

@@ -37,11 +37,18 @@ def bad_input(error: InvalidInput, code: str = "bad_input") -> Outcome:
 
 def described(error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None) -> ErrorInfo:
     """An exception as data."""
-    told = str(error) or type(error).__name__
+    told = _text(error) or type(error).__name__
     trace = "".join(traceback.format_exception(error))
     return ErrorInfo(
         category=category, code=code, type=type(error).__name__, message=clipped(told), traceback=clipped(trace)
     )
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"<its message raised {type(broken).__name__}>"
 
 
 def _verdict(

@@ -37,12 +37,15 @@ def check(job: NewJob, limits: Limits = DEFAULT_LIMITS) -> None:
             field="input",
         )
     _check_attempts(job, limits)
-    if abs(job.priority) > limits.priority_max:
-        raise LimitExceeded(
-            f"priority={job.priority} is outside -{limits.priority_max}...{limits.priority_max}", field="priority"
-        )
+    check_priority(job.priority, limits)
     _check_names(job, limits)
     _check_tags(job.tags, limits)
+
+
+def check_priority(priority: int, limits: Limits) -> None:
+    bound = limits.priority_max
+    if abs(priority) > bound:
+        raise LimitExceeded(f"priority={priority} is outside -{bound}...{bound}", field="priority")
 
 
 def _check_attempts(job: NewJob, limits: Limits) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.domain.instants import SECOND, Span
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.announce import News, announce
 from ropewalk.engine.buffer import Buffer
@@ -49,6 +49,11 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
         ):
             if value < least:
                 raise InvalidInput(f"{field}={value!r} must be at least {least}", field=field)
+        if not isinstance(self.concurrency, int):
+            raise InvalidInput(f"concurrency={self.concurrency!r} must be a whole number", field="concurrency")
+        for field, names in (("queues", self.queues), ("tenants", self.tenants)):
+            if names is not None and not names:
+                raise InvalidInput(f"{field} is empty: name at least one, or leave it out to serve all", field=field)
 
 
 class Assembly:
@@ -127,11 +132,16 @@ class Assembly:
             if self.claimer.last_was_empty and not self.bench.held:
                 return
 
-    def skip_ticket(self, job_type: str, queue: str) -> SkipQueue | None:
-        served = self._config.queues is None or queue in self._config.queues
-        if self.draining or not served or not self.claimer.has_free_slot or job_type not in self.bench.registry:
+    def skip_ticket(self, new: NewJob) -> SkipQueue | None:
+        config = self._config
+        served = (
+            new.type in self.bench.registry
+            and (config.queues is None or new.queue in config.queues)
+            and (config.tenants is None or new.tenant in config.tenants)
+        )
+        if self.draining or not served or not self.claimer.has_free_slot:
             return None
-        return SkipQueue(self.bench.owner, 0, self.bench.leases()[job_type])
+        return SkipQueue(self.bench.owner, 0, self.bench.leases()[new.type])
 
     def adopt(self, job: JobRecord) -> None:
         self.buffer.put_first(lease(job, self.bench))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, TypeAlias
 
-from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.search import Order
 from ropewalk.engine.answers import BulkResult
+from ropewalk.engine.filter import Filter, in_domain
 from ropewalk.ports.store import Store
 
 BATCH: Final = 1000
@@ -30,7 +31,7 @@ async def _chunks(store: Store, tenant: str, jobs: Sequence[str] | Filter) -> As
         return
     cursor = None
     while True:
-        page = await store.search(tenant, jobs, order=Order.CREATED_ASC, cursor=cursor, limit=BATCH)
+        page = await store.search(tenant, in_domain(jobs), order=Order.CREATED_ASC, cursor=cursor, limit=BATCH)
         if page.jobs:
             yield [job.id for job in page.jobs]
         cursor = page.next_cursor

@@ -17,8 +17,9 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.submission import skips_queue, to_new_job
 from ropewalk.domain.instants import Seconds, to_datetime, to_instant, to_span
 from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.limits import check_priority
 from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
-from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.search import Order
 from ropewalk.domain.states import State
 from ropewalk.domain.why import Why, explain
 from ropewalk.engine.answers import BulkResult, RetryResult, SearchPage
@@ -26,11 +27,12 @@ from ropewalk.engine.around import surroundings
 from ropewalk.engine.bulk import BATCH, in_bulk
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import Event
+from ropewalk.engine.filter import Filter, in_domain
 from ropewalk.engine.handle import Enqueuing, Handle, caller_of
 from ropewalk.engine.info import Describer, FailureInfo, HistoryInfo, JobInfo
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded, NotFound
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store import QueueInfo, ReviveAnswer, Store, Submission, Trail, WorkerCard
+from ropewalk.ports.store import Accepted, QueueInfo, ReviveAnswer, Store, Submission, Trail, WorkerCard
 
 S = TypeVar("S")
 G = TypeVar("G")
@@ -89,10 +91,8 @@ class Client:
         size = limit if atomic else BATCH
         for start in range(0, len(new), size):
             accepted = await session.enqueuer.submit(Submission(jobs=new[start : start + size]))
-            handles.extend(
-                Handle(self, each.id, job.type, group_id=each.group_id, duplicate=each.duplicate)
-                for job, each in zip(given[start : start + size], accepted, strict=True)
-            )
+            batch = zip(given[start : start + size], new[start : start + size], accepted, strict=True)
+            handles.extend(self._handle(job, submitted, answer) for job, submitted, answer in batch)
         return handles
 
     async def _enqueue(self, job: Job[S, G], options: EnqueueOptions) -> Handle[S, G]:
@@ -100,11 +100,15 @@ class Client:
         session = await self._core.session()
         skip = None
         if skips_queue(job, options):
-            skip = self._core.skip_slot(new.type, new.queue)
+            skip = self._core.skip_slot(new)
         submission = Submission(jobs=[new], skip_queue=None if skip is None else skip[1])
         (accepted,) = await session.enqueuer.submit(submission)
         if accepted.leased is not None and skip is not None:
             skip[0].adopt(accepted.leased)
+        return self._handle(job, new, accepted)
+
+    def _handle(self, job: Job[S, G], new: NewJob, accepted: Accepted) -> Handle[S, G]:
+        """Bound to the tenant the job was given, which an option may have made another than ours."""
         client = self if new.tenant == self._tenant else self.tenant(new.tenant)
         return Handle(client, accepted.id, job.type, group_id=accepted.group_id, duplicate=accepted.duplicate)
 
@@ -143,12 +147,12 @@ class Client:
         if not 1 <= limit <= 1000:
             raise InvalidInput(f"limit={limit} must be between 1 and 1000", field="limit")
         page = await (await self._store()).search(
-            self._tenant, wanted or Filter(), order=order, cursor=cursor, limit=limit
+            self._tenant, in_domain(wanted), order=order, cursor=cursor, limit=limit
         )
         return SearchPage([self._describe.job(job, page.now) for job in page.jobs], page.next_cursor)
 
     async def count(self, wanted: Filter | None = None) -> int:
-        return await (await self._store()).count(self._tenant, wanted or Filter())
+        return await (await self._store()).count(self._tenant, in_domain(wanted))
 
     async def workflow(self, workflow_id: str) -> list[JobInfo]:
         """Every job of a workflow, in the order they were queued."""
@@ -228,7 +232,7 @@ class Client:
         include_cancelled: bool = False,
     ) -> RetryResult:
         """A new run of a failed or dead-lettered job, under the same id."""
-        revival = _revival(reset_attempts, priority, delay, fresh, include_cancelled)
+        revival = self._revival(reset_attempts, priority, delay, fresh, include_cancelled)
         (answer,) = await self._revive([job_id], revival)
         return RetryResult(
             job_id=answer.id,
@@ -249,7 +253,7 @@ class Client:
         include_cancelled: bool = False,
         dry_run: bool = False,
     ) -> BulkResult:
-        revival = _revival(reset_attempts, priority, delay, fresh, include_cancelled)
+        revival = self._revival(reset_attempts, priority, delay, fresh, include_cancelled)
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
             for answer in await self._revive(ids, revival):
@@ -274,9 +278,8 @@ class Client:
         if arguments is not None:
             job, _ = await self._record(job_id)
             data = self._core.registry.get(job.type).from_arguments(arguments).input
-        limit = self._core.limits.priority_max
-        if priority is not None and abs(priority) > limit:
-            raise LimitExceeded(f"priority={priority} is outside -{limit}...{limit}", field="priority")
+        if priority is not None:
+            check_priority(priority, self._core.limits)
         at = None if run_at is None else to_instant(run_at, "run_at")
         return await self._amend(job_id, Amendment(input=data, priority=priority, run_at=at), "updated")
 
@@ -340,6 +343,24 @@ class Client:
         self._core.store.notifier.publish(Hint(finished=ended, control=True))
         return [answer.status for answer in answers]
 
+    def _revival(
+        self,
+        reset_attempts: bool,  # noqa: FBT001
+        priority: int | None,
+        delay: Seconds,
+        fresh: bool,  # noqa: FBT001
+        include_cancelled: bool,  # noqa: FBT001
+    ) -> Revival:
+        if priority is not None:
+            check_priority(priority, self._core.limits)
+        return Revival(
+            reset_attempts=reset_attempts,
+            priority=priority,
+            delay_us=to_span(delay, "delay"),
+            fresh=fresh,
+            include_cancelled=include_cancelled,
+        )
+
     async def _revive(self, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
         answers = await (await self._store()).revive(self._tenant, ids, revival)
         self._core.store.notifier.publish(Hint(many=True))
@@ -360,22 +381,6 @@ class Client:
 
 
 _CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})
-
-
-def _revival(
-    reset_attempts: bool,  # noqa: FBT001
-    priority: int | None,
-    delay: Seconds,
-    fresh: bool,  # noqa: FBT001
-    include_cancelled: bool,  # noqa: FBT001
-) -> Revival:
-    return Revival(
-        reset_attempts=reset_attempts,
-        priority=priority,
-        delay_us=to_span(delay, "delay"),
-        fresh=fresh,
-        include_cancelled=include_cancelled,
-    )
 
 
 def _missing(job_id: str) -> NotFound:

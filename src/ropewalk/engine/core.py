@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
+from ropewalk.domain.job import NewJob
 from ropewalk.domain.limits import Limits
 from ropewalk.engine.enqueuer import Enqueuer
 from ropewalk.engine.events import EventHub
@@ -76,12 +77,12 @@ class Core:
     def stops_serving(self, worker: Worker) -> None:
         self._workers.pop(worker, None)
 
-    def skip_slot(self, job_type: str, queue: str) -> tuple[Worker, SkipQueue] | None:
+    def skip_slot(self, new: NewJob) -> tuple[Worker, SkipQueue] | None:
         """A free slot of a worker on this very loop, for a job that skips the queue."""
         loop = asyncio.get_running_loop()
         for worker, its_loop in self._workers.items():
             if its_loop is loop:
-                slot = worker.skip_ticket(job_type, queue)
+                slot = worker.skip_ticket(new)
                 if slot is not None:
                     return worker, slot
         return None

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from ropewalk.domain.instants import to_datetime
 from ropewalk.engine.events import Event, EventHub
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.notifier import Hint
@@ -82,7 +83,7 @@ class Enqueuer:
                         type=new.type,
                         queue=new.queue,
                         tenant=new.tenant,
-                        at=self._runtime.now(),
+                        at=to_datetime(self._runtime.now()),
                         attempt=0,
                         group_id=answer.group_id,
                     )

@@ -6,12 +6,13 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.instants import Instant, to_datetime
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.states import Move
 from ropewalk.ports.runtime import Runtime
@@ -40,7 +41,7 @@ class Event(Struct, frozen=True, kw_only=True):
     type: str
     queue: str
     tenant: str
-    at: Instant
+    at: datetime
     attempt: int
     group_id: str
     will_retry: bool | None = None
@@ -168,7 +169,7 @@ def event_of(
         type=job.type,
         queue=job.queue,
         tenant=job.tenant,
-        at=at,
+        at=to_datetime(at),
         attempt=job.attempt,
         group_id=job.group_id or job.id,
         will_retry=will_retry,

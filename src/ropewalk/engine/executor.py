@@ -19,7 +19,7 @@ from ropewalk.definitions.returned import outcome_of_return
 from ropewalk.definitions.verdict import bad_input, described, verdict
 from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.instants import SECOND, to_span
+from ropewalk.domain.instants import SECOND, Span, to_span
 from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
 from ropewalk.domain.transition import decide
 from ropewalk.engine.attempt import Attempt
@@ -34,6 +34,7 @@ from ropewalk.ports.store import LossReason
 
 _SMOOTHING = 0.05
 _YIELD_SECONDS = 0.005
+_REOPEN_SECONDS = 0.05
 
 
 class Executor:
@@ -55,7 +56,7 @@ class Executor:
 
     def start(self) -> None:
         for number in range(self._slots):
-            self._tasks.append(self._bench.runtime.spawn(self._slot(), name=f"ropewalk-slot-{number}"))
+            self._open_slot(number)
 
     async def stop(self) -> None:
         """End the slots. One that is stuck behind a thread is let go: the thread ends with the process."""
@@ -64,6 +65,18 @@ class Executor:
             task.cancel()
         for task in self._tasks:
             await task.finished()
+
+    def _open_slot(self, number: int) -> None:
+        if not self._closing:
+            self._tasks.append(self._bench.runtime.spawn(self._keep_slot(number), name=f"ropewalk-slot-{number}"))
+
+    async def _keep_slot(self, number: int) -> None:
+        """A slot that ends although the worker goes on (its handler cancelled the task it ran in) is opened anew."""
+        try:
+            await self._slot()
+        finally:
+            # Later, not at once: when the whole loop is being ended, there is no later.
+            self._bench.runtime.after(_REOPEN_SECONDS, lambda: self._open_slot(number))
 
     async def _slot(self) -> None:
         me = asyncio.current_task()
@@ -107,9 +120,11 @@ class Executor:
         try:
             return await self._call(attempt)
         except asyncio.CancelledError as error:
+            outcome = self._judge(attempt, error)
             if attempt.stopped is None and me.cancelling() > cancelling_before:
+                self._hand_over(attempt, Released() if self._closing else outcome)
                 raise
-            return self._judge(attempt, error)
+            return outcome
         except BaseException as error:
             return self._judge(attempt, error)
         finally:
@@ -121,10 +136,12 @@ class Executor:
         if job.deadline is not None and job.started_at is not None:
             since_claim = round(attempt.since_claim() * SECOND)
             deadline_in = max(0, job.deadline - job.started_at - since_claim)
-        timeout = job.timeout_us or attempt.job_type.options.timeout_us or bench.defaults.timeout_us
-        attempt.begin(me, timeout_us=timeout, deadline_in_us=deadline_in)
+        attempt.begin(me, timeout_us=self._timeout(attempt), deadline_in_us=deadline_in)
         if bench.events.heard(job.type):
             bench.events.emit(event_of(job, "started", at=bench.runtime.now()))
+
+    def _timeout(self, attempt: Attempt) -> Span | None:
+        return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._bench.defaults.timeout_us
 
     async def _call(self, attempt: Attempt) -> Outcome:
         job_type = attempt.job_type
@@ -173,17 +190,23 @@ class Executor:
         return outcome_of_return(attempt.job_type, context, value, bench.limits, strict=bench.defaults.strict_return)
 
     def _judge(self, attempt: Attempt, error: BaseException) -> Outcome:
+        """What the exception means. Whatever is wrong with it, there is an outcome: a slot never dies of a job."""
         if attempt.stopped is not None:
             return self._stopped(attempt)
-        if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
-            return Cancelled(described(error, Category.CANCELLED))
-        return verdict(error, attempt.job_type, self._bench.events.report)
+        try:
+            if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
+                return Cancelled(described(error, Category.CANCELLED))
+            return verdict(error, attempt.job_type, self._bench.events.report)
+        except Exception as broken:
+            self._bench.events.report(broken, f"judging {type(error).__name__}")
+            message = f"{type(error).__name__}, which could not be described: {type(broken).__name__}"
+            return Errored(ErrorInfo(category=Category.SYSTEM, code="indescribable", message=message))
 
     def _stopped(self, attempt: Attempt) -> Outcome:
         assert attempt.stopped is not None
         match attempt.stopped.reason:
             case LossReason.TIMEOUT:
-                return Errored(_timed_out(attempt))
+                return Errored(_timed_out(self._timeout(attempt) or 0))
             case LossReason.DEADLINE:
                 return Expired()
             case LossReason.CANCELLED:
@@ -250,7 +273,6 @@ async def _one_turn() -> None:
     await turn.wait()
 
 
-def _timed_out(attempt: Attempt) -> ErrorInfo:
-    span = attempt.job.timeout_us or attempt.job_type.options.timeout_us or 0
+def _timed_out(span: Span) -> ErrorInfo:
     message = f"the attempt ran longer than its timeout of {span / SECOND:g} s"
     return ErrorInfo(category=Category.TIMEOUT, code="timeout", type="TimeoutError", message=message)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Self
 
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.assembly import Assembly, WorkerConfig
 from ropewalk.engine.core import Core
@@ -125,9 +125,9 @@ class Worker:
         """Wait until nothing is claimed here and the store had nothing ready at the last look."""
         await self._started.idle()
 
-    def skip_ticket(self, job_type: str, queue: str) -> SkipQueue | None:
+    def skip_ticket(self, new: NewJob) -> SkipQueue | None:
         """A free slot for a job that skips the queue, or None."""
-        return self._started.skip_ticket(job_type, queue)
+        return self._started.skip_ticket(new)
 
     def adopt(self, job: JobRecord) -> None:
         """Run a job that was inserted already leased by this worker."""

@@ -106,7 +106,8 @@ class FakeRuntime(Runtime):
         return self.spawn(main(), name=name)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        return call()
+        """A real thread: a handler that blocks (`ctx.sync`) must not block the loop it waits for."""
+        return await asyncio.to_thread(call)
 
     def _set_alarm(self, seconds: float, call: Callable[[], object]) -> Alarm:
         with self._lock:

@@ -6,7 +6,7 @@ A test that means to drop an enqueue says so with `@pytest.mark.allow_never_enqu
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,16 +44,8 @@ def ropewalk_clock() -> FakeRuntime:
 
 
 @pytest.fixture
-async def rehearse(ropewalk_clock: FakeRuntime) -> AsyncIterator[Callable[[App], Rehearsal]]:
+def rehearse(ropewalk_clock: FakeRuntime) -> Callable[[App], Rehearsal]:
     """`rehearse(app)`: the app's types, options and lifespan on an in-memory store with the fake clock."""
     from ropewalk.testing.rehearsal import Rehearsal
 
-    made: list[Rehearsal] = []
-
-    def make(app: App) -> Rehearsal:
-        made.append(Rehearsal(app, clock=ropewalk_clock))
-        return made[-1]
-
-    yield make
-    for rehearsal in made:
-        await rehearsal.close()
+    return lambda app: Rehearsal(app, clock=ropewalk_clock)

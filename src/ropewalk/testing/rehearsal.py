@@ -8,7 +8,8 @@ from ropewalk.app import App
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.search import Order
+from ropewalk.engine.filter import Filter
 from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
 from ropewalk.testing.clock import FakeRuntime
@@ -57,9 +58,16 @@ class Rehearsal(App):
             self._draining = False
 
     async def run(self, job: Job[S, G]) -> S:
-        """Enqueue one job, drain, and return its result. Raises JobFailed like `result()` does."""
+        """Enqueue one job, drain, and return its result. Raises JobFailed like `result()` does.
+
+        A job that has not ended then (it waits for a retry, or for its time) is an AssertionError that says so.
+        """
         handle = await self.enqueue(job)
         await self.drain()
+        info = await handle.status()
+        if not info.terminal:
+            why = (await self.why(info.id)).explanation
+            raise AssertionError(f"{info.type} has not ended: {why}; advance the clock and drain again")
         return await handle.result()
 
     async def enqueued(self, job_type: JobType[..., Any, Any] | None = None) -> list[JobInfo]:

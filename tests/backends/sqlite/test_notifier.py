@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from tests.backends.sqlite.conftest import plain, submit
 
-from ropewalk.backends.sqlite import SqliteStore, mailbox, notifier
+from ropewalk.backends.sqlite import SqliteStore, listening, mailbox
 from ropewalk.backends.sqlite.mailbox import ADDRESS_BYTES_MAX, LETTER_BYTES_MAX, Mailbox, directory_for
 from ropewalk.backends.sqlite.notifier import fitting
 from ropewalk.engine.runtime import SystemRuntime
@@ -59,10 +59,10 @@ async def test_what_others_commit_is_noticed_without_sockets(
 ) -> None:
     lacking(path, monkeypatch)
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(notifier, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(listening, "LOOK_SECONDS", 0.01)
     other = SqliteStore(path, SystemRuntime())
     heard = Heard(store)
-    assert "watching the file instead" in caplog.text
+    assert "looking at the file instead" in caplog.text
     await looked_once(store)
     await submit(other, plain("a"))
     await heard.first(Hint(many=True))
@@ -76,7 +76,7 @@ async def test_what_others_commit_is_noticed_without_sockets(
 
 async def test_looking_for_work_wakes_nobody(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Or two idle workers would wake one another for ever."""
-    monkeypatch.setattr(notifier, "WATCH_SECONDS", 0.001)
+    monkeypatch.setattr(listening, "LOOK_SECONDS", 0.001)
     other = SqliteStore(path, SystemRuntime())
     await submit(other, plain("a"))
     assert len((await other.claim(claim_request())).jobs) == 1
@@ -93,28 +93,41 @@ async def test_looking_for_work_wakes_nobody(store: SqliteStore, path: Path, mon
 async def looked_once(store: SqliteStore) -> None:
     """Until the watch has read the file's marks once more."""
     looked = asyncio.Event()
-    loop, marks = asyncio.get_running_loop(), store._notifier._marks
+    listener = store._notifier._listening
+    assert listener is not None
+    loop, marks = asyncio.get_running_loop(), listener._marks
 
     async def counted() -> tuple[int, int] | None:
         found = await marks()
         loop.call_soon_threadsafe(looked.set)
         return found
 
-    store._notifier._marks = counted
+    listener._marks = counted
     async with asyncio.timeout(10):
         await looked.wait()
-    store._notifier._marks = marks
+    listener._marks = marks
 
 
-async def test_nobody_listens_after_the_last_left(store: SqliteStore, path: Path) -> None:
+async def test_the_thread_ends_some_time_after_the_last_listener_left(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "LOOK_SECONDS", 0.001)
+    monkeypatch.setattr(listening, "LINGER_LOOKS", 5)
     first, second = Heard(store), Heard(store)
     assert len(list(directory_for(path).iterdir())) == 1
+    kept = store._notifier._listening
     first.unsubscribe()
-    assert store._notifier._thread is not None
-    listening = store._notifier._thread
+    for _ in range(20):
+        await looked_once(store)
+    assert store._notifier._listening is kept, "one still listens"
+    assert kept is not None
     second.unsubscribe()
-    await listening.finished()
+    await kept.thread.finished()
     assert not directory_for(path).exists()
+    again = Heard(store)
+    hint = Hint(control=True)
+    mailbox.send(directory_for(path), fitting(hint), but_not_to=None)
+    await again.first(hint)
 
 
 async def test_listeners_survive_closing_and_opening(store: SqliteStore, path: Path) -> None:

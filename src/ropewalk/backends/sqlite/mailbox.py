@@ -1,7 +1,7 @@
 """Datagram sockets beside the file: whoever listens has one in the directory, whoever has news writes to all of them.
 
 Nothing here blocks, waits or fails: a letter that cannot be delivered at once is dropped. Where there are no UNIX
-sockets, or none may be made, nobody listens and the watch over the file (notifier.py) is all there is.
+sockets, or none may be made, nobody listens and the look at the file (listening.py) is all there is.
 """
 
 from __future__ import annotations

@@ -1,79 +1,71 @@
 """Wake-ups between the processes that share a file.
 
-Hints go to listeners here directly and to other processes by socket (mailbox.py). As long as somebody listens, a
-thread receives theirs and also watches the file itself: when another connection committed something that nobody
-announced, it says so a quarter of a second later.
+Hints go to listeners here directly and to other processes by socket. As long as somebody listens here, a thread hears
+what the others say (listening.py).
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import threading
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import structs
 
 from ropewalk.backends.sqlite.forking import follow_forks
-from ropewalk.backends.sqlite.mailbox import LETTER_BYTES_MAX, Mailbox, directory_for, send
-from ropewalk.errors import RopewalkError
+from ropewalk.backends.sqlite.listening import Listening, LookAtMarks
+from ropewalk.backends.sqlite.mailbox import LETTER_BYTES_MAX, directory_for, send
 from ropewalk.ports.notifier import Hint, Listener, Notifier, Unsubscribe
-from ropewalk.ports.runtime import Runtime, Task
-
-WATCH_SECONDS: Final = 0.25
-LETTERS_AT_ONCE_MAX: Final = 100
-
-Marks: TypeAlias = tuple[int, int]
-"""(changes whenever another connection commits, changes with every cancellation and pause)"""
-
-_hints = msgspec.json.Decoder(Hint)
-_log = logging.getLogger("ropewalk.sqlite")
+from ropewalk.ports.runtime import Runtime
 
 
 class FileNotifier(Notifier):
     """`marks` reads the file's marks, or answers None while the store is closed."""
 
-    def __init__(self, path: Path, runtime: Runtime, marks: Callable[[], Awaitable[Marks | None]]) -> None:
+    def __init__(self, path: Path, runtime: Runtime, marks: LookAtMarks) -> None:
         self._directory = directory_for(path)
         self._runtime = runtime
         self._marks = marks
         self._begin_anew()
         follow_forks(self)
 
+    def _begin_anew(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[int, Listener] = {}
+        self._subscribed = 0
+        self._listening: Listening | None = None
+
     def publish(self, hint: Hint) -> None:
         self._tell(hint)
-        mailbox = self._mailbox
-        send(self._directory, fitting(hint), but_not_to=None if mailbox is None else mailbox.address)
+        listening = self._listening
+        send(self._directory, fitting(hint), but_not_to=None if listening is None else listening.address)
 
     def subscribe(self, listener: Listener) -> Unsubscribe:
         with self._lock:
             self._subscribed += 1
             number = self._subscribed
             self._listeners[number] = listener
-            if self._thread is None:
-                self._start()
+            self._start()
 
         def unsubscribe() -> None:
             with self._lock:
-                self._listeners.pop(number, None)
-                if not self._listeners:
-                    self._stop()
+                self._listeners.pop(number, None)  # the thread lingers: the next one may come in a moment
 
         return unsubscribe
 
-    def pause(self) -> None:
-        """The store closes: stop listening, keep the listeners."""
+    async def pause(self) -> None:
+        """The store closes: stop listening, keep the listeners. Nobody looks at the file any more afterwards."""
         with self._lock:
-            self._stop()
+            listening, self._listening = self._listening, None
+        if listening is not None:
+            listening.stop()
+            await listening.thread.finished()
 
     def resume(self) -> None:
         """The store opened: listen again, if anybody is there to be told."""
         with self._lock:
-            if self._listeners and self._thread is None:
+            if self._listeners:
                 self._start()
 
     def before_fork(self) -> None:
@@ -83,67 +75,23 @@ class FileNotifier(Notifier):
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        if self._mailbox is not None:
-            self._mailbox.leave_to_parent()
+        if self._listening is not None:
+            self._listening.leave_to_parent()
         self._begin_anew()
 
-    def _begin_anew(self) -> None:
-        self._lock = threading.Lock()
-        self._listeners: dict[int, Listener] = {}
-        self._subscribed = 0
-        self._thread: Task | None = None
-        self._mailbox: Mailbox | None = None
-
     def _start(self) -> None:
-        """Bound before subscribe returns: nothing published from then on is missed."""
-        try:
-            self._mailbox = mailbox = Mailbox(self._directory, self._runtime.token())
-        except (OSError, AttributeError) as error:  # AttributeError: a platform without UNIX sockets
-            self._mailbox = mailbox = None
-            _log.info("no wake-up socket in %s: %s; watching the file instead", self._directory, error)
-        self._thread = self._runtime.thread(lambda: self._listen(mailbox), name="ropewalk-sqlite-listener")
+        if self._listening is None:
+            self._listening = Listening(
+                self._directory, self._runtime, marks=self._marks, tell=self._tell, retire=self._retire
+            )
 
-    def _stop(self) -> None:
-        thread, self._thread = self._thread, None
-        self._mailbox = None
-        if thread is not None:
-            thread.cancel()
-
-    async def _listen(self, mailbox: Mailbox | None) -> None:
-        loop = asyncio.get_running_loop()
-        if mailbox is not None:
-            loop.add_reader(mailbox.socket, self._receive, mailbox)
-        try:
-            await self._watch()
-        finally:
-            if mailbox is not None:
-                loop.remove_reader(mailbox.socket)
-                mailbox.close()
-
-    def _receive(self, mailbox: Mailbox) -> None:
-        for _ in range(LETTERS_AT_ONCE_MAX):
-            letter = mailbox.take()
-            if letter is None:
-                return
-            with suppress(msgspec.DecodeError):
-                self._tell(_hints.decode(letter))
-
-    async def _watch(self) -> None:
-        seen: Marks | None = None
-        while True:
-            marks = await self._look()
-            if marks is not None:
-                if seen is not None and marks[0] != seen[0]:
-                    self._tell(Hint(many=True, control=marks[1] != seen[1]))
-                seen = marks
-            await self._runtime.sleep(WATCH_SECONDS)
-
-    async def _look(self) -> Marks | None:
-        try:
-            return await self._marks()
-        except RopewalkError as error:
-            _log.debug("could not look for changes: %s", error)
-            return None
+    def _retire(self) -> bool:
+        """Whether the listening thread may end, because there is nobody left to tell."""
+        with self._lock:
+            if self._listeners:
+                return False
+            self._listening = None
+            return True
 
     def _tell(self, hint: Hint) -> None:
         with self._lock:

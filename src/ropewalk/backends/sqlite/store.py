@@ -16,7 +16,8 @@ from typing import TypeVar
 
 from ropewalk.backends.sqlite import claiming, holding, operating, reading, submitting, upkeep
 from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.notifier import FileNotifier, Marks
+from ropewalk.backends.sqlite.listening import Marks
+from ropewalk.backends.sqlite.notifier import FileNotifier
 from ropewalk.backends.sqlite.reader import Reader
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
@@ -87,7 +88,7 @@ class SqliteStore(Store):
 
     async def close(self) -> None:
         self._opened = False
-        self._notifier.pause()
+        await self._notifier.pause()
         await self._reader.stop()
         await self._writer.stop()  # last: closing the last connection empties the log
 

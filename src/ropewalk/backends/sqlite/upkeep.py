@@ -121,4 +121,5 @@ def _give_back_space(tx: Tx) -> None:
     assert space is not None
     free_pages, pages = space
     if free_pages > FREE_PAGES_KEPT and free_pages * 4 > pages:
-        tx.run(f"PRAGMA incremental_vacuum({PAGES_GIVEN_BACK})")
+        for _ in range(PAGES_GIVEN_BACK):
+            tx.run("PRAGMA incremental_vacuum(1)")  # one by one: Python's own driver stops after the first of many

@@ -10,7 +10,8 @@ from ropewalk.app import App
 from ropewalk.cli.demo.findings import DemoFailed
 from ropewalk.cli.demo.screen import Screen
 from ropewalk.cli.demo.sentences import sentence
-from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.search import Order
+from ropewalk.engine.filter import Filter
 from ropewalk.engine.info import JobInfo
 from ropewalk.ports.runtime import Runtime
 
