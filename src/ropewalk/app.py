@@ -27,8 +27,8 @@ from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.engine.workbench import Workbench
 from ropewalk.engine.worker import Worker
 from ropewalk.errors import DefinitionError
+from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Durability
 from ropewalk.sync import Portal, SyncClient
 
 Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]

@@ -11,8 +11,9 @@ from ropewalk.domain.job import FollowUp
 from ropewalk.domain.operator import Amendment
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.states import Move
+from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Durability, Store
+from ropewalk.ports.store import Store
 from ropewalk.testing import FakeRuntime, contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, keyed, new_job

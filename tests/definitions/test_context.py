@@ -17,10 +17,10 @@ from ropewalk.definitions.decorator import job
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord, NewJob, Origin, new_record
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import State
 from ropewalk.domain.transition import claim
 from ropewalk.errors import InvalidInput, JobCancelled
-from ropewalk.ports.store import LossReason
 from tests.definitions.ports import FakeAttempt
 
 NOW = 1_800_000_000 * SECOND

@@ -23,7 +23,7 @@ from ropewalk.connect import connect
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.search import Order
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.ports.store import Trail
+from ropewalk.ports.exchange import Trail
 from tests.torture import history
 from tests.torture.history import Happening
 

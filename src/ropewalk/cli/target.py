@@ -18,7 +18,7 @@ from ropewalk.connect import masked
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.engine.client import Client
 from ropewalk.errors import InvalidInput, StoreUnavailable
-from ropewalk.ports.store import Durability
+from ropewalk.ports.exchange import Durability
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from ropewalk.domain.instants import Seconds
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import State
-from ropewalk.ports.store import LossReason
 
 if TYPE_CHECKING:
     from ropewalk.definitions.job import Job

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.why import Surroundings
-from ropewalk.ports.store import Store, WorkerCard
+from ropewalk.ports.exchange import WorkerCard
+from ropewalk.ports.store import Store
 
 
 async def surroundings(store: Store, job: JobRecord, now: Instant) -> Surroundings:

@@ -22,8 +22,8 @@ from ropewalk.engine.supervisor import Supervisor
 from ropewalk.engine.wake import Signal
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import InvalidInput, RopewalkError
+from ropewalk.ports.exchange import Moved, SkipQueue
 from ropewalk.ports.notifier import Hint, Unsubscribe
-from ropewalk.ports.store import Moved, SkipQueue
 
 DEFAULT_LEASE: Final[Span] = 30 * SECOND
 SETTLE_SECONDS: Final = 5.0

@@ -16,13 +16,14 @@ from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.idempotency import input_hash
 from ropewalk.domain.instants import SECOND, Seconds, Span, to_span
 from ropewalk.domain.job import JobRecord, NewJob, Progress
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import State
 from ropewalk.engine.events import event_of
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import InvalidInput, LeaseLost, LimitExceeded, RopewalkError
+from ropewalk.ports.exchange import Holder, Note, Submission
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Timer
-from ropewalk.ports.store import Holder, LossReason, Note, Submission
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from ropewalk.definitions.attempt_port import Cancellation
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Released
 from ropewalk.domain.retry import BUILT_IN
 from ropewalk.domain.transition import decide
@@ -22,8 +23,8 @@ from ropewalk.engine.executor import Executor
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
+from ropewalk.ports.exchange import Claimed, ClaimRequest, Moved
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store import Claimed, ClaimRequest, LossReason, Moved
 
 BUFFER_SECONDS: Final = 0.1
 AHEAD_SECONDS: Final = 0.02

@@ -31,8 +31,9 @@ from ropewalk.engine.filter import Filter, in_domain
 from ropewalk.engine.handle import Enqueuing, Handle, caller_of
 from ropewalk.engine.info import Describer, FailureInfo, HistoryInfo, JobInfo
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded, NotFound
+from ropewalk.ports.exchange import Accepted, QueueInfo, ReviveAnswer, Submission, Trail, WorkerCard
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store import Accepted, QueueInfo, ReviveAnswer, Store, Submission, Trail, WorkerCard
+from ropewalk.ports.store import Store
 
 S = TypeVar("S")
 G = TypeVar("G")

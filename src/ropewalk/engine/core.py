@@ -14,8 +14,9 @@ from ropewalk.engine.enqueuer import Enqueuer
 from ropewalk.engine.events import EventHub
 from ropewalk.engine.waiter import Waiter
 from ropewalk.ports.codec import Codec
+from ropewalk.ports.exchange import SkipQueue
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import SkipQueue, Store
+from ropewalk.ports.store import Store
 
 if TYPE_CHECKING:
     from ropewalk.engine.worker import Worker

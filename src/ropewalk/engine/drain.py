@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Released
 from ropewalk.domain.retry import BUILT_IN
 from ropewalk.domain.transition import decide
@@ -12,7 +13,6 @@ from ropewalk.engine.buffer import Buffer
 from ropewalk.engine.executor import Executor
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.workbench import Workbench
-from ropewalk.ports.store import LossReason
 
 CLEAN_UP_SECONDS: Final = 3.0
 """how long a cancelled handler may take to clean up before it is left behind"""

@@ -13,9 +13,10 @@ from typing import Final
 from ropewalk.domain.instants import to_datetime
 from ropewalk.engine.events import Event, EventHub
 from ropewalk.errors import RopewalkError
+from ropewalk.ports.exchange import Accepted, Submission
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Accepted, Store, Submission
+from ropewalk.ports.store import Store
 
 SUBMISSIONS_MAX: Final = 1000
 

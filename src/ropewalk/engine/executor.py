@@ -20,6 +20,7 @@ from ropewalk.definitions.verdict import bad_input, described, verdict
 from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import SECOND, Span, to_span
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
 from ropewalk.domain.transition import decide
 from ropewalk.engine.attempt import Attempt
@@ -30,7 +31,6 @@ from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import InvalidInput, JobCancelled
 from ropewalk.ports.runtime import Task
-from ropewalk.ports.store import LossReason
 
 _SMOOTHING = 0.05
 _YIELD_SECONDS = 0.005

@@ -12,13 +12,14 @@ from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
 from ropewalk.domain.instants import SECOND
+from ropewalk.domain.lease import LossReason
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.supervisor import Supervisor
 from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
+from ropewalk.ports.exchange import CancelNotice, Renewal, Renewed
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Task
-from ropewalk.ports.store import CancelNotice, LossReason, Renewal, Renewed
 
 TICK_SECONDS: Final = 0.5
 """how soon progress travels, and how late a loss may be noticed"""

@@ -16,7 +16,7 @@ from ropewalk.engine.events import event_of
 from ropewalk.engine.wake import Signal, Wake
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import StoreUnavailable
-from ropewalk.ports.store import Settled
+from ropewalk.ports.exchange import Settled
 
 BATCH_MAX: Final = 512
 LINGER_SECONDS: Final = 0.004

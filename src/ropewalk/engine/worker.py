@@ -15,7 +15,7 @@ from ropewalk.engine.assembly import Assembly, WorkerConfig
 from ropewalk.engine.core import Core
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.store import SkipQueue, WorkerCard
+from ropewalk.ports.exchange import SkipQueue, WorkerCard
 
 
 class Worker:

@@ -14,259 +14,38 @@ What holds for every verb:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from enum import StrEnum
-from typing import Protocol, TypeAlias
-
-from msgspec import Struct
+from collections.abc import Sequence
+from typing import Protocol
 
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, NewJob, Progress
-from ropewalk.domain.lease import LossReason as LossReason  # noqa: PLC0414  part of this port: callers take it from here
-from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.operator import Amendment, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.states import Move, State
 from ropewalk.domain.transition import Settlement
-from ropewalk.errors import RopewalkError
+from ropewalk.ports.exchange import (
+    AmendAnswer,
+    CancelAnswer,
+    Claimed,
+    ClaimRequest,
+    Durability,
+    Moved,
+    Note,
+    Noted,
+    Page,
+    Pruned,
+    QueueInfo,
+    Renewal,
+    Renewed,
+    ReviveAnswer,
+    Settled,
+    Snapshot,
+    Submission,
+    SubmitAnswer,
+    Trail,
+    WorkerCard,
+)
 from ropewalk.ports.notifier import Notifier
-
-
-class Durability(StrEnum):
-    """What an acknowledged write survives."""
-
-    D0 = "gone with the process"
-    D1 = "survives the kill of every process"
-    D2 = "survives power loss"
-    D3 = "survives the loss of a node"
-
-
-# ── submitting ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Holder(Struct, frozen=True):
-    """The lease under which a handler writes."""
-
-    seq: int
-    fence: int
-    owner: str
-
-
-class SkipQueue(Struct, frozen=True):
-    """Insert already leased by this worker instance (attempt 1), where nothing stands in the way."""
-
-    owner: str
-    ticket: int
-    lease_us: Span
-
-
-class Submission(Struct, frozen=True, kw_only=True):
-    """Jobs that are accepted together or not at all.
-
-    `under` makes it a spawn: refused as stale unless the lease is current; a job whose (parent_id, spawn_key)
-    exists already is answered as a duplicate, or SpawnMismatch where type or input differ.
-    `skip_queue` (one job, not delayed, queue not paused) returns the job leased.
-    """
-
-    jobs: Sequence[NewJob]
-    under: Holder | None = None
-    skip_queue: SkipQueue | None = None
-
-
-class Accepted(Struct, frozen=True, kw_only=True):
-    id: str
-    """of the new job, or of the existing one it duplicates"""
-    duplicate: bool
-    state: State
-    run_at: Instant
-    group_id: str
-    leased: JobRecord | None = None
-    """set when skip_queue took effect"""
-
-
-SubmitAnswer: TypeAlias = "list[Accepted] | RopewalkError"
-"""in the order of the submission's jobs; or Conflict, SpawnMismatch, QuotaExceeded, LeaseLost"""
-
-
-# ── working ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class WorkerCard(Struct, frozen=True, kw_only=True):
-    """A started worker, as others see it. None serves all tenants or queues."""
-
-    id: str
-    host: str
-    pid: int
-    types: tuple[str, ...]
-    queues: tuple[str, ...] | None
-    tenants: tuple[str, ...] | None
-    concurrency: int
-    started_at: Instant = 0
-    """set by the store, like beat_at"""
-    beat_at: Instant = 0
-    lease_us: Span = 30_000_000
-
-
-class ClaimRequest(Struct, frozen=True, kw_only=True):
-    """Give me up to `limit` ready jobs of these types.
-
-    The first `slots` of them start at once; the rest wait in the worker's buffer, so a job on its last attempt or
-    with crashes is given only within `slots`, and of the latter at most one, only if `suspect_allowed`.
-    Claimed jobs get tickets first_ticket, first_ticket + 1, … in order; those up to `started_upto` count as
-    started, and so does every earlier ticket of this worker up to it.
-    """
-
-    owner: str
-    types: Mapping[str, Span]
-    """registered type → its lease"""
-    tenants: tuple[str, ...] | None = None
-    queues: tuple[str, ...] | None = None
-    slots: int
-    limit: int
-    suspect_allowed: bool = True
-    first_ticket: int
-    started_upto: int
-    turn: int = 0
-    """which line goes first this time (domain.fairness.take_turns)"""
-    take_back: bool = True
-    """False while this worker has reason to doubt the clock: leave expired leases alone this time"""
-
-
-class Moved(Struct, frozen=True, kw_only=True):
-    """A job the store itself moved (a lost lease, a passed deadline), for events and hints."""
-
-    job: JobRecord
-    move: Move
-
-
-class Claimed(Struct, frozen=True, kw_only=True):
-    now: Instant
-    jobs: list[JobRecord]
-    moved: list[Moved]
-    """expired leases taken back and passed deadlines met on the way"""
-    next_due: Instant | None
-    """when the next waiting job of these types may become ready, if known"""
-
-
-class Renewal(Struct, frozen=True, kw_only=True):
-    seq: int
-    fence: int
-    lease_us: Span
-    progress: Progress | None = None
-    """newest progress since the last renewal; its `at` is set by the store"""
-
-
-class Lost(Struct, frozen=True, kw_only=True):
-    seq: int
-    fence: int
-    reason: LossReason
-
-
-class CancelNotice(Struct, frozen=True, kw_only=True):
-    seq: int
-    fence: int
-    reason: str | None
-    force: bool
-
-
-class Renewed(Struct, frozen=True, kw_only=True):
-    """Leases not named in `lost` or `busy` are renewed. `cancels` repeats until the attempt ends."""
-
-    lost: list[Lost]
-    cancels: list[CancelNotice]
-    busy: list[int] = []
-    """seqs locked by somebody else's transaction just now: neither renewed nor lost"""
-
-
-class Settled(Struct, frozen=True, kw_only=True):
-    """Answer to one settlement. Stale: nothing changed, `lost` says why."""
-
-    seq: int
-    fence: int
-    job: JobRecord | None = None
-    """as it is after the move; None for a plain completion (it is what the worker already knows) and when stale"""
-    move: Move | None = None
-    """what really happened (a noted cancellation turns a retry into a cancel); None when stale"""
-    lost: LossReason | None = None
-
-
-class Note(Struct, frozen=True, kw_only=True):
-    """Something a running attempt records at once."""
-
-    holder: Holder
-    checkpoint: bytes | None = None
-    progress: Progress | None = None
-
-
-class Noted(Struct, frozen=True, kw_only=True):
-    lost: LossReason | None = None
-    cancel: CancelNotice | None = None
-
-
-# ── operating ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class CancelAnswer(Struct, frozen=True, kw_only=True):
-    id: str
-    status: CancelStatus
-    previous: State | None
-
-
-class ReviveAnswer(Struct, frozen=True, kw_only=True):
-    id: str
-    status: RetryStatus
-    state: State | None = None
-    run_at: Instant | None = None
-    reason: str | None = None
-    """why not: state_completed, key_in_use, attempts_exhausted, …"""
-
-
-class AmendAnswer(Struct, frozen=True, kw_only=True):
-    id: str
-    job: JobRecord | None = None
-    """as amended; None with `state` None: not found; None with a state: not waiting, nothing changed"""
-    state: State | None = None
-
-
-class Pruned(Struct, frozen=True, kw_only=True):
-    jobs: int
-    results: int
-    keys: int
-
-
-# ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class Snapshot(Struct, frozen=True, kw_only=True):
-    now: Instant
-    jobs: dict[str, JobRecord]
-    """by id; missing ones are absent"""
-
-
-class Page(Struct, frozen=True, kw_only=True):
-    now: Instant
-    jobs: list[JobRecord]
-    next_cursor: str | None
-
-
-class Trail(Struct, frozen=True, kw_only=True):
-    """A job with everything recorded about it (domain.history.assemble makes the history)."""
-
-    now: Instant
-    job: JobRecord
-    attempts: list[AttemptRecord]
-    events: list[EventRecord]
-
-
-class QueueInfo(Struct, frozen=True, kw_only=True):
-    name: str
-    paused: bool
-    counts: dict[State, int]
-    """live states only: pending, delayed, retrying, scheduled, running"""
-    oldest_ready_at: Instant | None
-
-
-# ── the verbs ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Intake(Protocol):

@@ -15,7 +15,7 @@ import pytest_asyncio
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.job import NewJob
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.ports.store import Accepted, Submission
+from ropewalk.ports.exchange import Accepted, Submission
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -14,7 +14,7 @@ from ropewalk.backends.sqlite.filesystem import mounted_type
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite, warn_about_library
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreRefused, StoreUnavailable, WeakDurability
-from ropewalk.ports.store import Durability
+from ropewalk.ports.exchange import Durability
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

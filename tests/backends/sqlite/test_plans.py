@@ -21,7 +21,7 @@ from ropewalk.domain.instants import HOUR
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import State
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.ports.store import Submission
+from ropewalk.ports.exchange import Submission
 from ropewalk.testing.contract.build import claim_request, settlement
 
 READY = "SEARCH job USING INDEX job_ready"

@@ -15,7 +15,7 @@ from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import InvalidInput, StoreUnavailable
-from ropewalk.ports.store import Submission
+from ropewalk.ports.exchange import Submission
 
 
 def trace(store: SqliteStore) -> list[str]:

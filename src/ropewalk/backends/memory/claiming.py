@@ -16,7 +16,7 @@ from ropewalk.domain.fairness import take_turns
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.store import Claimed, ClaimRequest, Moved
+from ropewalk.ports.exchange import Claimed, ClaimRequest, Moved
 
 TAKEN_BACK_PER_CLAIM_MAX: Final = 100
 

@@ -7,7 +7,7 @@ from ropewalk.domain import operator
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.domain.states import Status
-from ropewalk.ports.store import AmendAnswer, CancelAnswer, ReviveAnswer
+from ropewalk.ports.exchange import AmendAnswer, CancelAnswer, ReviveAnswer
 
 
 def cancel(tables: Tables, tenant: str, job_id: str, *, reason: str | None, force: bool, now: Instant) -> CancelAnswer:

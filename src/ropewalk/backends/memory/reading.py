@@ -13,7 +13,7 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
 from ropewalk.domain.states import State
-from ropewalk.ports.store import Page, QueueInfo, Trail
+from ropewalk.ports.exchange import Page, QueueInfo, Trail
 
 AHEAD_MAX: Final = 10_000
 

@@ -21,9 +21,7 @@ from ropewalk.domain.operator import Amendment, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.notifier import Notifier
-from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import (
+from ropewalk.ports.exchange import (
     AmendAnswer,
     CancelAnswer,
     Claimed,
@@ -40,12 +38,14 @@ from ropewalk.ports.store import (
     ReviveAnswer,
     Settled,
     Snapshot,
-    Store,
     Submission,
     SubmitAnswer,
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Store
 
 
 class MemoryStore(Store):

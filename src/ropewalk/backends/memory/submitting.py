@@ -13,7 +13,7 @@ from ropewalk.domain.job import IdempotencyKey, JobRecord, NewJob, new_record
 from ropewalk.domain.lease import loss_reason
 from ropewalk.domain.states import Status
 from ropewalk.errors import Conflict, LeaseLost, RopewalkError, SpawnMismatch
-from ropewalk.ports.store import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
+from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 
 
 def submit(tables: Tables, submission: Submission, now: Instant) -> SubmitAnswer:

@@ -16,7 +16,7 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, new_record
 from ropewalk.domain.states import Status
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.store import WorkerCard
+from ropewalk.ports.exchange import WorkerCard
 
 
 class Worker(Struct):

@@ -9,7 +9,7 @@ from ropewalk.domain import transition
 from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.retention import Retention
-from ropewalk.ports.store import Moved, Pruned
+from ropewalk.ports.exchange import Moved, Pruned
 
 
 def sweep(tables: Tables, limit: int, now: Instant) -> list[Moved]:

@@ -23,7 +23,7 @@ from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
-from ropewalk.ports.store import Claimed, ClaimRequest, Moved
+from ropewalk.ports.exchange import Claimed, ClaimRequest, Moved
 
 TAKEN_BACK_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000

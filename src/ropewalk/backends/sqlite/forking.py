@@ -9,6 +9,7 @@ parent and child each open their own when they next need one.
 from __future__ import annotations
 
 import os
+import threading
 from functools import cache
 from typing import Protocol
 from weakref import WeakSet
@@ -26,12 +27,14 @@ class Forkable(Protocol):
 
 _forkables: WeakSet[Forkable] = WeakSet()
 _quiet: list[Forkable] = []
+_one_at_a_time = threading.Lock()
 
 
 def follow_forks(forkable: Forkable) -> None:
     """Tell it about every fork from now on, for as long as it lives."""
     _register()
-    _forkables.add(forkable)
+    with _one_at_a_time:
+        _forkables.add(forkable)
 
 
 @cache
@@ -41,6 +44,7 @@ def _register() -> None:
 
 
 def _before() -> None:
+    _one_at_a_time.acquire()
     _quiet.extend(_forkables)
     for each in _quiet:
         each.before_fork()
@@ -49,8 +53,10 @@ def _before() -> None:
 def _in_parent() -> None:
     while _quiet:
         _quiet.pop().after_fork_in_parent()
+    _one_at_a_time.release()
 
 
 def _in_child() -> None:
     while _quiet:
         _quiet.pop().after_fork_in_child()
+    _one_at_a_time.release()  # the thread that forked is the one that goes on

@@ -18,7 +18,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.store import CancelNotice, Lost, Note, Noted, Renewal, Renewed, Settled, WorkerCard
+from ropewalk.ports.exchange import CancelNotice, Lost, Note, Noted, Renewal, Renewed, Settled, WorkerCard
 
 _held = msgspec.json.Decoder(list[tuple[int, int, str, int]])
 

@@ -18,7 +18,6 @@ from typing import Final, TypeAlias
 import msgspec
 
 from ropewalk.backends.sqlite.mailbox import Mailbox
-from ropewalk.errors import RopewalkError
 from ropewalk.ports.notifier import Hint, Listener
 from ropewalk.ports.runtime import Runtime
 
@@ -108,7 +107,7 @@ class Listening:
     async def _look(self) -> Marks | None:
         try:
             return await self._marks()
-        except RopewalkError as error:
+        except Exception as error:  # whatever is wrong with the file, sockets still work and it may pass
             _log.debug("could not look for changes: %s", error)
             return None
 

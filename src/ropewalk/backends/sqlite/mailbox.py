@@ -18,6 +18,7 @@ ADDRESS_BYTES_MAX: Final = 100
 """a socket's path: 104 are allowed on macOS, 108 on Linux"""
 LETTER_BYTES_MAX: Final = 16 * 1024
 NAME_CHARS: Final = 24
+BIND_TRIES: Final = 5
 
 
 class Mailbox:
@@ -26,13 +27,22 @@ class Mailbox:
     def __init__(self, directory: Path, name: str) -> None:
         self.address = directory / f"{name[:NAME_CHARS]}.sock"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.settimeout(0)
         try:
-            self.socket.settimeout(0)
-            _make(directory)
-            self.socket.bind(str(self.address))
+            self._bind(directory)
         except OSError:
             self.socket.close()
             raise
+
+    def _bind(self, directory: Path) -> None:
+        for _ in range(BIND_TRIES):
+            _make(directory)
+            try:
+                self.socket.bind(str(self.address))
+            except FileNotFoundError:
+                continue  # the last of the others has just left and taken the directory away
+            return
+        raise FileNotFoundError(f"{directory} vanished {BIND_TRIES} times while binding a socket in it")
 
     def take(self) -> bytes | None:
         """The next letter, if there is one."""

@@ -14,7 +14,7 @@ from ropewalk.domain import operator
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.domain.states import Status
-from ropewalk.ports.store import AmendAnswer, CancelAnswer, ReviveAnswer
+from ropewalk.ports.exchange import AmendAnswer, CancelAnswer, ReviveAnswer
 
 
 def cancel(

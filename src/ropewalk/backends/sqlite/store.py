@@ -29,9 +29,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import InvalidInput
-from ropewalk.ports.notifier import Notifier
-from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import (
+from ropewalk.ports.exchange import (
     AmendAnswer,
     CancelAnswer,
     Claimed,
@@ -48,12 +46,14 @@ from ropewalk.ports.store import (
     ReviveAnswer,
     Settled,
     Snapshot,
-    Store,
     Submission,
     SubmitAnswer,
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Store
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from ropewalk.domain import transition
 from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.states import TERMINAL
-from ropewalk.ports.store import Moved, Pruned
+from ropewalk.ports.exchange import Moved, Pruned
 
 FREE_PAGES_KEPT: Final = 1000
 PAGES_GIVEN_BACK: Final = 500
@@ -107,11 +107,14 @@ def _forget_results(tx: Tx, types: Sequence[str], before: Instant, limit: int) -
     forgotten = 0
     for job_type in types:
         upto = tx.value(SQL.results_upto, (job_type,))
-        old = _results.decode(tx.value(SQL.old_results, (job_type, upto, before, limit - forgotten)))
+        room = limit - forgotten
+        old = _results.decode(tx.value(SQL.old_results, (job_type, upto, before, room)))
         if old:
             tx.run(SQL.forget_results, (msgspec.json.encode([seq for seq, _ in old]).decode(),))
-            tx.run(SQL.note_forgotten, (job_type, old[-1][1]))
             forgotten += len(old)
+        seen = before if len(old) < room else old[-1][1] if old else upto
+        if seen > upto:
+            tx.run(SQL.note_forgotten, (job_type, seen))
     return forgotten
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ropewalk.engine.services.periodic import every
 from ropewalk.engine.workbench import Workbench
-from ropewalk.ports.store import Moved
+from ropewalk.ports.exchange import Moved
 
 
 class ReclaimerConfig(Struct, frozen=True):

@@ -8,7 +8,8 @@ from ropewalk.domain.history import HistoryEntry, assemble
 from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.states import Move, State, Status
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.store import Accepted, Claimed, Holder, Settled, Store, Submission, SubmitAnswer, Trail
+from ropewalk.ports.exchange import Accepted, Claimed, Holder, Settled, Submission, SubmitAnswer, Trail
+from ropewalk.ports.store import Store
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.build import claim_request, new_job, settlement

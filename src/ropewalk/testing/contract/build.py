@@ -11,7 +11,7 @@ from ropewalk.domain.instants import SECOND, Span
 from ropewalk.domain.job import IdempotencyKey, JobRecord, KeyScope, NewJob
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.store import ClaimRequest, WorkerCard
+from ropewalk.ports.exchange import ClaimRequest, WorkerCard
 
 LEASE: Span = 30 * SECOND
 ALL_TYPES = ("t", "a", "b", "undo")

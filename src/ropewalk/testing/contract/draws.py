@@ -13,7 +13,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import State
-from ropewalk.ports.store import ClaimRequest, WorkerCard
+from ropewalk.ports.exchange import ClaimRequest, WorkerCard
 from ropewalk.testing.contract.build import BOOM, LEASE, worker_card
 
 TENANTS = ("acme", "zeta")

@@ -10,7 +10,8 @@ from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.domain.history import assemble
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order
-from ropewalk.ports.store import Page, QueueInfo, Store
+from ropewalk.ports.exchange import Page, QueueInfo
+from ropewalk.ports.store import Store
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.draws import TENANTS

@@ -33,7 +33,7 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import Status
 from ropewalk.domain.transition import Settlement, decide
 from ropewalk.errors import LeaseLost, RopewalkError
-from ropewalk.ports.store import (
+from ropewalk.ports.exchange import (
     Claimed,
     ClaimRequest,
     Moved,

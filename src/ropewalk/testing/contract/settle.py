@@ -8,9 +8,9 @@ from msgspec import structs
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import HOUR, MINUTE, SECOND
 from ropewalk.domain.job import AttemptRecord, FollowUp
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.order import order_key
 from ropewalk.domain.states import GIVES_ATTEMPT_BACK, SETTLING, TERMINAL, Move, Status
-from ropewalk.ports.store import LossReason
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement

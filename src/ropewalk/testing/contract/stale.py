@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import SETTLING, Move, Status
-from ropewalk.ports.store import LossReason
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement

@@ -14,7 +14,7 @@ from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.job import NewJob
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import OutcomeUnknown
-from ropewalk.ports.store import Submission
+from ropewalk.ports.exchange import Submission
 
 
 async def main(path: str) -> None:

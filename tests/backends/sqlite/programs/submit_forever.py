@@ -6,7 +6,7 @@ import sys
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.job import NewJob
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.ports.store import Submission
+from ropewalk.ports.exchange import Submission
 
 
 async def main(path: str) -> None:

@@ -9,7 +9,7 @@ from ropewalk.domain.instants import SECOND
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.ports.store import ClaimRequest
+from ropewalk.ports.exchange import ClaimRequest
 
 
 def request(owner: str, done: int) -> ClaimRequest:
