@@ -188,7 +188,7 @@ class App(Client):
             isolation=ProcessPool(
                 size=config.concurrency,
                 limits=core.limits,
-                strict_return=core.defaults.strict_return,
+                defaults=core.defaults,
                 runtime=core.runtime,
                 report=core.events.report,
             ),

@@ -9,8 +9,11 @@ from typing import Any, TypeVar
 from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.instants import Seconds
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.limits import Limits
 from ropewalk.domain.states import State
 
 T = TypeVar("T")
@@ -51,8 +54,11 @@ class FakeAttempt(AttemptPort):
     async def checkpoint(self, value: object) -> None:
         self.said.append(("checkpoint", value))
 
-    async def spawn(self, jobs: Sequence[tuple[Job[Any, Any], str | None]]) -> list[str]:
-        self.said.append(("spawn", *((job.type.name, key) for job, key in jobs)))
+    def prepare(self, job: Job[Any, Any]) -> NewJob:
+        return to_new_job(job, call={}, defaults=AppDefaults(), limits=Limits(), tenant=self.job.tenant)
+
+    async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
+        self.said.append(("spawn", *((job.type, key) for job, key in jobs)))
         return [job.id for job, _ in jobs]
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk import Limits
+from ropewalk import AppDefaults, Limits
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.runners.processes import ProcessPool
 
@@ -30,7 +30,7 @@ async def make_pool(troubles: Troubles) -> AsyncIterator[MakePool]:
         pool = ProcessPool(
             size=size,
             limits=limits or Limits(),
-            strict_return=strict_return,
+            defaults=AppDefaults(strict_return=strict_return),
             runtime=SystemRuntime(),
             report=lambda error, phase: troubles.append((error, phase)),
         )

@@ -29,7 +29,7 @@ class Recording:
         self.checkpoints: list[object] = []
         self.checkpoint_chars_max: int | None = None
         self.cancel_at_checkpoint = False
-        self.spawned: list[tuple[Job[Any, Any], str | None]] = []
+        self.spawned: list[tuple[NewJob, str | None]] = []
         self.asked_states: list[str] = []
         self.asked_once: list[tuple[str, Seconds]] = []
         self.cancel: Cancellation | None = None
@@ -58,7 +58,10 @@ class Recording:
         if self.cancel_at_checkpoint:
             self.cancel = CANCELLED
 
-    async def spawn(self, jobs: Sequence[tuple[Job[Any, Any], str | None]]) -> list[str]:
+    def prepare(self, job: Job[Any, Any]) -> NewJob:
+        raise AssertionError("a process prepares what it spawns itself")
+
+    async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
         self.spawned.extend(jobs)
         return [job.id for job, _ in jobs]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk import JobType, Limits
+from ropewalk import AppDefaults, JobType, Limits
 from ropewalk.domain.failure import Category
 from ropewalk.domain.outcome import Completed, Crashed, Outcome
 from ropewalk.runners.frames import frame_bytes_max
@@ -140,7 +140,7 @@ async def test_a_process_ends_with_its_pipe() -> None:
         job=attempt.job,
         source=source_of(attempt.job_type),
         limits=Limits(),
-        strict_return=True,
+        defaults=AppDefaults(),
         idempotency_key=attempt.idempotency_key,
     )
     process = await HandlerProcess.start(frame_bytes_max(run.limits))

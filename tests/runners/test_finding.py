@@ -14,8 +14,8 @@ from ropewalk import DefinitionError, job
 from ropewalk.domain.failure import Category
 from ropewalk.domain.outcome import Aborted
 from ropewalk.runners.processes import ProcessPool
-from ropewalk.runners.source import Source, find, load, source_of
-from tests.runners import broken_module, handlers
+from ropewalk.runners.source import Source, load, source_of
+from tests.runners import broken_module
 from tests.runners.recording import Recording
 
 SCRIPT = """
@@ -120,17 +120,9 @@ def test_what_is_found_must_be_the_type() -> None:
         load(Source(name="gone", module="tests.runners.handlers", qualname="gone"))
 
 
-def test_the_worker_imports_nothing_for_its_handlers() -> None:
-    assert find(source_of(handlers.child)) is handlers.child
-    assert "tests.runners.only_there" not in sys.modules
-    with pytest.raises(DefinitionError, match="has not imported"):
-        find(Source(name="stranger", module="tests.runners.only_there", qualname="stranger"))
-    assert "tests.runners.only_there" not in sys.modules
-
-
 def test_a_nested_type_has_no_name_to_find_it_by() -> None:
     @job
     async def nested() -> None: ...
 
     with pytest.raises(DefinitionError, match="is None"):
-        find(source_of(nested))
+        load(source_of(nested))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk import (
+    AppDefaults,
     Backoff,
     InvalidInput,
     LeaseLost,
@@ -73,7 +74,7 @@ def test_a_whole_job() -> None:
         job=new_record(new, seq=3, now=5),
         source=Source(name="t", module="m", qualname="q"),
         limits=Limits(),
-        strict_return=True,
+        defaults=AppDefaults(),
         idempotency_key="a:1",
     )
     assert order(framed(sent, BOUND)[HEADER.size :]) == sent

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Struct
 
 from ropewalk.domain.instants import Seconds
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import State
 
@@ -58,7 +58,11 @@ class AttemptPort(Protocol):
         """Durable when it returns. Raises LeaseLost."""
         ...
 
-    async def spawn(self, jobs: Sequence[tuple[Job[Any, Any], str | None]]) -> list[str]:
+    def prepare(self, job: Job[Any, Any]) -> NewJob:
+        """The job as it would be submitted, by the app's defaults and limits. Raises InvalidInput."""
+        ...
+
+    async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
         """Children with their keys, written at once, all or none; ids in order. Raises LeaseLost, SpawnMismatch."""
         ...
 

@@ -174,12 +174,12 @@ class Context:
 
     async def spawn(self, job: Job[Any, Any], *, key: str | None = None) -> str:
         """Queue a child in the same group, at once; its id. A later attempt that spawns the same gets that child."""
-        (child,) = await self._port.spawn([(job, key)])
+        (child,) = await self._port.spawn([(self._port.prepare(job), key)])
         return child
 
     async def spawn_many(self, jobs: Iterable[Job[Any, Any]]) -> list[str]:
         """Queue children, all or none; ids in order."""
-        return await self._port.spawn([(job, None) for job in jobs])
+        return await self._port.spawn([(self._port.prepare(job), None) for job in jobs])
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
         """How other jobs of this tenant are; unknown ids are absent."""

@@ -90,6 +90,7 @@ class Assembly:
         self._unsubscribe: Unsubscribe = lambda: None
         self._changed = Signal()
         self.settler.on_settled = self._on_settled
+        self.buffer.on_low = self.claimer.nudge
         self.claimer.on_claimed = self._changed.fire
         self.claimer.on_moved = self._on_moved
 

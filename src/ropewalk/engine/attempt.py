@@ -171,7 +171,11 @@ class Attempt:
         if answer.cancel is not None:
             self.notice(Cancellation(LossReason.CANCELLED, answer.cancel.reason))
 
-    async def spawn(self, jobs: Sequence[tuple[Job[Any, Any], str | None]]) -> list[str]:
+    def prepare(self, job: Job[Any, Any]) -> NewJob:
+        bench = self._bench
+        return to_new_job(job, call={}, defaults=bench.defaults, limits=bench.limits, tenant=self.job.tenant)
+
+    async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
         new = [self._child(job, key) for job, key in jobs]
         if not new:
             return []
@@ -200,9 +204,8 @@ class Attempt:
             raise RuntimeError("ctx.sync is for sync handlers: in an async handler await the method of ctx itself")
         return asyncio.run_coroutine_threadsafe(work, self._bench.loop).result()
 
-    def _child(self, job: Job[Any, Any], key: str | None) -> NewJob:
-        parent, bench = self.job, self._bench
-        child = to_new_job(job, call={}, defaults=bench.defaults, limits=bench.limits, tenant=parent.tenant)
+    def _child(self, child: NewJob, key: str | None) -> NewJob:
+        parent = self.job
         if child.tenant != parent.tenant:
             raise InvalidInput(
                 f"a job of tenant {parent.tenant!r} cannot spawn one of tenant {child.tenant!r}", field="tenant"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ropewalk.engine.attempt import Attempt
 
@@ -18,6 +18,9 @@ class Buffer:
         self._waiting: deque[Attempt] = deque()
         self._runners: deque[asyncio.Future[Attempt]] = deque()
         self._permitted = 0
+        self.low_mark = 0
+        self.on_low: Callable[[], object] = lambda: None
+        """called when runners have taken all but `low_mark`"""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -43,7 +46,10 @@ class Buffer:
 
     async def get(self) -> Attempt:
         if self._waiting and self._waiting[0].job.ticket <= self._permitted:
-            return self._waiting.popleft()
+            attempt = self._waiting.popleft()
+            if len(self._waiting) == self.low_mark:
+                self.on_low()
+            return attempt
         runner: asyncio.Future[Attempt] = asyncio.get_running_loop().create_future()
         self._runners.append(runner)
         return await runner

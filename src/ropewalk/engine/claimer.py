@@ -87,6 +87,7 @@ class Claimer:
             self._wake.clear()
             wanted = self._wanted()
             if wanted == 0 and not self._buffer.blocked:
+                self._buffer.low_mark = self._target() - self._refill() - self._slots
                 await self._wake.wait(self._poll_seconds)
                 continue
             claimed = await self._claim(wanted)
@@ -97,7 +98,7 @@ class Claimer:
         slots = self._free_slots()
         ahead = min(BUFFER_MAX, self._work_in(AHEAD_SECONDS))
         started = self._ticket - len(self._buffer)
-        upto = max(self._started_upto, started + self._unclaimed_runners() + ahead)
+        upto = max(self._started_upto, started + self._buffer.idle_runners + ahead)
         self._turn += 1
         claimed = await self._bench.store.claim(
             ClaimRequest(
@@ -148,19 +149,23 @@ class Claimer:
         await self._wake.wait(seconds)
 
     def _wanted(self) -> int:
-        """How many to claim now: refill when half of the buffer has gone, so that claims stay large."""
-        target = self._slots + min(BUFFER_MAX, self._work_in(BUFFER_SECONDS))
-        have = len(self._buffer) + len(self._executor.running)
-        missing = target - have
-        if missing <= 0 or (self._unclaimed_runners() <= 0 and missing < target // 2):
+        """How many to claim now: at once for idle runners, else when it is worth it, so that claims stay large."""
+        idle = self._buffer.idle_runners
+        missing = self._target() - (len(self._buffer) + self._slots - idle)
+        if missing <= 0 or (idle == 0 and missing < self._refill()):
             return 0
         return missing
 
-    def _free_slots(self) -> int:
-        return max(0, self._unclaimed_runners() - len(self._buffer))
+    def _target(self) -> int:
+        """How many jobs to have here, running and buffered."""
+        return self._slots + min(BUFFER_MAX, self._work_in(BUFFER_SECONDS))
 
-    def _unclaimed_runners(self) -> int:
-        return self._slots - len(self._executor.running)
+    def _refill(self) -> int:
+        """The least number worth a claim while every runner is busy."""
+        return self._target() // 2
+
+    def _free_slots(self) -> int:
+        return max(0, self._buffer.idle_runners - len(self._buffer))
 
     def _work_in(self, seconds: float) -> int:
         """How many attempts the slots finish in that time, as far as measured."""

@@ -33,7 +33,7 @@ from ropewalk.errors import InvalidInput, JobCancelled
 from ropewalk.ports.runtime import Task
 
 _SMOOTHING = 0.05
-_YIELD_SECONDS = 0.005
+_YIELD_SECONDS = 0.001
 _REOPEN_SECONDS = 0.05
 
 

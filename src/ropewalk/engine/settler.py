@@ -31,6 +31,8 @@ class Settler:
         self._pending: list[tuple[Attempt, Settlement]] = []
         self._news = Wake(bench.runtime)
         self.flushed = Signal()
+        self._oldest_at = 0.0
+        """since when the oldest of them waits: what gathered during a flush has lingered already"""
         self._closing = False
         self._in_flight = 0
         self.settled = 0
@@ -45,6 +47,8 @@ class Settler:
         return len(self._pending) + self._in_flight
 
     def put(self, attempt: Attempt, settlement: Settlement) -> None:
+        if not self._pending:
+            self._oldest_at = self._bench.runtime.monotonic()
         self._pending.append((attempt, settlement))
         self._news.set()
 
@@ -68,7 +72,7 @@ class Settler:
         self._news.set()
 
     async def _linger(self) -> None:
-        until = self._bench.runtime.monotonic() + LINGER_SECONDS
+        until = self._oldest_at + LINGER_SECONDS
         while self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
             left = until - self._bench.runtime.monotonic()
             if left <= 0 or not await self._news.wait(left):

@@ -13,7 +13,6 @@ from ropewalk.domain.instants import to_seconds
 from ropewalk.domain.outcome import Outcome
 from ropewalk.domain.states import State
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.runners.errands import job_of
 from ropewalk.runners.frames import Garbled
 from ropewalk.runners.handler_process import HandlerProcess
 from ropewalk.runners.messages import (
@@ -102,7 +101,7 @@ class Conversation:
                 await attempt.checkpoint(DEFAULT_CODEC.decode(data, Any))
                 return None
             case Spawn(_, jobs):
-                return await attempt.spawn([(job_of(each), key) for each, key in jobs])
+                return await attempt.spawn(jobs)
             case States(_, ids):
                 return await attempt.states(ids)
             case Once(_, key, ttl_us):

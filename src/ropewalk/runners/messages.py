@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.options import AppDefaults
 from ropewalk.domain.instants import Span
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.outcome import Outcome
 from ropewalk.domain.states import State
-from ropewalk.runners.errands import Errand
 from ropewalk.runners.source import Source
 
 # ── worker → process ────────────────────────────────────────────────────────────────────────────────────────
@@ -30,8 +30,7 @@ class Run(Struct, frozen=True, tag=True, kw_only=True):
     job: JobRecord
     source: Source
     limits: Limits
-    strict_return: bool
-    """of the app; the type may say otherwise"""
+    defaults: AppDefaults
     idempotency_key: str
 
 
@@ -86,7 +85,7 @@ class Checkpoint(Struct, frozen=True, tag=True):
 
 class Spawn(Struct, frozen=True, tag=True):
     call: int
-    jobs: list[tuple[Errand, str | None]]
+    jobs: list[tuple[NewJob, str | None]]
 
 
 class States(Struct, frozen=True, tag=True):

@@ -44,4 +44,4 @@ def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
             value = asyncio.run(cast("Coroutine[Any, Any, object]", value))
     finally:
         deactivate(token)
-    return outcome_of_return(job_type, context, value, port.order.limits, strict=port.order.strict_return)
+    return outcome_of_return(job_type, context, value, port.order.limits, strict=port.order.defaults.strict_return)

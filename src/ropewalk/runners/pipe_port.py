@@ -15,14 +15,14 @@ from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.failure import clipped
 from ropewalk.domain.instants import Seconds, to_span
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Outcome
 from ropewalk.domain.states import State
 from ropewalk.errors import LeaseLost
-from ropewalk.runners.errands import errand
 from ropewalk.runners.messages import (
     Answer,
     Began,
@@ -122,9 +122,12 @@ class PipePort(AttemptPort):
         await self._ask(lambda call: Checkpoint(call, data))
         self._checkpoint = data
 
-    async def spawn(self, jobs: Sequence[tuple[Job[Any, Any], str | None]]) -> list[str]:
-        errands = [(errand(job), key) for job, key in jobs]
-        return msgspec.convert(await self._ask(lambda call: Spawn(call, errands)), list[str])
+    def prepare(self, job: Job[Any, Any]) -> NewJob:
+        order = self.order
+        return to_new_job(job, call={}, defaults=order.defaults, limits=order.limits, tenant=order.job.tenant)
+
+    async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
+        return msgspec.convert(await self._ask(lambda call: Spawn(call, list(jobs))), list[str])
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
         return msgspec.convert(await self._ask(lambda call: States(call, list(ids))), dict[str, State])

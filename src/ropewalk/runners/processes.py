@@ -11,6 +11,7 @@ from typing import Final
 
 from ropewalk.definitions.attempt_port import AttemptPort
 from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.options import AppDefaults
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.limits import Limits
@@ -31,9 +32,9 @@ NOT_STARTED: Final = Released(delay_us=SECOND)
 class ProcessPool(Isolation):
     """Made and used on one event loop; its processes end with the thread of that loop at the latest."""
 
-    def __init__(self, *, size: int, limits: Limits, strict_return: bool, runtime: Runtime, report: Reporter) -> None:
+    def __init__(self, *, size: int, limits: Limits, defaults: AppDefaults, runtime: Runtime, report: Reporter) -> None:
         self._limits = limits
-        self._strict_return = strict_return
+        self._defaults = defaults
         self._runtime = runtime
         self._report = report
         self._room = asyncio.Semaphore(size)
@@ -70,7 +71,7 @@ class ProcessPool(Isolation):
             job=attempt.job,
             source=source_of(attempt.job_type),
             limits=self._limits,
-            strict_return=self._strict_return,
+            defaults=self._defaults,
             idempotency_key=attempt.idempotency_key,
         )
 

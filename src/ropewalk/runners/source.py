@@ -61,17 +61,6 @@ def not_found(error: DefinitionError) -> Outcome:
     return Aborted(described(error, Category.PERMANENT, code="handler_not_found"))
 
 
-def find(source: Source) -> JobType[..., Any, Any]:
-    """The job type, where this process has imported it already. Raises DefinitionError."""
-    is_main = source.module in (MAIN_AGAIN, _main_module())
-    module = sys.modules.get(MAIN if is_main else source.module)
-    if module is None:
-        raise DefinitionError(
-            f"{source.name} is of {source.module}, which the worker has not imported: import it there too"
-        )
-    return _checked(source, module)
-
-
 def _main_module() -> str | None:
     """The real name of what was started as `python -m name`."""
     spec = sys.modules[MAIN].__spec__

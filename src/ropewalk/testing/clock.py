@@ -6,8 +6,8 @@
     await runtime.advance(hours=3)      # everything due within these three hours has happened, in order
 
 Time stands still in between, so nothing here depends on how fast the machine is. Randomness and ids are seeded: the
-same test sees the same values every time. Tasks run on the current loop; what would be a thread is a task as well,
-and a blocking call runs where it is made.
+same test sees the same values every time. Tasks run on the current loop, and what would be a loop in a thread is a
+task there as well. Only a blocking call gets a real thread: it may wait for the loop.
 """
 
 from __future__ import annotations
