@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.connect import connect
+from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults
@@ -84,7 +84,7 @@ class App(Client):
             if job_type.options.on_event is not None:
                 events.hook_type(job_type.name, job_type.options.on_event)
         core = Core(
-            store=connect(url, runtime, allow_weaker_durability=allow_weaker_durability),
+            store=connect(resolved(url), runtime, allow_weaker_durability=allow_weaker_durability),
             runtime=runtime,
             registry=registry,
             events=events,
@@ -93,12 +93,18 @@ class App(Client):
             defaults=self.settings.defaults,
         )
         super().__init__(core, DEFAULT_TENANT)
+        self._url = resolved(url)
         self._portal = Portal(core)
         self.sync = SyncClient(self, self._portal)
 
     @property
     def registry(self) -> Registry:
         return self._core.registry
+
+    @property
+    def url(self) -> str:
+        """Where the store is; a password is hidden."""
+        return masked(self._url)
 
     @property
     def durability(self) -> Durability:

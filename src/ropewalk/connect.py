@@ -12,9 +12,13 @@ from ropewalk.ports.store import Store
 KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db"
 
 
-def connect(url: str | None, runtime: Runtime, *, allow_weaker_durability: bool = False) -> Store:
-    """The store behind a URL, not opened yet: no I/O here. None means $ROPEWALK_URL, then memory."""
-    url = url if url is not None else os.environ.get("ROPEWALK_URL") or "memory://"
+def resolved(url: str | None) -> str:
+    """None means $ROPEWALK_URL, then memory."""
+    return url if url is not None else os.environ.get("ROPEWALK_URL") or "memory://"
+
+
+def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False) -> Store:
+    """The store behind a URL, not opened yet: no I/O here."""
     parts = _split(url)
     match parts.scheme:
         case "memory":

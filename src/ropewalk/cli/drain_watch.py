@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Final
 
 from ropewalk.cli.errors import ExitCode, complain
@@ -31,27 +32,17 @@ class DrainWatch:
         self._runtime = SystemRuntime()
         self._told = False
 
-    async def run(self, worker: Worker) -> None:
-        """Worker.run(), which does not say how the drain ended: so its `stop` is watched."""
-        stop = worker.stop
-
-        async def watched() -> bool:
-            self._told = True
-            logger.info("draining: nothing new is started, what runs has %g s to finish", self._grace_seconds)
-            clean = await stop()
-            if not clean:
-                _leave("a handler did not end when it was told to")
-            logger.info("drained: every job it held is finished or given back")
-            return clean
-
-        worker.stop = watched  # type: ignore[method-assign] # on this one worker only
+    async def run(self, worker: Worker, *, on_started: Callable[[Worker], object]) -> None:
         # In a thread of its own: the worker's loop may be what is stuck.
         watching = self._runtime.thread(self._watch, name="ropewalk-drain-watch")
         asyncio.get_running_loop().call_soon(self._listen)
         try:
-            await worker.run()
+            clean = await worker.run(on_started=on_started)
         finally:
             watching.cancel()
+        if not clean:
+            _leave("a handler did not end when it was told to")
+        logger.info("drained: every job it held is finished or given back")
 
     def _listen(self) -> None:
         """Hear the signals beside the worker, whose own ears are on the loop. It has put them there by now.
@@ -67,6 +58,7 @@ class DrainWatch:
     async def _watch(self) -> None:
         while not self._told:
             await self._runtime.sleep(_LOOK_SECONDS)
+        logger.info("draining: nothing new is started, what runs has %g s to finish", self._grace_seconds)
         limit_seconds = self._grace_seconds + OVERTIME_SECONDS
         await self._runtime.sleep(limit_seconds)
         _leave(f"the worker did not come to an end within {limit_seconds:g} s")

@@ -73,6 +73,6 @@ def worker(
 
 
 async def _serve(app: App, worker: Worker, banner: Banner, watch: DrainWatch) -> ExitCode:
-    async with app, log_events(app), banner.once_started(worker):
-        await watch.run(worker)
+    async with app, log_events(app):
+        await watch.run(worker, on_started=banner.show)
     return ExitCode.OK

@@ -9,7 +9,6 @@ from typing import Final
 
 from ropewalk.app import App
 from ropewalk.cli import render
-from ropewalk.cli.inside import events_of, url_of
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.engine.events import Event
 from ropewalk.engine.runtime import SystemRuntime
@@ -35,34 +34,16 @@ class Banner:
         self._types = sorted(types)
         self._concurrency = concurrency
         self._as_json = as_json
-        self._runtime = SystemRuntime()
 
-    @asynccontextmanager
-    async def once_started(self, worker: Worker) -> AsyncGenerator[None]:
-        task = self._runtime.spawn(self._show(worker), name="ropewalk-banner")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await task.finished()
-
-    async def _show(self, worker: Worker) -> None:
-        worker_id = await self._id_of(worker)
-        store, durability = url_of(self._app), self._app.durability.value
+    def show(self, worker: Worker) -> None:
+        """Once it has started: each start of a worker has an id of its own."""
+        store, durability = self._app.url, self._app.durability.value
         if self._as_json:
-            fields = {"worker": worker_id, "store": store, "durability": durability}
+            fields = {"worker": worker.id, "store": store, "durability": durability}
             render.echo_json({**fields, "types": self._types, "concurrency": self._concurrency})
             return
         types = ", ".join(self._types)
-        render.echo(f"worker {worker_id} on {store} ({durability}): {types}; {self._concurrency} at a time")
-
-    async def _id_of(self, worker: Worker) -> str:
-        """A worker is somebody only once it has started: each start has an id of its own."""
-        while True:
-            try:
-                return worker.id
-            except RuntimeError:
-                await self._runtime.sleep(0.01)
+        render.echo(f"worker {worker.id} on {store} ({durability}): {types}; {self._concurrency} at a time")
 
 
 @asynccontextmanager
@@ -72,7 +53,7 @@ async def log_events(app: App) -> AsyncGenerator[None]:
         yield
         return
     runtime = SystemRuntime()
-    task = runtime.spawn(_log(events_of(app)), name="ropewalk-log")
+    task = runtime.spawn(_log(app.events(every_tenant=True)), name="ropewalk-log")
     try:
         yield
         await runtime.sleep(0.02)  # the last events are still on their way through the loop

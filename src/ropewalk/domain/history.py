@@ -46,7 +46,11 @@ def assemble(job: JobRecord, attempts: Iterable[AttemptRecord], events: Iterable
     if job.started_at is not None and (job.status is Status.RUNNING or job.last_move is Move.COMPLETE):
         entries.append(_started(job.start_rev, job.started_at, job.attempt, job.owner))
     if job.last_move is Move.COMPLETE and job.finished_at is not None:
-        entries.append(HistoryEntry(rev=job.rev, kind=Move.COMPLETE.value, at=job.finished_at, attempt=job.attempt))
+        entries.append(
+            HistoryEntry(
+                rev=job.rev, kind=Move.COMPLETE.value, at=job.finished_at, attempt=job.attempt, worker=job.owner
+            )
+        )
     return sorted(entries, key=lambda entry: entry.rev)
 
 

@@ -143,6 +143,7 @@ class JobRecord(Struct, kw_only=True, gc=False):
     fence: int = 0
     """+1 at every claim, never reset; the store's epoch is in its high bits"""
     owner: str | None = None
+    """the worker that holds it, or that completed it"""
     ticket: int = 0
     """the owner's own count of its claims: not started while above the worker's `started_upto`"""
     lease_expires_at: Instant | None = None

@@ -85,6 +85,7 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
     job.last_move = Move.REVIVE
     job.run += 1
     job.finished_at = None
+    job.owner = None
     job.cancel = None
     job.result = None
     job.progress = None

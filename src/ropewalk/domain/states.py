@@ -118,6 +118,9 @@ SETTLING: Final[Mapping[Move, Status]] = MappingProxyType(
 
 GIVES_ATTEMPT_BACK: Final = frozenset({Move.DEFER, Move.SUSPEND, Move.RELEASE})
 
+# Through no fault of its own: it goes back to where it stood in line, unless it asked for another time.
+KEEPS_ITS_PLACE: Final = frozenset({Move.RELEASE, Move.LOSE})
+
 
 def is_legal(move: Move, before: Status | None, after: Status | None) -> bool:
     return (before, after) in LEGAL_MOVES[move]

@@ -29,7 +29,7 @@ from ropewalk.domain.outcome import (
     Released,
 )
 from ropewalk.domain.retry import ResolvedBackoff, delay
-from ropewalk.domain.states import GIVES_ATTEMPT_BACK, LEGAL_MOVES, SETTLING, Move, Status
+from ropewalk.domain.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, LEGAL_MOVES, SETTLING, Move, Status
 
 EPOCH_SHIFT: Final = 32
 """a fence is epoch << 32 | starts, so raising the epoch outdates every fence of before a restore"""
@@ -101,6 +101,8 @@ def under_lock(job: JobRecord, asked: Settlement, now: Instant) -> tuple[Move, I
     run_at = max(now, asked.run_at if asked.run_at is not None else now + asked.delay_us)
     if SETTLING[asked.move] is Status.WAITING and job.deadline is not None and run_at >= job.deadline:
         return Move.EXPIRE, now
+    if asked.move in KEEPS_ITS_PLACE and run_at == now:
+        return asked.move, job.run_at
     return asked.move, run_at
 
 
@@ -121,10 +123,7 @@ def settle(job: JobRecord, asked: Settlement, now: Instant) -> Effects:
     if asked.crashed:
         job.crashes += 1
     move, run_at = under_lock(job, asked, now)
-    error = asked.error
-    if move is Move.EXPIRE and asked.move is not Move.EXPIRE:
-        error = error or DEADLINE_EXCEEDED
-    return _end_attempt(job, move, error=error, result=asked.result, run_at=run_at, now=now)
+    return _end_attempt(job, move, error=asked.error, result=asked.result, run_at=run_at, now=now)
 
 
 def lose(job: JobRecord, *, started: bool, now: Instant) -> Effects:
@@ -136,9 +135,9 @@ def lose(job: JobRecord, *, started: bool, now: Instant) -> Effects:
         job.crashes += 1
         if _last_chance(job, job.crashes):
             asked = Move.BURY
-    move, _ = under_lock(job, Settlement(seq=job.seq, fence=job.fence, move=asked), now)
-    error = {Move.BURY: WORKER_LOST, Move.LOSE: WORKER_LOST, Move.EXPIRE: DEADLINE_EXCEEDED}.get(move)
-    return _end_attempt(job, move, error=error, result=None, run_at=now, now=now)
+    move, run_at = under_lock(job, Settlement(seq=job.seq, fence=job.fence, move=asked), now)
+    error = WORKER_LOST if started and move is not Move.CANCEL else None
+    return _end_attempt(job, move, error=error, result=None, run_at=run_at, now=now)
 
 
 def expire(job: JobRecord, now: Instant) -> Effects:
@@ -160,11 +159,14 @@ def _end_attempt(
     fence, owner, attempt, start_rev = job.fence, job.owner, job.attempt, job.start_rev
     started_at = job.started_at if job.started_at is not None else now
     _step(job, move, Status.RUNNING, status, now)
-    job.owner = None
     job.lease_expires_at = None
+    if move is not Move.COMPLETE:
+        job.owner = None  # a completed job keeps the name of the worker that did it
     if move in GIVES_ATTEMPT_BACK:
         job.attempt -= 1
-    if error is not None:
+    if move is Move.EXPIRE:
+        job.error = DEADLINE_EXCEEDED  # what its last attempt said is in the attempt's own record
+    elif error is not None:
         job.error = error
     next_run_at = None
     if status is Status.WAITING:

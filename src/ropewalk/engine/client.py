@@ -195,10 +195,10 @@ class Client:
     async def workers(self) -> list[WorkerCard]:
         return await (await self._store()).workers()
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self, *, every_tenant: bool = False) -> AsyncIterator[Event]:
         """What happens in this process, after each commit, from now on. Other processes' events are not here."""
         async for event in self._core.events.stream():
-            if event.tenant == self._tenant:
+            if every_tenant or event.tenant == self._tenant:
                 yield event
 
     # ── changing ────────────────────────────────────────────────────────────────────────────────────────────

@@ -89,9 +89,10 @@ class Worker:
             await self._stack.aclose()
         return clean
 
-    async def run(self) -> None:
+    async def run(self, *, on_started: Callable[[Worker], object] | None = None) -> bool:
         """Serve until SIGTERM or SIGINT (a second one: without waiting), or until the store stays unreachable.
 
+        False when a handler did not end and had to be left behind: a process that ends then should end hard.
         Raises what made it give up, so that a process manager sees a failure and restarts it.
         """
         stop = asyncio.Event()
@@ -112,14 +113,20 @@ class Worker:
         for each in handled:
             loop.add_signal_handler(each, on_signal)
         try:
-            async with self:
+            await self.__aenter__()
+            try:
                 self._started.loops.on_give_up = give_up
+                if on_started is not None:
+                    on_started(self)
                 await stop.wait()
+            finally:
+                clean = await self.stop()
         finally:
             for each in handled:
                 loop.remove_signal_handler(each)
         if fatal:
             raise fatal[0]
+        return clean
 
     async def idle(self) -> None:
         """Wait until nothing is claimed here and the store had nothing ready at the last look."""

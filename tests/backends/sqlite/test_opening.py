@@ -128,7 +128,7 @@ async def test_a_newer_schema(path: Path, compat: str) -> None:
 @pytest.mark.parametrize(
     ("path", "kind"),
     [
-        ("/home/me/jobs.db", "ext4"),
+        ("/srv/jobs.db", "ext4"),
         ("/mnt/share/jobs.db", "nfs4"),
         ("/mnt/share/local/jobs.db", "xfs"),
         ("/mnt/shared/jobs.db", "ext4"),

@@ -10,7 +10,7 @@ WHERE place = 2
 WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)
 UPDATE job SET
     place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?, finished_at = ?,
-    owner = NULL, lease_expires_at = NULL, error = NULL, result = done.result
+    lease_expires_at = NULL, error = NULL, result = done.result
 FROM done
 WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2
 

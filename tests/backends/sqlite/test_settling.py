@@ -1,0 +1,43 @@
+"""The short cut for plain completions answers like the long way."""
+
+from __future__ import annotations
+
+import pytest
+from tests.backends.sqlite.conftest import plain, submit
+
+from ropewalk.backends.sqlite import SqliteStore
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.job import IdempotencyKey, JobRecord
+from ropewalk.domain.lease import LossReason
+from ropewalk.domain.states import Move
+from ropewalk.ports.store import Settled
+from ropewalk.testing.contract.build import claim_request, settlement
+
+BOOM = ErrorInfo(category=Category.TEMPORARY, message="boom")
+
+
+async def leased(store: SqliteStore, count: int) -> list[JobRecord]:
+    await submit(store, *(plain(f"job-{number}") for number in range(count)))
+    return (await store.claim(claim_request(limit=count))).jobs
+
+
+@pytest.mark.parametrize("second", [Move.COMPLETE, Move.RETRY])
+async def test_one_lease_twice_in_one_batch(store: SqliteStore, second: Move) -> None:
+    [job] = await leased(store, 1)
+    answers = await store.settle("worker", [settlement(job, result=b"1"), settlement(job, second, error=BOOM)])
+    assert [answer.lost for answer in answers] == [None, LossReason.ALREADY_COMPLETED]
+    assert (await store.get("default", [job.id])).jobs[job.id].result == b"1"
+
+
+async def test_a_batch_of_every_kind_is_answered_in_order(store: SqliteStore) -> None:
+    jobs = await leased(store, 300)
+    await submit(store, plain("keyed", key=IdempotencyKey(key="k")))
+    [keyed] = (await store.claim(claim_request(limit=1, first_ticket=301))).jobs
+    stale = settlement(jobs[7])
+    await store.settle("worker", [stale])
+    asked = [settlement(job, Move.RETRY if job.seq % 3 == 0 else Move.COMPLETE, error=None) for job in [*jobs, keyed]]
+    answers = await store.settle("worker", asked)
+    assert [(answer.seq, answer.fence) for answer in answers] == [(each.seq, each.fence) for each in asked]
+    assert answers[7] == Settled(seq=stale.seq, fence=stale.fence, lost=LossReason.ALREADY_COMPLETED)
+    for each, answer in zip(asked, answers, strict=True):
+        assert answer.seq == stale.seq or answer.move is each.move
