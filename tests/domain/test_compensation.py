@@ -10,9 +10,9 @@ from ropewalk.domain.failure import DEADLINE_EXCEEDED
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import FollowUp, NewJob, Origin
 from ropewalk.domain.retry import Backoff
-from ropewalk.domain.states import Status
-from ropewalk.domain.transition import expire
-from tests.domain.records import NOW, OOPS, a_job, in_status
+from ropewalk.domain.states import Move, Status
+from ropewalk.domain.transition import expire, settle
+from tests.domain.records import NOW, OOPS, a_job, asking, in_status
 
 
 def compensating(follow_up: FollowUp | None, **options: object) -> NewJob | None:
@@ -78,6 +78,14 @@ def test_it_can_tell_a_job_that_never_started() -> None:
     assert follow_up is not None
     assert follow_up.origin is not None
     assert (follow_up.origin.started, follow_up.origin.error) == (False, DEADLINE_EXCEEDED)
+
+
+def test_it_is_told_of_the_deadline_whatever_the_last_attempt_said() -> None:
+    job = in_status(Status.RUNNING, on_failure=FollowUp(type="undo"), deadline=NOW + SECOND)
+    follow_up = settle(job, asking(job, Move.RETRY, error=OOPS, delay_us=SECOND), NOW).follow_up
+    assert follow_up is not None
+    assert follow_up.origin is not None
+    assert (follow_up.origin.started, follow_up.origin.error) == (True, DEADLINE_EXCEEDED)
 
 
 def test_its_id_follows_from_tenant_job_and_run() -> None:

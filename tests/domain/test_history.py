@@ -14,10 +14,10 @@ def test_a_plain_job_is_told_from_its_own_columns() -> None:
     job = running()
     settle(job, asking(job, Move.COMPLETE, result=b"3"), NOW + 9)
     history = assemble(job, [], [])
-    assert [(entry.rev, entry.kind, entry.at) for entry in history] == [
-        (1, "queued", NOW),
-        (2, "started", NOW),
-        (3, "complete", NOW + 9),
+    assert [(entry.rev, entry.kind, entry.at, entry.attempt, entry.worker) for entry in history] == [
+        (1, "queued", NOW, None, None),
+        (2, "started", NOW, 1, "worker-a"),
+        (3, "complete", NOW + 9, 1, "worker-a"),
     ]
 
 

@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ropewalk.domain.failure import DEADLINE_EXCEEDED
 from ropewalk.domain.history import HistoryEntry, assemble
 from ropewalk.domain.instants import SECOND, Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, FollowUp, JobRecord, NewJob
@@ -25,7 +26,7 @@ from ropewalk.domain.outcome import (
     Released,
 )
 from ropewalk.domain.retry import BUILT_IN
-from ropewalk.domain.states import Status, is_legal
+from ropewalk.domain.states import Move, Status, is_legal
 from ropewalk.domain.transition import Effects, decide, expire, lose, settle
 from tests.domain.records import NOW, OOPS, a_job, start
 
@@ -148,8 +149,17 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def a_lease_belongs_to_a_running_job_and_to_no_other(self) -> None:
-        leased = self.job.status is Status.RUNNING
-        assert (self.job.owner is not None, self.job.lease_expires_at is not None) == (leased, leased)
+        assert (self.job.lease_expires_at is not None) == (self.job.status is Status.RUNNING)
+
+    @invariant()
+    def a_job_names_the_worker_that_holds_or_completed_it(self) -> None:
+        named = self.job.status in (Status.RUNNING, Status.COMPLETED)
+        assert self.job.owner == ("worker-a" if named else None)
+
+    @invariant()
+    def the_last_word_on_an_expired_job_is_its_deadline(self) -> None:
+        if self.job.last_move is Move.EXPIRE:
+            assert self.job.error == DEADLINE_EXCEEDED
 
     @invariant()
     def a_run_ends_once(self) -> None:

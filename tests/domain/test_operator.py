@@ -104,11 +104,11 @@ def test_attempts_without_limit_are_never_exhausted() -> None:
 @pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.CANCELLED])
 def test_a_revived_job_is_a_new_run(status: Status) -> None:
     job = in_status(status)
-    job.progress, job.result = Progress(50.0, None, NOW), b"left over"
+    job.progress, job.result, job.owner = Progress(50.0, None, NOW), b"left over", "left over"
     event = revive(job, Revival(include_cancelled=True), LATER)
     assert (job.status, job.last_move, job.run) == (Status.WAITING, Move.REVIVE, 2)
     assert is_legal(Move.REVIVE, status, job.status)
-    assert (job.finished_at, job.cancel, job.result, job.progress) == (None, None, None, None)
+    assert (job.finished_at, job.cancel, job.result, job.progress, job.owner) == (None, None, None, None, None)
     assert job.ready_at(LATER)
     assert (event.kind, event.rev, event.at) == ("retried", job.rev, LATER)
 

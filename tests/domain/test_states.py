@@ -8,6 +8,7 @@ import pytest
 
 from ropewalk.domain.states import (
     GIVES_ATTEMPT_BACK,
+    KEEPS_ITS_PLACE,
     LEGAL_MOVES,
     SETTLING,
     TERMINAL,
@@ -72,6 +73,10 @@ def test_a_settlement_starts_from_running(move: Move) -> None:
 
 def test_only_moves_back_to_waiting_give_the_attempt_back() -> None:
     assert all(SETTLING[move] is Status.WAITING for move in GIVES_ATTEMPT_BACK)
+
+
+def test_what_no_handler_asked_for_costs_no_place_in_line() -> None:
+    assert {Move.RELEASE, Move.LOSE} == KEEPS_ITS_PLACE
 
 
 NOW = 1000

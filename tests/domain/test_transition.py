@@ -10,7 +10,7 @@ from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo
 from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord
 from ropewalk.domain.order import order_key
-from ropewalk.domain.states import GIVES_ATTEMPT_BACK, SETTLING, TERMINAL, Move, State, Status
+from ropewalk.domain.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, State, Status
 from ropewalk.domain.transition import Effects, claim, expire, lose, settle, under_lock
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running, start
 
@@ -33,7 +33,7 @@ def test_a_noted_cancellation_beats_everything_but_a_completion(asked: Move) -> 
 @pytest.mark.parametrize("asked", SETTLING)
 def test_without_one_the_worker_gets_what_it_asked_for(asked: Move) -> None:
     job = running(deadline=LATER + 1)
-    assert under_lock(job, asking(job, asked), LATER) == (asked, LATER)
+    assert under_lock(job, asking(job, asked), LATER) == (asked, NOW if asked in KEEPS_ITS_PLACE else LATER)
 
 
 @pytest.mark.parametrize("asked", BACK_TO_WAITING)
@@ -66,6 +66,25 @@ def test_when_a_deferred_job_runs_again(delay_us: int, run_at: int | None, expec
     settle(job, asking(job, Move.DEFER, delay_us=delay_us, run_at=run_at), LATER)
     assert job.run_at == expected
     assert (job.prio_key, job.time_key) == order_key(job.priority, expected, job.flags)
+
+
+@pytest.mark.parametrize("move", KEEPS_ITS_PLACE)
+@pytest.mark.parametrize("strict_order", [False, True])
+@pytest.mark.parametrize(("delay_us", "expected"), [(0, NOW), (1, LATER + 1)], ids=["at once", "a delay"])
+def test_a_job_given_back_keeps_its_place_unless_it_is_to_wait(
+    move: Move, strict_order: bool, delay_us: int, expected: int
+) -> None:
+    job = running(priority=10, strict_order=strict_order)
+    effects = settle(job, asking(job, move, delay_us=delay_us), LATER)
+    assert effects.attempt is not None
+    assert (job.run_at, effects.attempt.next_run_at) == (expected, expected)
+    assert (job.prio_key, job.time_key) == order_key(10, expected, job.flags)
+
+
+@pytest.mark.parametrize("move", KEEPS_ITS_PLACE)
+def test_an_early_place_in_line_does_not_outlive_the_deadline(move: Move) -> None:
+    job = running(deadline=LATER)
+    assert under_lock(job, asking(job, move), LATER) == (Move.EXPIRE, LATER)
 
 
 # ── every verb from every status ────────────────────────────────────────────────────────────────────────────
@@ -133,7 +152,7 @@ def test_settling_ends_the_lease_and_records_the_attempt(move: Move) -> None:
     job = running()
     effects = settle(job, asking(job, move, error=OOPS), LATER)
     assert (effects.move, job.last_move, job.status) == (move, move, SETTLING[move])
-    assert (job.owner, job.lease_expires_at) == (None, None)
+    assert (job.owner, job.lease_expires_at) == ("worker-a" if move is Move.COMPLETE else None, None)
     assert job.attempt == (0 if move in GIVES_ATTEMPT_BACK else 1)
     assert job.finished_at == (LATER if job.status in TERMINAL else None)
     if move is Move.COMPLETE:
@@ -144,7 +163,7 @@ def test_settling_ends_the_lease_and_records_the_attempt(move: Move) -> None:
     assert (record.seq, record.fence, record.run, record.attempt) == (job.seq, 1, 1, 1)
     assert (record.move, record.error, record.owner) == (move, OOPS, "worker-a")
     assert (record.start_rev, record.rev, record.started_at, record.ended_at) == (2, 3, NOW, LATER)
-    assert record.next_run_at == (LATER if job.status is Status.WAITING else None)
+    assert record.next_run_at == (job.run_at if job.status is Status.WAITING else None)
 
 
 @pytest.mark.parametrize("move", set(SETTLING) - {Move.COMPLETE})
@@ -152,7 +171,7 @@ def test_an_attempt_that_ended_without_an_error_records_none(move: Move) -> None
     job = running()
     record = settle(job, asking(job, move), LATER).attempt
     assert record is not None
-    assert (record.error, job.error) == (None, None)
+    assert (record.error, job.error) == (None, DEADLINE_EXCEEDED if move is Move.EXPIRE else None)
 
 
 def test_a_completion_keeps_the_result_and_forgets_earlier_errors() -> None:
@@ -169,17 +188,27 @@ def test_a_retry_waits_in_its_own_state() -> None:
     assert [job.state_at(LATER), job.state_at(LATER + HOUR)] == [State.RETRYING, State.SCHEDULED]
 
 
-@pytest.mark.parametrize("move", BACK_TO_WAITING)
-def test_giving_back_past_the_deadline_is_an_expiry(move: Move) -> None:
+@pytest.mark.parametrize("move", [*BACK_TO_WAITING, Move.EXPIRE])
+@pytest.mark.parametrize("error", [OOPS, None], ids=["an error", "none"])
+def test_an_expired_job_says_so_and_its_attempt_what_it_said(move: Move, error: ErrorInfo | None) -> None:
     job = running(deadline=NOW + 1)
-    effects = settle(job, asking(job, move), LATER)
+    effects = settle(job, asking(job, move, error=error), LATER)
     assert (effects.move, job.status, job.error) == (Move.EXPIRE, Status.DEAD_LETTER, DEADLINE_EXCEEDED)
+    assert effects.attempt is not None
+    assert (effects.attempt.error, effects.attempt.next_run_at) == (error, None)
+
+
+def test_an_earlier_error_does_not_stay_on_an_expired_job() -> None:
+    job = running(deadline=LATER)
+    settle(job, asking(job, Move.RETRY, error=OOPS), NOW)
+    settle(start(job), asking(job, Move.DEFER), LATER)
+    assert (job.last_move, job.error) == (Move.EXPIRE, DEADLINE_EXCEEDED)
 
 
 def test_a_crashed_attempt_counts_a_crash() -> None:
     job = running()
     settle(job, asking(job, Move.LOSE, error=OOPS, crashed=True), LATER)
-    assert (job.crashes, job.attempt, job.run_at) == (1, 1, LATER)
+    assert (job.crashes, job.attempt, job.run_at) == (1, 1, NOW)
 
 
 # ── lose ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -205,20 +234,35 @@ def test_a_lost_lease_counts_a_crash(
     job.attempt, job.crashes = attempt, crashes
     effects = lose(job, started=True, now=LATER)
     assert (effects.move, job.crashes, job.attempt, job.error) == (move, crashes + 1, attempt, error)
+    assert effects.attempt is not None
+    assert effects.attempt.error == WORKER_LOST
 
 
-def test_a_lost_job_runs_again_at_once() -> None:
+@pytest.mark.parametrize("started", [True, False])
+def test_a_lost_job_is_ready_again_where_it_stood_in_line(started: bool) -> None:
     job = running(priority=10)
-    lose(job, started=True, now=LATER)
+    effects = lose(job, started=started, now=LATER)
     assert job.ready_at(LATER)
-    assert job.suspect
+    assert (job.run_at, job.suspect) == (NOW, started)
+    assert (job.prio_key, job.time_key) == order_key(10, NOW, job.flags)
+    assert effects.attempt is not None
+    assert effects.attempt.next_run_at == NOW
 
 
 def test_a_job_that_never_started_loses_neither_attempt_nor_crash() -> None:
     job = running(max_attempts=1, max_crashes=1)
     effects = lose(job, started=False, now=LATER)
     assert (effects.move, job.attempt, job.crashes, job.error) == (Move.RELEASE, 0, 0, None)
-    assert job.ready_at(LATER)
+    assert effects.attempt is not None
+    assert effects.attempt.error is None
+
+
+def test_one_that_never_started_expires_without_a_word() -> None:
+    job = running(deadline=LATER)
+    effects = lose(job, started=False, now=LATER)
+    assert (effects.move, job.error, job.crashes) == (Move.EXPIRE, DEADLINE_EXCEEDED, 0)
+    assert effects.attempt is not None
+    assert effects.attempt.error is None
 
 
 @pytest.mark.parametrize("started", [True, False])
@@ -226,7 +270,9 @@ def test_a_lost_job_that_was_to_be_cancelled_is(started: bool) -> None:
     job = running(max_attempts=1)
     job.cancel = ASKED
     effects = lose(job, started=started, now=LATER)
-    assert (effects.move, job.status, job.crashes) == (Move.CANCEL, Status.CANCELLED, 0)
+    assert (effects.move, job.status, job.crashes, job.error) == (Move.CANCEL, Status.CANCELLED, 0, None)
+    assert effects.attempt is not None
+    assert effects.attempt.error is None
 
 
 # ── expire and compensation ─────────────────────────────────────────────────────────────────────────────────

@@ -18,12 +18,18 @@ class Buffer:
         self._waiting: deque[Attempt] = deque()
         self._runners: deque[asyncio.Future[Attempt]] = deque()
         self._permitted = 0
+        self.running: set[Attempt] = set()
+        """everything that left for a slot and has not ended: from the very moment it is handed out"""
         self.low_mark = 0
         self.on_low: Callable[[], object] = lambda: None
         """called when runners have taken all but `low_mark`"""
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def oldest(self) -> Attempt | None:
+        return self._waiting[0] if self._waiting else None
 
     @property
     def idle_runners(self) -> int:
@@ -46,13 +52,18 @@ class Buffer:
 
     async def get(self) -> Attempt:
         if self._waiting and self._waiting[0].job.ticket <= self._permitted:
-            attempt = self._waiting.popleft()
+            attempt = self._leave()
             if len(self._waiting) == self.low_mark:
                 self.on_low()
             return attempt
         runner: asyncio.Future[Attempt] = asyncio.get_running_loop().create_future()
         self._runners.append(runner)
-        return await runner
+        try:
+            return await runner
+        except asyncio.CancelledError:
+            if runner.done() and not runner.cancelled():
+                self._return(runner.result())
+            raise
 
     def take_all(self) -> list[Attempt]:
         """Everything that has not started, e.g. to release it."""
@@ -60,16 +71,18 @@ class Buffer:
         self._waiting.clear()
         return taken
 
-    def remove(self, attempt: Attempt) -> bool:
-        """Take one out before it starts; False if it already left."""
-        try:
-            self._waiting.remove(attempt)
-        except ValueError:
-            return False
-        return True
-
     def _hand_out(self) -> None:
         while self._runners and self._waiting and self._waiting[0].job.ticket <= self._permitted:
             runner = self._runners.popleft()
             if not runner.done():
-                runner.set_result(self._waiting.popleft())
+                runner.set_result(self._leave())
+
+    def _leave(self) -> Attempt:
+        attempt = self._waiting.popleft()
+        self.running.add(attempt)
+        return attempt
+
+    def _return(self, attempt: Attempt) -> None:
+        """The slot it was meant for is gone: it never started."""
+        self.running.discard(attempt)
+        self._waiting.appendleft(attempt)

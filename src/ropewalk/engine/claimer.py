@@ -14,9 +14,6 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason
-from ropewalk.domain.outcome import Released
-from ropewalk.domain.retry import BUILT_IN
-from ropewalk.domain.transition import decide
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.buffer import Buffer
 from ropewalk.engine.executor import Executor
@@ -29,6 +26,7 @@ from ropewalk.ports.notifier import Hint
 BUFFER_SECONDS: Final = 0.1
 AHEAD_SECONDS: Final = 0.02
 BUFFER_MAX: Final = 512
+HOARD_SECONDS: Final = 1.0
 
 
 class Claimer:
@@ -87,6 +85,7 @@ class Claimer:
             self._wake.clear()
             wanted = self._wanted()
             if wanted == 0 and not self._buffer.blocked:
+                self._give_back_what_waits()
                 self._buffer.low_mark = self._target() - self._refill() - self._slots
                 await self._wake.wait(self._poll_seconds)
                 continue
@@ -130,10 +129,9 @@ class Claimer:
     def _accept(self, claimed: Claimed, upto: int) -> None:
         attempts = [self._attempt(job) for job in claimed.jobs]
         if self._stopping:
-            for attempt in attempts:
-                self._settler.put(attempt, decide(attempt.job, Released(), BUILT_IN, 0.0))
-            return
-        self._buffer.put(attempts, started_upto=upto)
+            self._settler.release(attempts)
+        else:
+            self._buffer.put(attempts, started_upto=upto)
 
     def _attempt(self, job: JobRecord) -> Attempt:
         attempt = lease(job, self._bench)
@@ -147,6 +145,12 @@ class Claimer:
         if claimed.next_due is not None:
             seconds = min(seconds, max(0.001, (claimed.next_due - claimed.now) / SECOND))
         await self._wake.wait(seconds)
+
+    def _give_back_what_waits(self) -> None:
+        """Handlers turned out slower than measured: what waits here for long is better off with an idle worker."""
+        oldest = self._buffer.oldest
+        if oldest is not None and oldest.since_claim() > HOARD_SECONDS:
+            self._settler.release(self._buffer.take_all())
 
     def _wanted(self) -> int:
         """How many to claim now: at once for idle runners, else when it is worth it, so that claims stay large."""
@@ -169,7 +173,7 @@ class Claimer:
 
     def _work_in(self, seconds: float) -> int:
         """How many attempts the slots finish in that time, as far as measured."""
-        mean = self._executor.mean_seconds
+        mean = self._executor.expected_seconds()
         if mean is None:
             return 0
         return int(min(float(BUFFER_MAX), self._slots * seconds / max(mean, 1e-6)))

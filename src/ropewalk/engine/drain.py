@@ -6,9 +6,6 @@ from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
 from ropewalk.domain.lease import LossReason
-from ropewalk.domain.outcome import Released
-from ropewalk.domain.retry import BUILT_IN
-from ropewalk.domain.transition import decide
 from ropewalk.engine.buffer import Buffer
 from ropewalk.engine.executor import Executor
 from ropewalk.engine.settler import Settler
@@ -33,17 +30,12 @@ class Drain:
 
     async def run(self, grace_seconds: float) -> bool:
         """True when every handler ended. The claimer has stopped before."""
-        self.release_buffered()
+        self._settler.release(self._buffer.take_all())
         if not await self._idle_within(grace_seconds):
             for attempt in list(self._executor.running):
                 attempt.stop(Cancellation(LossReason.SHUTDOWN, "the worker is stopping"))
         self._hurry = False
         return await self._idle_within(CLEAN_UP_SECONDS)
-
-    def release_buffered(self) -> None:
-        for attempt in self._buffer.take_all():
-            attempt.handed_over = True
-            self._settler.put(attempt, decide(attempt.job, Released(), BUILT_IN, 0.0))
 
     async def _idle_within(self, seconds: float) -> bool:
         until = self._bench.runtime.monotonic() + seconds

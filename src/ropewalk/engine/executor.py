@@ -35,6 +35,7 @@ from ropewalk.ports.runtime import Task
 _SMOOTHING = 0.05
 _YIELD_SECONDS = 0.001
 _REOPEN_SECONDS = 0.05
+_STOP_SECONDS = 1.0
 
 
 class Executor:
@@ -46,7 +47,7 @@ class Executor:
         self._tasks: list[Task] = []
         self._closing = False
         self._yielded_at = bench.runtime.monotonic()
-        self.running: set[Attempt] = set()
+        self.running = buffer.running
         self.idled = Wake(bench.runtime)
         """set when the last running attempt ended; the drain waits for it"""
         self.stuck = 0
@@ -63,8 +64,17 @@ class Executor:
         self._closing = True
         for task in self._tasks:
             task.cancel()
-        for task in self._tasks:
-            await task.finished()
+        # A handler that will not be cancelled must not hold up the end of everything else.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                for task in self._tasks:
+                    await task.finished()
+
+    def expected_seconds(self) -> float | None:
+        """How long a handler takes: as measured, or as long as those running now already take."""
+        if self.mean_seconds is None or not self.running:
+            return self.mean_seconds
+        return max(self.mean_seconds, sum(each.elapsed() for each in self.running) / len(self.running))
 
     def _open_slot(self, number: int) -> None:
         if not self._closing:
@@ -91,7 +101,6 @@ class Executor:
                 await _one_turn()
 
     async def _serve(self, attempt: Attempt, me: asyncio.Task[Any]) -> None:
-        self.running.add(attempt)
         try:
             outcome = await self._perform(attempt, me)
             self._measure(attempt)

@@ -6,10 +6,12 @@ worker adds no latency and a busy one no commits. Until the store answers, lease
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.outcome import Released
+from ropewalk.domain.retry import BUILT_IN
+from ropewalk.domain.transition import Settlement, decide
 from ropewalk.engine.announce import News, announce
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.events import event_of
@@ -51,6 +53,12 @@ class Settler:
             self._oldest_at = self._bench.runtime.monotonic()
         self._pending.append((attempt, settlement))
         self._news.set()
+
+    def release(self, attempts: Iterable[Attempt]) -> None:
+        """Give back what never started."""
+        for attempt in attempts:
+            attempt.handed_over = True
+            self.put(attempt, decide(attempt.job, Released(), BUILT_IN, 0.0))
 
     async def room(self) -> None:
         while self.full:

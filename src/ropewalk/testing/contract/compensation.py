@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ropewalk.domain.failure import DEADLINE_EXCEEDED
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import FollowUp, JobRecord
 from ropewalk.domain.operator import RetryStatus, Revival
@@ -55,7 +56,7 @@ class CompensationContract(Contract):
         origin = undo.origin
         assert origin is not None
         assert (origin.id, origin.run, origin.type, origin.input) == (job.id, 1, "t", b'{"x":1,"y":2}')
-        assert (origin.error, origin.started) == (BOOM, True)
+        assert (origin.error, origin.started) == (DEADLINE_EXCEEDED if move is Move.EXPIRE else BOOM, True)
         assert await bench.job(undo.id, tenant="acme") == undo
 
     @pytest.mark.parametrize("move", [move for move in SETTLING if move not in (Move.FAIL, Move.BURY, Move.EXPIRE)])

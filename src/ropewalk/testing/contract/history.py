@@ -12,7 +12,7 @@ from ropewalk.domain.states import SETTLING, Move
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM
+from ropewalk.testing.contract.build import BOOM, worker_card
 
 
 class HistoryContract(Contract):
@@ -20,10 +20,22 @@ class HistoryContract(Contract):
 
     async def test_a_plain_life(self, bench: Bench) -> None:
         """storage.md: a plain job keeps no rows, its record tells."""
-        job = await bench.finished()
+        job = await bench.finished(owner="me")
         trail = await bench.trail(job.id)
         assert (trail.attempts, trail.events, trail.now) == ([], [], bench.runtime.now())
-        assert [entry.kind for entry in await bench.history(job.id)] == ["queued", "started", "complete"]
+        assert [(entry.kind, entry.worker) for entry in await bench.history(job.id)] == [
+            ("queued", None),
+            ("started", "me"),
+            ("complete", "me"),
+        ]
+
+    async def test_the_worker_is_told_after_it_is_gone(self, bench: Bench) -> None:
+        """O5: its name is the job's, not looked up."""
+        await bench.store.enlist(worker_card("me"))
+        job = await bench.finished(owner="me")
+        await bench.store.dismiss("me")
+        assert (await bench.job(job.id)).owner == "me"
+        assert (await bench.history(job.id))[-1].worker == "me"
 
     async def test_an_eventful_life(self, bench: Bench) -> None:
         """O5: every attempt with its worker, times and error; every act of an operator with its reason."""
@@ -51,8 +63,8 @@ class HistoryContract(Contract):
             ("cancel_requested", None, "enough"),
             ("cancel", "three", None),
             ("retried", None, None),
-            ("started", None, None),
-            ("complete", None, None),
+            ("started", "four", None),
+            ("complete", "four", None),
         ]
         attempts = (await bench.trail(job_id)).attempts
         assert [(each.run, each.attempt, each.move) for each in attempts] == [

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.order import AGEING_STEP
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.states import KEEPS_ITS_PLACE, Move, State
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, new_job
+from ropewalk.testing.contract.build import BOOM, LEASE, new_job, worker_card
+
+keeps_its_place = pytest.mark.parametrize("move", sorted(KEEPS_ITS_PLACE))
 
 
 class OrderContract(Contract):
@@ -45,12 +49,56 @@ class OrderContract(Contract):
         await bench.runtime.advance(5)
         assert [job.id for job in await bench.claim(2)] == [sooner, later]
 
-    async def test_a_retried_job_queues_by_its_new_time(self, bench: Bench) -> None:
+    @pytest.mark.parametrize("move", [Move.RETRY, Move.DEFER, Move.SUSPEND])
+    async def test_a_job_that_asked_for_another_time_queues_by_it(self, bench: Bench, move: Move) -> None:
         first = await bench.running()
         second = await bench.add()
         await bench.runtime.advance(1)
-        await bench.settle(first, Move.RETRY)
+        await bench.settle(first, move)
         assert [job.id for job in await bench.claim(2)] == [second, first.id]
+
+    @keeps_its_place
+    @pytest.mark.parametrize("strict_order", [False, True])
+    async def test_a_job_given_back_keeps_its_place(self, bench: Bench, move: Move, *, strict_order: bool) -> None:
+        """R2, live-2: before what was queued after it, behind what was queued before it."""
+        older = await bench.add("a", strict_order=strict_order)
+        await bench.runtime.advance(1)
+        held = await bench.running("b", strict_order=strict_order)
+        await bench.runtime.advance(1)
+        newer = await bench.add(strict_order=strict_order)
+        await bench.settle(held, move)
+        after = await bench.job(held.id)
+        assert (after.run_at, after.prio_key, after.time_key) == (held.run_at, held.prio_key, held.time_key)
+        assert [job.id for job in await bench.claim(3)] == [older, held.id, newer]
+
+    async def test_it_keeps_it_however_often_it_is_given_back(self, bench: Bench) -> None:
+        """R2, live-5: a drain never costs a job its turn."""
+        first = await bench.add()
+        for _ in range(3):
+            await bench.runtime.advance(1)
+            await bench.add()
+            held = await bench.claim_one()
+            assert held.id == first
+            await bench.settle(held, Move.RELEASE)
+
+    @keeps_its_place
+    async def test_a_delay_costs_it_its_place(self, bench: Bench, move: Move) -> None:
+        """R6: declined here, it lets the others go first."""
+        held = await bench.running()
+        newer = await bench.add()
+        await bench.settle(held, move, delay_us=SECOND)
+        await bench.runtime.advance(1)
+        assert [job.id for job in await bench.claim(2)] == [newer, held.id]
+
+    async def test_jobs_of_a_dead_worker_keep_their_places(self, bench: Bench) -> None:
+        """R3, live-2: the one that had started and the one that had not, taken back by the claim itself."""
+        await bench.store.enlist(worker_card("dead"))
+        lost = [await bench.add() for _ in range(2)]
+        await bench.claim(2, owner="dead", slots=1, started_upto=1)
+        await bench.runtime.advance(1)
+        newer = await bench.add()
+        await bench.runtime.advance(LEASE / SECOND)
+        assert [job.id for job in await bench.claim(3)] == [*lost, newer]
 
     async def test_queues_take_turns(self, bench: Bench) -> None:
         """R12: a flood on one cannot starve another."""

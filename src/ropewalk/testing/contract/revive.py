@@ -30,6 +30,7 @@ class ReviveContract(Contract):
         job = await bench.job(done.id)
         assert (job.status, job.run, job.attempt, job.crashes, job.last_move) == (Status.WAITING, 2, 0, 0, Move.REVIVE)
         assert (job.run_at, job.finished_at, job.result, job.fence) == (now, None, None, done.fence)
+        assert (done.owner, job.owner) == (None, None)
         assert (job.checkpoint, job.error) == (b"[1]", BOOM), "a retry keeps what the job had reached"
         assert (job.prio_key, job.time_key) == order_key(job.priority, now, job.flags)
         again = await bench.claim_one()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.failure import DEADLINE_EXCEEDED, Category, ErrorInfo
 from ropewalk.domain.instants import HOUR, MINUTE, SECOND
 from ropewalk.domain.job import AttemptRecord, FollowUp
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.order import order_key
-from ropewalk.domain.states import GIVES_ATTEMPT_BACK, SETTLING, TERMINAL, Move, Status
+from ropewalk.domain.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, Status
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement
@@ -18,6 +18,7 @@ from ropewalk.testing.contract.build import BOOM, settlement
 every_move = pytest.mark.parametrize("move", list(SETTLING))
 every_failure = pytest.mark.parametrize("move", [Move.FAIL, Move.BURY, Move.EXPIRE])
 back_to_waiting = pytest.mark.parametrize("move", [move for move, after in SETTLING.items() if after is Status.WAITING])
+keeps_its_place = pytest.mark.parametrize("move", sorted(KEEPS_ITS_PLACE))
 
 
 class SettleContract(Contract):
@@ -25,15 +26,16 @@ class SettleContract(Contract):
 
     @every_move
     async def test_every_move_leads_where_the_table_says(self, bench: Bench, move: Move) -> None:
-        """safe-2, safe-6: and everything about the lease is over."""
-        job = await bench.running()
+        """safe-2, safe-6: and the lease is over. Only a completed job still names its worker."""
+        job = await bench.running(owner="me")
         await bench.runtime.advance(3)
         now = bench.runtime.now()
         answer = await bench.settle(job, move)
         assert (answer.seq, answer.fence, answer.move, answer.lost) == (job.seq, job.fence, move, None)
         after = await bench.job(job.id)
         assert after.status is SETTLING[move]
-        assert (after.owner, after.lease_expires_at, after.last_move) == (None, None, move)
+        assert (after.lease_expires_at, after.last_move) == (None, move)
+        assert after.owner == ("me" if move is Move.COMPLETE else None)
         assert (after.rev, after.updated_at) == (job.rev + 1, now)
         assert after.finished_at == (now if after.status in TERMINAL else None)
         assert after.attempt == (0 if move in GIVES_ATTEMPT_BACK else 1)
@@ -49,7 +51,9 @@ class SettleContract(Contract):
         if move is Move.COMPLETE:
             assert trail.attempts == []
             return
-        waits = SETTLING[move] is Status.WAITING
+        next_run_at = None
+        if SETTLING[move] is Status.WAITING:
+            next_run_at = job.run_at if move in KEEPS_ITS_PLACE else bench.runtime.now()
         assert trail.attempts == [
             AttemptRecord(
                 seq=job.seq,
@@ -63,10 +67,10 @@ class SettleContract(Contract):
                 ended_at=bench.runtime.now(),
                 owner="me",
                 error=BOOM,
-                next_run_at=bench.runtime.now() if waits else None,
+                next_run_at=next_run_at,
             )
         ]
-        assert trail.job.error == BOOM
+        assert trail.job.error == (DEADLINE_EXCEEDED if move is Move.EXPIRE else BOOM)
 
     async def test_a_result_is_kept_and_an_earlier_error_forgotten(self, bench: Bench) -> None:
         """O2."""
@@ -218,14 +222,26 @@ class LastWordContract(Contract):
         answer = await bench.settle(job, move, delay_us=MINUTE)
         assert answer.move is Move.EXPIRE
         after = await bench.job(job.id)
-        assert after.status is Status.DEAD_LETTER
-        assert after.error is not None
-        assert after.error.code == "deadline_exceeded"
+        assert (after.status, after.error) == (Status.DEAD_LETTER, DEADLINE_EXCEEDED)
 
-    async def test_an_expiry_keeps_the_error_that_led_to_it(self, bench: Bench) -> None:
+    @back_to_waiting
+    @pytest.mark.parametrize("error", [BOOM, None], ids=["an error", "none"])
+    async def test_the_job_says_expired_and_the_attempt_what_it_said(
+        self, bench: Bench, move: Move, error: ErrorInfo | None
+    ) -> None:
+        """R7, O5: model.md, an expired job has error `deadline exceeded`."""
         job = await bench.running(ttl_us=MINUTE)
-        await bench.settle(job, Move.RETRY, error=BOOM, delay_us=MINUTE)
-        assert (await bench.job(job.id)).error == BOOM
+        await bench.settle(job, move, error=error, delay_us=MINUTE)
+        trail = await bench.trail(job.id)
+        assert trail.job.error == DEADLINE_EXCEEDED
+        assert [(each.move, each.error, each.next_run_at) for each in trail.attempts] == [(Move.EXPIRE, error, None)]
+
+    @keeps_its_place
+    async def test_an_early_place_in_line_does_not_outlive_the_deadline(self, bench: Bench, move: Move) -> None:
+        """R7: the next start counts from now, wherever the job stood."""
+        job = await bench.running(ttl_us=MINUTE)
+        await bench.runtime.advance(60)
+        assert (await bench.settle(job, move)).move is Move.EXPIRE
 
     @back_to_waiting
     async def test_a_next_start_before_the_deadline_waits(self, bench: Bench, move: Move) -> None:

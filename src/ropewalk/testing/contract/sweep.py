@@ -16,7 +16,7 @@ from ropewalk.testing.contract.build import LEASE, worker_card
 class SweepContract(Contract):
     """R3: leases that ran out are taken back by whoever looks."""
 
-    async def test_a_lost_job_runs_again_at_once(self, bench: Bench) -> None:
+    async def test_a_lost_job_is_ready_again_where_it_stood_in_line(self, bench: Bench) -> None:
         """R3, live-2: the attempt is used, a crash counted, no backoff."""
         job = await bench.running(owner="dead")
         await bench.runtime.advance(LEASE / SECOND - 0.000_001)
@@ -27,9 +27,10 @@ class SweepContract(Contract):
         assert (moved.move, moved.job) == (Move.LOSE, after)
         assert (after.status, after.attempt, after.crashes) == (Status.WAITING, 1, 1)
         assert (after.owner, after.lease_expires_at, after.error) == (None, None, WORKER_LOST)
-        assert after.run_at == bench.runtime.now()
+        assert (after.run_at, after.prio_key, after.time_key) == (job.run_at, job.prio_key, job.time_key)
         [record] = (await bench.trail(job.id)).attempts
         assert (record.move, record.owner, record.error) == (Move.LOSE, "dead", WORKER_LOST)
+        assert record.next_run_at == job.run_at
         assert await bench.store.sweep(9) == []
 
     async def test_at_max_crashes_it_is_buried(self, bench: Bench) -> None:
@@ -73,7 +74,7 @@ class SweepContract(Contract):
         assert [moved[each].move for each in ids] == [Move.BURY, Move.RELEASE, Move.RELEASE]
         for each in ids[1:]:
             job = await bench.job(each)
-            assert (job.status, job.attempt, job.crashes) == (Status.WAITING, 0, 0)
+            assert (job.status, job.attempt, job.crashes, job.error) == (Status.WAITING, 0, 0, None)
 
     async def test_a_later_claim_tells_what_started_meanwhile(self, bench: Bench) -> None:
         """Every earlier ticket of this worker up to `started_upto` counts as started."""
@@ -179,6 +180,18 @@ class DeadlineSweepContract(Contract):
         await bench.runtime.advance(10)
         [moved] = await bench.store.sweep(9)
         assert (moved.job.id, moved.move, moved.job.error) == (job.id, Move.EXPIRE, DEADLINE_EXCEEDED)
+
+    async def test_a_lost_attempt_of_an_expired_job_says_what_became_of_it(self, bench: Bench) -> None:
+        """R7, O5: the job expired; its worker was lost only where it had started."""
+        await bench.store.enlist(worker_card("dead"))
+        started, buffered = [await bench.add(ttl_us=10 * SECOND) for _ in range(2)]
+        await bench.claim(2, owner="dead", slots=1, started_upto=1)
+        await bench.runtime.advance(60)
+        await bench.store.sweep(9)
+        for job_id, error in ((started, WORKER_LOST), (buffered, None)):
+            trail = await bench.trail(job_id)
+            assert (trail.job.status, trail.job.error) == (Status.DEAD_LETTER, DEADLINE_EXCEEDED)
+            assert [(each.move, each.error) for each in trail.attempts] == [(Move.EXPIRE, error)]
 
     async def test_no_more_than_the_limit_of_deadlines(self, bench: Bench) -> None:
         ids = [await bench.add(ttl_us=HOUR + number) for number in range(5)]

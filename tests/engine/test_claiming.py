@@ -1,0 +1,39 @@
+"""How a worker asks for work: rarely and much at a time while there is plenty, and no more than it can use soon."""
+
+from __future__ import annotations
+
+import pytest
+
+from ropewalk import job
+from ropewalk.ports.store import Claimed, ClaimRequest
+from tests.engine.conftest import MakeApp
+
+CONCURRENCY = 100
+JOBS = 6_000
+
+
+@job
+async def nothing() -> None:
+    pass
+
+
+async def test_a_busy_worker_claims_in_large_batches(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = make_app(nothing)
+    await app.enqueue_many(nothing() for _ in range(JOBS))
+    store, given = app._core.store, list[int]()
+    claim = store.claim
+
+    async def counted(request: ClaimRequest) -> Claimed:
+        claimed = await claim(request)
+        given.append(len(claimed.jobs))
+        return claimed
+
+    monkeypatch.setattr(store, "claim", counted)
+    async with app.worker(concurrency=CONCURRENCY) as worker:
+        await worker.idle()
+
+    assert sum(given) == JOBS
+    warm = given[3:]  # by then it has measured how long a handler takes
+    large = [size for size in warm if size >= CONCURRENCY + 50]
+    # The last batch is what is left; a claim of about a slot's worth each means asking twice for the same runners.
+    assert len([size for size in warm if size]) - len(large) <= 1, given
