@@ -36,31 +36,40 @@ async def test_requests_that_come_together_share_a_commit(store: SqliteStore) ->
     assert len((await store.get("default", [f"job-{number}" for number in range(100)])).jobs) == 100
 
 
-async def test_a_failing_request_loses_only_itself(store: SqliteStore) -> None:
-    def broken(tx: Tx) -> None:
-        tx.run("INSERT INTO lane (tenant, queue, type) VALUES ('x', 'x', 'x')")
-        raise LookupError("after a change")
+def broken(tx: Tx) -> None:
+    tx.run("INSERT INTO lane (tenant, queue, type) VALUES ('x', 'x', 'x')")
+    raise LookupError("after a change")
 
-    results = await asyncio.gather(
-        submit(store, plain("before")),
-        store._writer.ask(broken),
-        submit(store, plain("after")),
-        return_exceptions=True,
-    )
+
+async def left_of_broken(store: SqliteStore) -> int:
+    return int(await store._writer.ask(lambda tx: tx.value("SELECT count(*) FROM lane WHERE tenant = 'x'")))
+
+
+async def test_a_failing_request_loses_only_itself(store: SqliteStore) -> None:
+    calls = (submit(store, plain("before")), store._writer.ask(broken), submit(store, plain("after")))
+    results = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(results[1], LookupError)
     assert (await store.get("default", ["before", "after"])).jobs.keys() == {"before", "after"}
-    assert await store._writer.ask(lambda tx: tx.value("SELECT count(*) FROM lane WHERE tenant = 'x'")) == 0
+    assert await left_of_broken(store) == 0
 
 
-async def test_a_lane_that_was_rolled_back_is_written_again(store: SqliteStore) -> None:
+async def test_a_request_that_fails_alone_leaves_nothing(store: SqliteStore) -> None:
+    with pytest.raises(LookupError):
+        await store._writer.ask(broken)
+    assert await left_of_broken(store) == 0
+
+
+@pytest.mark.parametrize("company", [0, 1])
+async def test_a_lane_that_was_rolled_back_is_written_again(store: SqliteStore, company: int) -> None:
     """Its number is remembered only as long as its row is there."""
 
     def broken(tx: Tx) -> None:
         store._lanes.id_of(tx, "default", "default", "t")
         raise LookupError("undone")
 
-    with pytest.raises(LookupError):
-        await store._writer.ask(broken)
+    others = [store._writer.ask(lambda tx: tx.now) for _ in range(company)]
+    results = await asyncio.gather(store._writer.ask(broken), *others, return_exceptions=True)
+    assert isinstance(results[0], LookupError)
     await submit(store, plain("a"))
     assert await store._writer.ask(lambda tx: tx.value("SELECT count(*) FROM job JOIN lane ON job.lane = lane.id")) == 1
 

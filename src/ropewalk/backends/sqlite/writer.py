@@ -76,16 +76,16 @@ class Writer(Servant):
             return True
 
     def _run(self, db: sqlite.Connection, requests: list[Request[Any]]) -> None:
-        tx = Tx(db, self._runtime.now())
+        tx, alone = Tx(db, self._runtime.now()), len(requests) == 1
         for request in requests:
             try:
-                request.succeed(_work(tx, request, alone=len(requests) == 1))
+                request.succeed(_work(tx, request, alone=alone))
             except Exception as error:
-                self._on_undo()
-                request.fail(translated(error, self._path))
-                if not db.in_transaction or breaks_connection(error):
+                if alone or breaks_connection(error) or not db.in_transaction:
                     self._fail(requests, error)
                     return
+                request.fail(translated(error, self._path))
+                self._on_undo()
         try:
             db.execute("COMMIT")
         except Exception as error:
