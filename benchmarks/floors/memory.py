@@ -35,19 +35,23 @@ class MemoryFloor:
         self._delayed: list[tuple[float, int, Job]] = []
         self._leases: dict[int, tuple[float, Job]] = {}
         self._wake = asyncio.Event()
-        self.submitted = self.completed = 0
+        self._submitted = self._completed = 0
 
     async def submit(self, payloads: list[bytes], *, priority: int = 0, run_at: float = 0.0) -> None:
         for payload in payloads:
-            self.submitted += 1
-            job = Job(self.submitted, payload, priority, run_at)
+            self._submitted += 1
+            job = Job(self._submitted, payload, priority, run_at)
             if run_at:
                 heapq.heappush(self._delayed, (run_at, job.id, job))
             else:
                 self._ready(job)
         self._wake.set()
 
-    def close(self) -> None:
+    async def counts(self) -> tuple[int, int]:
+        """How many were ever submitted, and completed."""
+        return self._submitted, self._completed
+
+    async def close(self) -> None:
         """Nothing to release."""
 
     @asynccontextmanager
@@ -97,4 +101,4 @@ class MemoryFloor:
             job = batch.popleft()
             await self._handler(job.payload)
             if self._leases.pop(job.id, None) is not None:
-                self.completed += 1
+                self._completed += 1

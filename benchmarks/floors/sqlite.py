@@ -1,6 +1,7 @@
 """The floor on SQLite: one table, WAL, synchronous=FULL, acknowledgement and next claim in one transaction.
 
-A datagram to a socket beside the file wakes idle workers. Concurrent submits of one loop share a commit.
+The process model is that of any queue for asyncio: a thread for the database, so that handlers go on while it waits
+for the disk. A datagram to a socket beside the file wakes idle workers. Concurrent submits share a commit.
 """
 
 from __future__ import annotations
@@ -10,13 +11,18 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from benchmarks.floors.memory import Handler
 from ropewalk.backends.sqlite.library import sqlite
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 BATCH: Final = 500
 SLOTS: Final = 100
@@ -44,33 +50,37 @@ RETURNING id, payload
 class SqliteFloor:
     def __init__(self, path: Path, handler: Handler) -> None:
         self._path, self._handler = path, handler
-        self._db = sqlite.connect(path, isolation_level=None, timeout=30)
+        self._db = sqlite.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
         self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + SCHEMA)
+        self._thread = ThreadPoolExecutor(1)
         self._pending: list[tuple[int, float, bytes]] = []
-        self._durable: asyncio.Future[None] | None = None
+        self._under_way: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
         self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._bell.settimeout(0)
 
     async def submit(self, payloads: list[bytes], *, priority: int = 0, run_at: float = 0.0) -> None:
         self._pending.extend((priority, run_at, payload) for payload in payloads)
-        if self._durable is None:
-            loop = asyncio.get_running_loop()
-            self._durable = loop.create_future()
-            loop.call_soon(self._flush)
-        await self._durable
+        if self._next is None:
+            self._next = asyncio.create_task(self._flush())
+        await self._next
 
-    def _flush(self) -> None:
-        rows, durable = self._pending, self._durable
-        self._pending, self._durable = [], None
+    async def _flush(self) -> None:
+        """Everything that gathers while the flush before is under way."""
+        if self._under_way is not None:
+            await self._under_way
+        self._under_way, self._next = self._next, None
+        rows, self._pending = self._pending, []
+        await self._in_thread(self._insert, rows)
+        for worker in self._path.parent.glob("wake-*"):
+            with suppress(OSError):
+                self._bell.sendto(b"!", str(worker))
+
+    def _insert(self, rows: list[tuple[int, float, bytes]]) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(INSERT, rows)
         self._db.execute("UPDATE tally SET submitted = submitted + ?", (len(rows),))
         self._db.execute("COMMIT")
-        for worker in self._path.parent.glob("wake-*"):
-            with suppress(OSError):
-                self._bell.sendto(b"!", str(worker))
-        assert durable is not None
-        durable.set_result(None)
 
     @asynccontextmanager
     async def serving(self) -> AsyncGenerator[None, None]:
@@ -93,7 +103,7 @@ class SqliteFloor:
         done: list[int] = []
         while True:
             wake.clear()
-            batch = self._acknowledge_and_claim(owner, done)
+            batch = await self._in_thread(self._acknowledge_and_claim, owner, done)
             if not batch:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(wake.wait(), POLL_SECONDS)
@@ -117,17 +127,21 @@ class SqliteFloor:
             await self._handler(payload)
             done.append(job_id)
 
-    @property
-    def submitted(self) -> int:
-        return int(self._db.execute("SELECT submitted FROM tally").fetchone()[0])
+    async def counts(self) -> tuple[int, int]:
+        """How many were ever submitted, and completed."""
+        return await self._in_thread(self._read_counts)
 
-    @property
-    def completed(self) -> int:
-        return int(self._db.execute("SELECT completed FROM tally").fetchone()[0])
+    def _read_counts(self) -> tuple[int, int]:
+        submitted, completed = self._db.execute("SELECT submitted, completed FROM tally").fetchone()
+        return submitted, completed
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        self._thread.shutdown()
         self._db.close()
         self._bell.close()
+
+    async def _in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(call, *args, **kwargs))
 
 
 def _hear(ear: socket.socket, wake: asyncio.Event) -> None:

@@ -29,7 +29,7 @@ class FloorSubject(Subject):
         self._queue = self._make(self._handle)
 
     async def close(self) -> None:
-        self._queue.close()
+        await self._queue.close()
 
     async def submit(self, number: int) -> None:
         await self._queue.submit([_payload(number)])
@@ -41,13 +41,14 @@ class FloorSubject(Subject):
         return self._queue.serving()
 
     async def unfinished(self) -> int:
-        return self._queue.submitted - self._queue.completed
+        submitted, completed = await self._queue.counts()
+        return submitted - completed
 
     async def submitted(self) -> int:
-        return self._queue.submitted
+        return (await self._queue.counts())[0]
 
     async def completed(self) -> int:
-        return self._queue.completed
+        return (await self._queue.counts())[1]
 
     async def _handle(self, payload: bytes) -> None:
         self._board.mark(self._decode(payload).number)

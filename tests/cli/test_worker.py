@@ -130,7 +130,7 @@ def test_a_second_signal_does_not_wait(start: Start, app: App, place: Path) -> N
     ("job_type", "said"),
     [
         ("deaf_thread", "error: a handler did not end when it was told to: leaving it behind"),
-        ("deaf_task", "error: the worker did not come to an end within 5 s: leaving it behind"),
+        ("deaf_task", "error: a handler did not end when it was told to: leaving it behind"),
         ("block_the_loop", "error: the worker did not come to an end within 5 s: leaving it behind"),
     ],
 )

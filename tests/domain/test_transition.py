@@ -82,6 +82,13 @@ def test_a_job_given_back_keeps_its_place_unless_it_is_to_wait(
 
 
 @pytest.mark.parametrize("move", KEEPS_ITS_PLACE)
+def test_a_clock_that_stepped_back_keeps_nobody_waiting(move: Move) -> None:
+    job = running()
+    earlier = job.run_at - 10
+    assert under_lock(job, asking(job, move), earlier) == (move, earlier)
+
+
+@pytest.mark.parametrize("move", KEEPS_ITS_PLACE)
 def test_an_early_place_in_line_does_not_outlive_the_deadline(move: Move) -> None:
     job = running(deadline=LATER)
     assert under_lock(job, asking(job, move), LATER) == (Move.EXPIRE, LATER)

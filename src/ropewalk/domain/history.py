@@ -19,7 +19,7 @@ from ropewalk.domain.states import Move, Status
 class HistoryEntry(Struct, frozen=True, kw_only=True):
     rev: int
     kind: str
-    """queued, started, completed, retry, fail, bury, … (a move's name) or an operator's action"""
+    """queued, started, complete, retry, fail, bury, … (a move's name) or an operator's action"""
     at: Instant
     attempt: int | None = None
     worker: str | None = None

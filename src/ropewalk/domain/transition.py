@@ -102,7 +102,7 @@ def under_lock(job: JobRecord, asked: Settlement, now: Instant) -> tuple[Move, I
     if SETTLING[asked.move] is Status.WAITING and job.deadline is not None and run_at >= job.deadline:
         return Move.EXPIRE, now
     if asked.move in KEEPS_ITS_PLACE and run_at == now:
-        return asked.move, job.run_at
+        return asked.move, min(job.run_at, now)
     return asked.move, run_at
 
 

@@ -130,6 +130,17 @@ async def test_the_thread_ends_some_time_after_the_last_listener_left(
     await again.first(hint)
 
 
+async def test_a_publisher_hears_itself_once(store: SqliteStore, path: Path) -> None:
+    heard, other = Heard(store), SqliteStore(path, SystemRuntime())
+    own, last = Hint(ready=("own",)), Hint(ready=("last",))
+    store.notifier.publish(own)
+    other.notifier.publish(last)  # arrives after whatever came by the same socket
+    await heard.first(last)
+    assert heard.hints == [own, last]
+    heard.unsubscribe()
+    await other.close()
+
+
 async def test_listeners_survive_closing_and_opening(store: SqliteStore, path: Path) -> None:
     heard = Heard(store)
     await store.close()

@@ -14,7 +14,7 @@ from typing import Final
 
 from ropewalk.backends.sqlite.library import sqlite
 
-WAL_BYTES_MAX: Final = 8 * 1024 * 1024
+WAL_BYTES_MAX: Final = 16 * 1024 * 1024
 WAL_BYTES_ALARMING: Final = 256 * 1024 * 1024
 WAIT_FOR_READERS_MS: Final = 250
 

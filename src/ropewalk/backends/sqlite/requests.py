@@ -30,6 +30,10 @@ class Request(Generic[T]):
         """False when whoever asked has gone."""
         return not self.answer.cancelled()
 
+    @property
+    def failed(self) -> bool:
+        return self._error is not None
+
     def succeed(self, value: T) -> None:
         self._value = value
 

@@ -95,7 +95,8 @@ class Writer(Servant):
         """None of them happened (or, after a broken commit, nobody knows): the transaction is over."""
         told = translated(error, self._path, committing=committing)
         for request in requests:
-            request.fail(told)
+            if not request.failed:
+                request.fail(told)
         self._on_undo()
         if self._db is not None and (breaks_connection(error) or not _rolled_back(self._db)):
             self._disconnect()
