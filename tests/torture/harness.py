@@ -21,6 +21,7 @@ from typing import Final, Self
 from ropewalk import App, Filter, State
 from ropewalk.connect import connect
 from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.search import Filter as StoredFilter
 from ropewalk.domain.search import Order
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.exchange import Trail
@@ -152,7 +153,7 @@ async def trails(directory: Path) -> dict[str, Trail]:
     found: dict[str, Trail] = {}
     cursor = None
     while True:
-        page = await store.search(DEFAULT_TENANT, Filter(), order=Order.CREATED_ASC, cursor=cursor, limit=500)
+        page = await store.search(DEFAULT_TENANT, StoredFilter(), order=Order.CREATED_ASC, cursor=cursor, limit=500)
         for job in page.jobs:
             trail = await store.trail(DEFAULT_TENANT, job.id)
             assert trail is not None
