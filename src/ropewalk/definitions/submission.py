@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
+
+from msgspec import structs
 
 from ropewalk.definitions.compensating import follow_up
 from ropewalk.definitions.job import Job
@@ -23,12 +27,45 @@ def to_new_job(
     timeout, backoff and lease are stored only where this one job was given them: otherwise those of the worker's
     own type and app count, so that a change of code reaches jobs already queued.
     """
-    given, base = options_of(job, call), base_of(job.type.options, defaults)
+    if not call and _is_plain(job, limits):
+        return structs.replace(_template(job.type, defaults, limits, tenant), id=job.id, input=job.input)
+    given = options_of(job, call)
+    return _resolved(job, given, defaults, limits, given.get("tenant", tenant))
+
+
+def skips_queue(job: Job[Any, Any], call: EnqueueOptions) -> bool:
+    """May the process that enqueues it run it at once? The same precedence as for every other option."""
+    return bool(options_of(job, call).get("skip_queue", job.type.options.skip_queue))
+
+
+def _is_plain(job: Job[Any, Any], limits: Limits) -> bool:
+    """Only id and input are its own, and both are within bounds: nothing is left to resolve or to refuse."""
+    of_type = job.type.options
+    return (
+        not job.options
+        and of_type.options is None
+        and of_type.unique is None
+        and len(job.input) <= limits.payload_bytes_max
+        and 0 < len(job.id) <= limits.name_chars_max
+        and job.id.isascii()
+        and "\x00" not in job.id
+    )
+
+
+@lru_cache(maxsize=1024)
+def _template(job_type: JobType[..., Any, Any], defaults: AppDefaults, limits: Limits, tenant: str) -> NewJob:
+    """What all jobs of a type have in common that were given no options: resolved and checked once."""
+    blank: Job[Any, Any] = Job("template", job_type, b"{}", MappingProxyType({}))
+    return _resolved(blank, {}, defaults, limits, tenant)
+
+
+def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, limits: Limits, tenant: str) -> NewJob:
+    base = base_of(job.type.options, defaults)
     new = NewJob(
         id=given.get("id", job.id),
         type=job.type.name,
         input=job.input,
-        tenant=given.get("tenant", tenant),
+        tenant=tenant,
         queue=given.get("queue", base.queue),
         priority=given.get("priority", base.priority),
         strict_order=defaults.strict_order,
@@ -50,11 +87,6 @@ def to_new_job(
     )
     check(new, limits)
     return new
-
-
-def skips_queue(job: Job[Any, Any], call: EnqueueOptions) -> bool:
-    """May the process that enqueues it run it at once? The same precedence as for every other option."""
-    return bool(options_of(job, call).get("skip_queue", job.type.options.skip_queue))
 
 
 def _key(job: Job[Any, Any], given: dict[str, Any]) -> IdempotencyKey | None:

@@ -63,7 +63,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     """False when the job was doomed before its first start"""
 
 
-class NewJob(Struct, frozen=True, kw_only=True):
+class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """A job as submitted: encoded, checked against the limits, options resolved."""
 
     id: str

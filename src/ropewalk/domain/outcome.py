@@ -10,7 +10,7 @@ from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.instants import Instant, Span
 
 
-class Completed(Struct, frozen=True):
+class Completed(Struct, frozen=True, gc=False):
     """The handler returned."""
 
     result: bytes | None

@@ -35,7 +35,7 @@ EPOCH_SHIFT: Final = 32
 """a fence is epoch << 32 | starts, so raising the epoch outdates every fence of before a restore"""
 
 
-class Settlement(Struct, frozen=True, kw_only=True):
+class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     """How a worker wants an attempt settled. Times are relative: the store's clock makes them absolute."""
 
     seq: int
@@ -50,7 +50,7 @@ class Settlement(Struct, frozen=True, kw_only=True):
     """the handler's process died: counts a crash"""
 
 
-class Effects(Struct, frozen=True):
+class Effects(Struct, frozen=True, gc=False):
     """What must be written in the same transaction as the changed record."""
 
     move: Move

@@ -57,7 +57,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     skip_queue: SkipQueue | None = None
 
 
-class Accepted(Struct, frozen=True, kw_only=True):
+class Accepted(Struct, frozen=True, kw_only=True, gc=False):
     id: str
     """of the new job, or of the existing one it duplicates"""
     duplicate: bool
@@ -162,7 +162,7 @@ class Renewed(Struct, frozen=True, kw_only=True):
     """seqs locked by somebody else's transaction just now: neither renewed nor lost"""
 
 
-class Settled(Struct, frozen=True, kw_only=True):
+class Settled(Struct, frozen=True, kw_only=True, gc=False):
     """Answer to one settlement. Stale: nothing changed, `lost` says why."""
 
     seq: int
