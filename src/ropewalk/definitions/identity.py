@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from threading import Lock
 
-from ropewalk.domain.ids import uuid7
+from ropewalk.domain.ids import counted, random_part, time_part
 
 ENTROPY_BATCH = 256
 """ids per read of the system's randomness: one read costs as much as an id"""
@@ -17,10 +17,11 @@ class MonotonicIds:
     """UUIDv7 texts that only go up, within this process, from any thread; a forked child draws its own randomness."""
 
     _lock: Lock
-    _entropy: Iterator[int]
+    _random_parts: Iterator[str]
     _pid: int
     _ms: int
     _counter: int
+    _time_part: str
 
     def __init__(self) -> None:
         self._begin()
@@ -31,24 +32,25 @@ class MonotonicIds:
         with self._lock:
             now_ms = time.time_ns() // 1_000_000
             if now_ms > self._ms:
-                self._ms, self._counter = now_ms, 0
+                self._go_to(now_ms)
             elif self._counter < 0xFFF:
                 self._counter += 1
             else:  # more than 4096 ids in this ms, or the clock went back: run ahead of it
-                self._ms, self._counter = self._ms + 1, 0
-            entropy = next(self._entropy, None)
-            if entropy is None:
-                self._entropy = _draw()
-                entropy = next(self._entropy)
-            ms, counter = self._ms, self._counter
-        return uuid7(ms * 1000, counter, entropy)
+                self._go_to(self._ms + 1)
+            part = next(self._random_parts, None)
+            if part is None:
+                self._random_parts = _draw()
+                part = next(self._random_parts)
+            return counted(self._time_part, self._counter, part)
+
+    def _go_to(self, ms: int) -> None:
+        self._ms, self._counter, self._time_part = ms, 0, time_part(ms)
 
     def _begin(self) -> None:
         # A new lock too: the fork may have happened while another thread held the old one.
         self._lock = Lock()
-        self._entropy = _draw()
-        self._ms = 0
-        self._counter = 0
+        self._random_parts = _draw()
+        self._go_to(0)
         self._pid = os.getpid()
 
 
@@ -63,8 +65,8 @@ def set_id_generator(generate: Callable[[], str] | None) -> None:
     _generate = _default if generate is None else generate
 
 
-def _draw() -> Iterator[int]:
-    return iter(memoryview(os.urandom(8 * ENTROPY_BATCH)).cast("Q"))
+def _draw() -> Iterator[str]:
+    return iter([random_part(each) for each in memoryview(os.urandom(8 * ENTROPY_BATCH)).cast("Q")])
 
 
 _default = MonotonicIds()

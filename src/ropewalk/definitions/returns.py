@@ -17,9 +17,12 @@ class Returns:
         self.annotation = annotation
         self._job_type = job_type
         self._wire = Wire(annotation) if type(codec) is JsonCodec else Bound(codec, annotation)
+        self._is_none = annotation in (None, type(None))
 
     def encode(self, value: object) -> bytes | None:
         """Raises InvalidInput saying what does not fit, and where."""
+        if value is None and self._is_none:
+            return None  # most jobs: nothing to check, nothing to write
         try:
             data = self._wire.encode(value)
         except Misfit as error:

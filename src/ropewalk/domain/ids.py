@@ -7,9 +7,19 @@ from ropewalk.domain.instants import Instant
 
 def uuid7(now: Instant, counter: int, entropy: int) -> str:
     """Canonical text of a UUIDv7: 48 bits of ms, then `counter` (12 bits) and `entropy` (62 bits)."""
-    ms = now // 1000
-    # Field by field: a 128-bit number in between costs twice as much.
-    return (
-        f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-{0x7000 | counter & 0xFFF:04x}-"
-        f"{0x8000 | entropy >> 48 & 0x3FFF:04x}-{entropy & 0xFFFF_FFFF_FFFF:012x}"
-    )
+    return counted(time_part(now // 1000), counter, random_part(entropy))
+
+
+# Apart, so that a maker of many ids writes each part no more often than it changes.
+
+
+def time_part(ms: int) -> str:
+    return f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-"
+
+
+def random_part(entropy: int) -> str:
+    return f"-{0x8000 | entropy >> 48 & 0x3FFF:04x}-{entropy & 0xFFFF_FFFF_FFFF:012x}"
+
+
+def counted(time: str, counter: int, random: str) -> str:
+    return f"{time}{0x7000 | counter & 0xFFF:04x}{random}"

@@ -107,7 +107,7 @@ class Claimer:
                 queues=self._queues,
                 slots=slots,
                 limit=wanted,
-                suspect_allowed=not any(each.job.suspect for each in self._bench.held.values()),
+                suspect_allowed=self._bench.suspects == 0,
                 first_ticket=self._ticket + 1,
                 started_upto=upto,
                 turn=self._turn,
@@ -186,5 +186,5 @@ def lease(job: JobRecord, bench: Workbench) -> Attempt:
     """A claimed job as an attempt held by this worker."""
     job_type: JobType[..., Any, Any] = bench.registry.get(job.type)
     attempt = Attempt(job, job_type, bench)
-    bench.held[attempt.key] = attempt
+    bench.hold(attempt)
     return attempt

@@ -43,6 +43,8 @@ class Workbench:
     """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
     guard: ClockGuard = field(init=False)
     host: str = field(default_factory=socket.gethostname)
+    suspects: int = 0
+    """held jobs that were running when a worker died: never more than one at a time"""
     refused: int = 0
     """settlements the store answered as stale"""
 
@@ -53,5 +55,10 @@ class Workbench:
         """Registered type → its lease."""
         return {each.name: each.options.lease_us or self.lease_us for each in self.registry}
 
+    def hold(self, attempt: Attempt) -> None:
+        self.held[attempt.key] = attempt
+        self.suspects += attempt.job.suspect
+
     def drop(self, attempt: Attempt) -> None:
-        self.held.pop(attempt.key, None)
+        if self.held.pop(attempt.key, None) is not None:
+            self.suspects -= attempt.job.suspect

@@ -21,12 +21,22 @@ async def leased(store: SqliteStore, count: int) -> list[JobRecord]:
     return (await store.claim(claim_request(limit=count))).jobs
 
 
-@pytest.mark.parametrize("second", [Move.COMPLETE, Move.RETRY])
-async def test_one_lease_twice_in_one_batch(store: SqliteStore, second: Move) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "lost"),
+    [
+        (Move.COMPLETE, Move.COMPLETE, LossReason.ALREADY_COMPLETED),
+        (Move.COMPLETE, Move.RETRY, LossReason.ALREADY_COMPLETED),
+        (Move.FAIL, Move.COMPLETE, LossReason.ALREADY_COMPLETED),
+        (Move.RETRY, Move.COMPLETE, LossReason.TAKEN_BY_ANOTHER_WORKER),
+    ],
+)
+async def test_one_lease_twice_in_one_batch(store: SqliteStore, first: Move, second: Move, lost: LossReason) -> None:
+    """The first counts, whichever way it takes."""
     [job] = await leased(store, 1)
-    answers = await store.settle("worker", [settlement(job, result=b"1"), settlement(job, second, error=BOOM)])
-    assert [answer.lost for answer in answers] == [None, LossReason.ALREADY_COMPLETED]
-    assert (await store.get("default", [job.id])).jobs[job.id].result == b"1"
+    answers = await store.settle("worker", [settlement(job, first, error=BOOM), settlement(job, second, error=BOOM)])
+    assert [answer.move for answer in answers] == [first, None]
+    assert [answer.lost for answer in answers] == [None, lost]
+    assert (await store.get("default", [job.id])).jobs[job.id].last_move is first
 
 
 async def test_a_batch_of_every_kind_is_answered_in_order(store: SqliteStore) -> None:

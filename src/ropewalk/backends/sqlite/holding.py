@@ -84,7 +84,8 @@ def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> li
     answers: list[Settled | None] = []
     rows: list[Row] = []
     for asked in settlements:
-        if asked.move is Move.COMPLETE and held.pop(asked.seq, None) == asked.fence:
+        held_fence = held.pop(asked.seq, None)  # of several settlements of one lease the first counts
+        if asked.move is Move.COMPLETE and held_fence == asked.fence:
             rows.append((asked.seq, asked.fence, None if asked.result is None else bytearray(asked.result)))
             answers.append(Settled(seq=asked.seq, fence=asked.fence, move=Move.COMPLETE))
         else:
