@@ -113,8 +113,11 @@ class CancelRequest(Struct, frozen=True):
     at: Instant
 
 
-class JobRecord(Struct, kw_only=True, gc=False):
-    """A job as stored. `seq` is the store's own number, increasing in order of submission."""
+class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
+    """A job as stored. `seq` is the store's own number, increasing in order of submission.
+
+    Encoded it is an array in this order, what every job has first: stores that load many depend on it.
+    """
 
     seq: int
     id: str
@@ -150,6 +153,8 @@ class JobRecord(Struct, kw_only=True, gc=False):
     start_rev: int = 0
     started_at: Instant | None = None
     finished_at: Instant | None = None
+    format: int = RECORD_FORMAT
+    """version of this record; a worker leaves newer ones alone"""
     timeout_us: Span | None = None
     backoff: Backoff | None = None
     lease_us: Span | None = None
@@ -178,8 +183,6 @@ class JobRecord(Struct, kw_only=True, gc=False):
     result: bytes | None = None
     error: ErrorInfo | None = None
     cancel: CancelRequest | None = None
-    format: int = RECORD_FORMAT
-    """version of this record; a worker leaves newer ones alone"""
 
     @property
     def terminal(self) -> bool:

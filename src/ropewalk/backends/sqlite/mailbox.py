@@ -97,7 +97,8 @@ def _send(sender: socket.socket, letter: bytes, address: Path) -> None:
 
 
 def _make(directory: Path) -> None:
-    """In a directory that everybody may write to, only one of our own will do."""
-    directory.mkdir(exist_ok=True, mode=0o700 if directory.parent == Path(tempfile.gettempdir()) else 0o777)
-    if directory.parent == Path(tempfile.gettempdir()) and directory.stat().st_uid != os.geteuid():
+    """Where everybody may write, only a directory of our own will do."""
+    in_shared = directory.parent == Path(tempfile.gettempdir())
+    directory.mkdir(exist_ok=True, mode=0o700 if in_shared else 0o777)
+    if in_shared and directory.stat().st_uid != os.geteuid():
         raise PermissionError(f"{directory} belongs to another user")

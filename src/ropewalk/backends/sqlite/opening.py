@@ -76,9 +76,13 @@ def _connect(path: Path) -> sqlite.Connection:
 
 def _check_path(path: Path) -> None:
     if path.is_dir():
-        raise InvalidInput(f"{path} is a directory: give the path of a file in it, e.g. {path / 'jobs.db'}")
+        raise InvalidInput(
+            f"{path} is a directory: give the path of a file in it, e.g. {path / 'jobs.db'}", field="path"
+        )
     if not path.parent.is_dir():
-        raise InvalidInput(f"the directory {path.parent} does not exist: create it, or give another path than {path}")
+        raise InvalidInput(
+            f"the directory {path.parent} does not exist: create it, or give another path than {path}", field="path"
+        )
     # A reader of a WAL file writes beside it, so the directory must be writable as well.
     for place in (path, path.parent):
         if place.exists() and not os.access(place, os.W_OK):

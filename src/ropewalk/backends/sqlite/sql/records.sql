@@ -5,13 +5,11 @@
 
 -- name: load_jobs
 SELECT
-    json_group_array(json_object(
-        'seq', job.seq, 'id', job.id, 'tenant', tenant, 'type', job.type, 'queue', queue, 'input', '',
-        'status', status, 'last_move', last_move, 'priority', priority, 'prio_key', prio_key, 'time_key', time_key,
-        'created_at', created_at, 'run_at', run_at, 'updated_at', updated_at, 'flags', flags, 'run', run, 'rev', rev,
-        'attempt', attempt, 'max_attempts', max_attempts, 'crashes', crashes, 'max_crashes', max_crashes,
-        'fence', fence, 'owner', owner, 'ticket', ticket, 'lease_expires_at', lease_expires_at,
-        'start_rev', start_rev, 'started_at', started_at, 'finished_at', finished_at, 'format', format
+    -- In the order of JobRecord's fields.
+    json_group_array(json_array(
+        job.seq, job.id, tenant, job.type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
+        run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
+        lease_expires_at, start_rev, started_at, finished_at, format
     )),
     json_group_object(job.seq, json_object(
         'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
