@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from tests.backends.sqlite.conftest import plain, submit
 
 from ropewalk.backends.sqlite import SqliteStore
@@ -10,7 +9,7 @@ from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.job import IdempotencyKey, JobRecord
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import Move
-from ropewalk.ports.store import Settled
+from ropewalk.ports.exchange import Settled
 from ropewalk.testing.contract.build import claim_request, settlement
 
 BOOM = ErrorInfo(category=Category.TEMPORARY, message="boom")
@@ -19,24 +18,6 @@ BOOM = ErrorInfo(category=Category.TEMPORARY, message="boom")
 async def leased(store: SqliteStore, count: int) -> list[JobRecord]:
     await submit(store, *(plain(f"job-{number}") for number in range(count)))
     return (await store.claim(claim_request(limit=count))).jobs
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "lost"),
-    [
-        (Move.COMPLETE, Move.COMPLETE, LossReason.ALREADY_COMPLETED),
-        (Move.COMPLETE, Move.RETRY, LossReason.ALREADY_COMPLETED),
-        (Move.FAIL, Move.COMPLETE, LossReason.ALREADY_COMPLETED),
-        (Move.RETRY, Move.COMPLETE, LossReason.TAKEN_BY_ANOTHER_WORKER),
-    ],
-)
-async def test_one_lease_twice_in_one_batch(store: SqliteStore, first: Move, second: Move, lost: LossReason) -> None:
-    """The first counts, whichever way it takes."""
-    [job] = await leased(store, 1)
-    answers = await store.settle("worker", [settlement(job, first, error=BOOM), settlement(job, second, error=BOOM)])
-    assert [answer.move for answer in answers] == [first, None]
-    assert [answer.lost for answer in answers] == [None, lost]
-    assert (await store.get("default", [job.id])).jobs[job.id].last_move is first
 
 
 async def test_a_batch_of_every_kind_is_answered_in_order(store: SqliteStore) -> None:

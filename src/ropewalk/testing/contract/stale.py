@@ -75,11 +75,24 @@ class StaleContract(Contract):
         for move in SETTLING:
             await _refused(bench, job, move, reason)
 
-    async def test_a_second_settlement_inside_one_batch(self, bench: Bench) -> None:
+    @pytest.mark.parametrize(
+        ("first", "second", "lost"),
+        [
+            (Move.COMPLETE, Move.COMPLETE, LossReason.ALREADY_COMPLETED),
+            (Move.COMPLETE, Move.FAIL, LossReason.ALREADY_COMPLETED),
+            (Move.FAIL, Move.COMPLETE, LossReason.ALREADY_COMPLETED),
+            (Move.RETRY, Move.COMPLETE, LossReason.TAKEN_BY_ANOTHER_WORKER),
+        ],
+    )
+    async def test_a_second_settlement_inside_one_batch(
+        self, bench: Bench, first: Move, second: Move, lost: LossReason
+    ) -> None:
+        """safe-6: the first counts, whichever way a store takes it."""
         job = await bench.running(owner="me")
-        first, second = await bench.store.settle("me", [settlement(job), settlement(job, Move.FAIL)])
-        assert (first.move, second.move, second.lost) == (Move.COMPLETE, None, LossReason.ALREADY_COMPLETED)
-        assert await bench.status(job.id) is Status.COMPLETED
+        asked = [settlement(job, first, error=BOOM), settlement(job, second, error=BOOM)]
+        answers = await bench.store.settle("me", asked)
+        assert [(answer.move, answer.lost) for answer in answers] == [(first, None), (None, lost)]
+        assert await bench.status(job.id) is SETTLING[first]
 
     async def test_an_expired_lease_nobody_took_back_still_settles(self, bench: Bench) -> None:
         """storage.md: a completion with a valid fence wins."""
