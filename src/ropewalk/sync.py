@@ -167,6 +167,7 @@ class SyncClient:
     history = blocking(Client.history)
     failure = blocking(Client.failure)
     failures = blocking(Client.failures)
+    failure_counts = blocking(Client.failure_counts)
     why = blocking(Client.why)
     queues = blocking(Client.queues)
     workers = blocking(Client.workers)

@@ -264,3 +264,22 @@ async def test_failures_keep_what_happened(make_app: MakeApp) -> None:
         await app.wait(handle.id, timeout=5)
         page = await app.failures(Filter(error_categories=None, text="breaks"))
         assert [info.id for info in page.jobs] == [handle.id]
+
+
+async def test_failures_are_counted(make_app: MakeApp) -> None:
+    """O5: what went wrong, by category, code and type."""
+    app = make_app(breaks_once, double)
+    async with app.running():
+        handles = await app.enqueue_many(breaks_once() for _ in range(3))
+        handles[0] = await app.enqueue(breaks_once(), ttl=3600)
+        await app.enqueue(double(number=1)).result(timeout=5)
+        for info in (await app.search()).jobs:
+            await app.wait(info.id, timeout=5)
+        counts = await app.failure_counts()
+        assert (counts.counted, counts.complete) == (4, True)
+        assert counts.by_type == {"breaks_once": 4}
+        assert counts.by_category == {"temporary": 4}
+        assert counts.by_code == {"ValueError": 4}
+        some = await app.failure_counts(limit=3)
+        assert (some.counted, some.complete) == (3, False)
+        assert (await app.failure_counts(Filter(types=["double"]))).counted == 0

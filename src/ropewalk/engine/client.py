@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, Unpack, overload
 
-from msgspec import structs
-
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
@@ -22,12 +20,12 @@ from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Reviv
 from ropewalk.domain.search import Order
 from ropewalk.domain.states import State
 from ropewalk.domain.why import Why, explain
-from ropewalk.engine.answers import BulkResult, RetryResult, SearchPage
+from ropewalk.engine.answers import BulkResult, FailureCounts, RetryResult, SearchPage
 from ropewalk.engine.around import surroundings
 from ropewalk.engine.bulk import BATCH, in_bulk
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import Event
-from ropewalk.engine.filter import Filter, in_domain
+from ropewalk.engine.filter import Filter, failed_ones, in_domain
 from ropewalk.engine.handle import Enqueuing, Handle, caller_of
 from ropewalk.engine.info import Describer, FailureInfo, HistoryInfo, JobInfo
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded, NotFound
@@ -178,11 +176,20 @@ class Client:
         self, wanted: Filter | None = None, *, cursor: str | None = None, limit: int = 100
     ) -> SearchPage:
         """Jobs that failed or are about to be retried, newest change first."""
-        wanted = wanted or Filter()
-        if wanted.states is None:
-            failed = (State.FAILED, State.DEAD_LETTER, State.RETRYING)
-            wanted = structs.replace(wanted, states=failed)
-        return await self.search(wanted, order=Order.UPDATED_DESC, cursor=cursor, limit=limit)
+        return await self.search(failed_ones(wanted), order=Order.UPDATED_DESC, cursor=cursor, limit=limit)
+
+    async def failure_counts(self, wanted: Filter | None = None, *, limit: int = 10_000) -> FailureCounts:
+        """The same jobs counted by category, code (else the exception's name) and type; the newest `limit` of them."""
+        counts, cursor = FailureCounts(), None
+        while True:
+            size = min(BATCH, limit - counts.counted)
+            page = await self.search(failed_ones(wanted), order=Order.CREATED_DESC, cursor=cursor, limit=max(1, size))
+            for job in page.jobs[:size]:
+                counts.add(job)
+            cursor = page.next_cursor
+            if cursor is None or counts.counted >= limit:
+                counts.complete = cursor is None
+                return counts
 
     async def why(self, job_id: str) -> Why:
         """The one named cause this job is not running (or where it runs)."""

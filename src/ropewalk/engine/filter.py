@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.domain import search
 from ropewalk.domain.failure import Category
@@ -34,6 +34,14 @@ class Filter(Struct, frozen=True, kw_only=True):
     error_categories: Iterable[Category] | None = None
     error_codes: Iterable[str] | None = None
     text: str | None = None
+
+
+def failed_ones(wanted: Filter | None) -> Filter:
+    """Jobs that failed, or are about to be tried again because they did, unless the filter names states itself."""
+    wanted = wanted or Filter()
+    if wanted.states is not None:
+        return wanted
+    return structs.replace(wanted, states=(State.FAILED, State.DEAD_LETTER, State.RETRYING))
 
 
 def in_domain(wanted: Filter | None) -> search.Filter:
