@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import IdempotencyKey, JobRecord, NewJob
+from ropewalk.errors import Conflict, SpawnMismatch
 
 
 class KeyRecord(Struct, kw_only=True):
@@ -51,3 +52,35 @@ def judge_id(held: JobRecord, new: NewJob) -> Verdict:
     """The same id again: the same content is a repetition, anything else a conflict."""
     same = held.type == new.type and held.input == new.input
     return Verdict.DUPLICATE if same else Verdict.CONFLICT
+
+
+def opened(new: NewJob, asked: IdempotencyKey, hashed: bytes, now: Instant) -> KeyRecord:
+    """The key as the job that takes it opens it."""
+    return KeyRecord(
+        tenant=new.tenant,
+        type=new.type,
+        key=asked.key,
+        job_id=new.id,
+        run=1,
+        input_hash=hashed,
+        opened_at=now,
+        keep_us=asked.window_us,
+    )
+
+
+def id_taken(held: JobRecord, new: NewJob) -> Conflict:
+    return Conflict(f"id={new.id!r} already names a {held.type} job with other content: use a new id")
+
+
+def spawn_key_taken(held: JobRecord, new: NewJob) -> SpawnMismatch:
+    return SpawnMismatch(
+        f"spawn key {new.spawn_key!r} of job {new.parent_id} stands for a {held.type} job with other content: "
+        "give this child a key of its own"
+    )
+
+
+def key_taken(held: KeyRecord) -> Conflict:
+    return Conflict(
+        f"idempotency key {held.key!r} of type {held.type} already stands for job {held.job_id} "
+        "with another input: use a new key"
+    )

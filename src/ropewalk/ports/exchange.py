@@ -12,7 +12,7 @@ from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, NewJob, Progress
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.operator import CancelStatus, RetryStatus
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.states import Move, State, Status
 from ropewalk.errors import RopewalkError
 
 
@@ -66,6 +66,17 @@ class Accepted(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     leased: JobRecord | None = None
     """set when skip_queue took effect"""
+
+    @classmethod
+    def of(cls, job: JobRecord, now: Instant, *, duplicate: bool) -> Accepted:
+        return cls(
+            id=job.id,
+            duplicate=duplicate,
+            state=job.state_at(now),
+            run_at=job.run_at,
+            group_id=job.group_id or job.id,
+            leased=job if job.status is Status.RUNNING and not duplicate else None,
+        )
 
 
 SubmitAnswer: TypeAlias = "list[Accepted] | RopewalkError"
@@ -151,6 +162,13 @@ class CancelNotice(Struct, frozen=True, kw_only=True):
     fence: int
     reason: str | None
     force: bool
+
+    @classmethod
+    def of(cls, job: JobRecord) -> CancelNotice | None:
+        """What its holder must be told, if anything."""
+        if job.cancel is None:
+            return None
+        return cls(seq=job.seq, fence=job.fence, reason=job.cancel.reason, force=job.cancel.force)
 
 
 class Renewed(Struct, frozen=True, kw_only=True):

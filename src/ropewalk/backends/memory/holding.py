@@ -9,7 +9,6 @@ from msgspec import structs
 from ropewalk.backends.memory.tables import Tables, Worker, copied
 from ropewalk.domain import lease, transition
 from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
@@ -39,7 +38,7 @@ def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant)
         lease.renew(job, lease_us=asked.lease_us, now=now)
         lease.note(job, checkpoint=None, progress=asked.progress, now=now)
         tables.leases.changed(job)
-        if (notice := _cancel_notice(job)) is not None:
+        if (notice := CancelNotice.of(job)) is not None:
             cancels.append(notice)
     return Renewed(lost=lost, cancels=cancels)
 
@@ -63,10 +62,4 @@ def note(tables: Tables, written: Note, now: Instant) -> Noted:
     if job is None or reason is not None:
         return Noted(lost=reason)
     lease.note(job, checkpoint=written.checkpoint, progress=written.progress, now=now)
-    return Noted(cancel=_cancel_notice(job))
-
-
-def _cancel_notice(job: JobRecord) -> CancelNotice | None:
-    if job.cancel is None:
-        return None
-    return CancelNotice(seq=job.seq, fence=job.fence, reason=job.cancel.reason, force=job.cancel.force)
+    return Noted(cancel=CancelNotice.of(job))

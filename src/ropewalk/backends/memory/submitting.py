@@ -7,12 +7,22 @@ from msgspec import structs
 from ropewalk.backends.memory.keys import KeyName
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.domain import transition
-from ropewalk.domain.idempotency import KeyRecord, Verdict, input_hash, judge_id, judge_key
+from ropewalk.domain.idempotency import (
+    KeyRecord,
+    Verdict,
+    id_taken,
+    input_hash,
+    judge_id,
+    judge_key,
+    key_taken,
+    opened,
+    spawn_key_taken,
+)
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import IdempotencyKey, JobRecord, NewJob, new_record
 from ropewalk.domain.lease import loss_reason
 from ropewalk.domain.states import Status
-from ropewalk.errors import Conflict, LeaseLost, RopewalkError, SpawnMismatch
+from ropewalk.errors import LeaseLost, RopewalkError
 from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 
 
@@ -28,7 +38,7 @@ def submit(tables: Tables, submission: Submission, now: Instant) -> SubmitAnswer
     if submission.skip_queue is not None:
         draft.lease(submission.skip_queue)
     draft.write()
-    return [_accepted(job, now, duplicate=duplicate) for job, duplicate in draft.answers]
+    return [Accepted.of(_seen(job), now, duplicate=duplicate) for job, duplicate in draft.answers]
 
 
 class Draft:
@@ -89,7 +99,7 @@ class Draft:
     def _same_id(self, new: NewJob) -> JobRecord | None:
         held = self._find(new.tenant, new.id)
         if held is not None and judge_id(held, new) is Verdict.CONFLICT:
-            raise Conflict(f"id={new.id!r} already names a {held.type} job with other content: use a new id")
+            raise id_taken(held, new)
         return held
 
     def _same_spawn(self, new: NewJob, key: str) -> JobRecord | None:
@@ -98,10 +108,7 @@ class Draft:
         name = (new.tenant, new.parent_id, key)
         held = self._spawned.get(name) or self._tables.spawned.get(name)
         if held is not None and judge_id(held, new) is Verdict.CONFLICT:
-            raise SpawnMismatch(
-                f"spawn key {key!r} of job {new.parent_id} stands for a {held.type} job with other content: "
-                "give this child a key of its own"
-            )
+            raise spawn_key_taken(held, new)
         return held
 
     def _same_key(self, new: NewJob, key: IdempotencyKey) -> JobRecord | None:
@@ -110,13 +117,10 @@ class Draft:
         held = self._keys.get(name) or self._tables.keys.find(name)
         verdict = judge_key(held, key, hashed, self._now)
         if held is None or verdict is Verdict.FREE:
-            self._keys[name] = _opened(new, key, hashed, self._now)
+            self._keys[name] = opened(new, key, hashed, self._now)
             return None
         if verdict is Verdict.CONFLICT:
-            raise Conflict(
-                f"idempotency key {key.key!r} of type {new.type} already stands for job {held.job_id} "
-                "with another input: use a new key"
-            )
+            raise key_taken(held)
         self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, key.window_us))
         job = self._find(new.tenant, held.job_id)
         assert job is not None, f"key {key.key!r} outlived its job {held.job_id}"
@@ -129,25 +133,6 @@ def _check_holder(tables: Tables, under: Holder) -> None:
         raise LeaseLost(f"this attempt no longer holds its job ({lost}): nothing was spawned", reason=lost)
 
 
-def _opened(new: NewJob, key: IdempotencyKey, hashed: bytes, now: Instant) -> KeyRecord:
-    return KeyRecord(
-        tenant=new.tenant,
-        type=new.type,
-        key=key.key,
-        job_id=new.id,
-        run=1,
-        input_hash=hashed,
-        opened_at=now,
-        keep_us=key.window_us,
-    )
-
-
-def _accepted(job: JobRecord, now: Instant, *, duplicate: bool) -> Accepted:
-    return Accepted(
-        id=job.id,
-        duplicate=duplicate,
-        state=job.state_at(now),
-        run_at=job.run_at,
-        group_id=job.group_id or job.id,
-        leased=copied(job) if job.status is Status.RUNNING and not duplicate else None,
-    )
+def _seen(job: JobRecord) -> JobRecord:
+    """What leaves the store is a copy; of a job that was not leased only facts leave it."""
+    return copied(job) if job.status is Status.RUNNING else job

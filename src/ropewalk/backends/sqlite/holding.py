@@ -44,7 +44,7 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         lease.renew(job, lease_us=asked.lease_us, now=tx.now)
         lease.note(job, checkpoint=None, progress=asked.progress, now=tx.now)
         rows.append((job.seq, job.fence, job.lease_expires_at, json_text(job.progress)))
-        if (notice := _cancel_notice(job)) is not None:
+        if (notice := CancelNotice.of(job)) is not None:
             answer.cancels.append(notice)
     tx.run_rows(SQL.renew_leases, rows, owner)
     return answer
@@ -71,7 +71,7 @@ def note(tx: Tx, written: Note) -> Noted:
     lease.note(job, checkpoint=written.checkpoint, progress=written.progress, now=tx.now)
     values = (job.checkpoint, json_text(job.progress), job.seq, job.fence, job.owner)
     tx.run(SQL.write_note, values)
-    return Noted(cancel=_cancel_notice(job))
+    return Noted(cancel=CancelNotice.of(job))
 
 
 def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
@@ -103,12 +103,6 @@ def _settle(changes: Changes, job: JobRecord | None, owner: str, asked: Settleme
     changes.moved(job, effects)
     seen = None if effects.move is Move.COMPLETE else job
     return Settled(seq=asked.seq, fence=asked.fence, job=seen, move=effects.move)
-
-
-def _cancel_notice(job: JobRecord) -> CancelNotice | None:
-    if job.cancel is None:
-        return None
-    return CancelNotice(seq=job.seq, fence=job.fence, reason=job.cancel.reason, force=job.cancel.force)
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:

@@ -13,11 +13,19 @@ from ropewalk.backends.sqlite.rows import load
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain import transition
-from ropewalk.domain.idempotency import KeyRecord, Verdict, input_hash, judge_id, judge_key
-from ropewalk.domain.job import IdempotencyKey, JobRecord, NewJob, new_record
+from ropewalk.domain.idempotency import (
+    Verdict,
+    id_taken,
+    input_hash,
+    judge_id,
+    judge_key,
+    key_taken,
+    opened,
+    spawn_key_taken,
+)
+from ropewalk.domain.job import JobRecord, NewJob, new_record
 from ropewalk.domain.lease import loss_reason
-from ropewalk.domain.states import Status
-from ropewalk.errors import Conflict, LeaseLost, RopewalkError, SpawnMismatch
+from ropewalk.errors import LeaseLost, RopewalkError
 from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 
 
@@ -43,7 +51,7 @@ def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) ->
     seqs = iter(records.take_seqs(tx, sum(len(submission.jobs) for submission in submissions)))
     drafted = [[new_record(new, seq=next(seqs), now=tx.now) for new in each.jobs] for each in submissions]
     records.insert(tx, lanes, [job for jobs in drafted for job in jobs])
-    return [[_accepted(tx, job, duplicate=False) for job in jobs] for jobs in drafted]
+    return [[Accepted.of(job, tx.now, duplicate=False) for job in jobs] for jobs in drafted]
 
 
 def _submit_one(tx: Tx, lanes: LaneBook, submission: Submission) -> SubmitAnswer:
@@ -57,7 +65,7 @@ def _submit_one(tx: Tx, lanes: LaneBook, submission: Submission) -> SubmitAnswer
         return refusal
     if submission.skip_queue is not None and len(answers) == 1:
         _lease(tx, answers[0], submission.skip_queue)
-    return [_accepted(tx, job, duplicate=duplicate) for job, duplicate in answers]
+    return [Accepted.of(job, tx.now, duplicate=duplicate) for job, duplicate in answers]
 
 
 def _add(tx: Tx, lanes: LaneBook, new: NewJob) -> tuple[JobRecord, bool]:
@@ -74,7 +82,7 @@ def _add(tx: Tx, lanes: LaneBook, new: NewJob) -> tuple[JobRecord, bool]:
 def _same_id(tx: Tx, new: NewJob) -> JobRecord | None:
     held = records.find(tx, new.tenant, new.id)
     if held is not None and judge_id(held, new) is Verdict.CONFLICT:
-        raise Conflict(f"id={new.id!r} already names a {held.type} job with other content: use a new id")
+        raise id_taken(held, new)
     return held
 
 
@@ -86,10 +94,7 @@ def _same_spawn(tx: Tx, new: NewJob) -> JobRecord | None:
         return None
     [held] = load(tx, [seq])
     if judge_id(held, new) is Verdict.CONFLICT:
-        raise SpawnMismatch(
-            f"spawn key {new.spawn_key!r} of job {new.parent_id} stands for a {held.type} job with other content: "
-            "give this child a key of its own"
-        )
+        raise spawn_key_taken(held, new)
     return held
 
 
@@ -100,7 +105,7 @@ def _same_key(tx: Tx, new: NewJob) -> JobRecord | None:
     held = keys.find(tx, new.tenant, new.type, new.key.key)
     match judge_key(held, new.key, hashed, tx.now):
         case Verdict.FREE:
-            keys.put(tx, _opened(tx, new, new.key, hashed))
+            keys.put(tx, opened(new, new.key, hashed, tx.now))
             return None
         case Verdict.DUPLICATE:
             assert held is not None
@@ -108,23 +113,7 @@ def _same_key(tx: Tx, new: NewJob) -> JobRecord | None:
             return records.find(tx, new.tenant, held.job_id)
         case Verdict.CONFLICT:
             assert held is not None
-            raise Conflict(
-                f"idempotency key {new.key.key!r} of type {new.type} already stands for job {held.job_id} "
-                "with another input: use a new key"
-            )
-
-
-def _opened(tx: Tx, new: NewJob, key: IdempotencyKey, hashed: bytes) -> KeyRecord:
-    return KeyRecord(
-        tenant=new.tenant,
-        type=new.type,
-        key=key.key,
-        job_id=new.id,
-        run=1,
-        input_hash=hashed,
-        opened_at=tx.now,
-        keep_us=key.window_us,
-    )
+            raise key_taken(held)
 
 
 def _check_holder(tx: Tx, under: Holder) -> None:
@@ -144,14 +133,3 @@ def _lease(tx: Tx, answer: tuple[JobRecord, bool], skip: SkipQueue) -> None:
     transition.claim(job, owner=skip.owner, ticket=skip.ticket, epoch=epoch, lease_us=skip.lease_us, now=tx.now)
     lease = (job.attempt, job.fence, job.owner, job.ticket, job.lease_expires_at, job.start_rev, job.started_at)
     tx.run(SQL.lease_new_job, (job.status.value, job.last_move.value, job.rev, job.updated_at, *lease, job.seq))
-
-
-def _accepted(tx: Tx, job: JobRecord, *, duplicate: bool) -> Accepted:
-    return Accepted(
-        id=job.id,
-        duplicate=duplicate,
-        state=job.state_at(tx.now),
-        run_at=job.run_at,
-        group_id=job.group_id or job.id,
-        leased=job if job.status is Status.RUNNING and not duplicate else None,
-    )
