@@ -10,6 +10,7 @@ from ropewalk import App, Context, State, job
 from ropewalk.domain.instants import HOUR
 from ropewalk.engine.clock_guard import HOLD_SECONDS, ClockGuard
 from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.engine.worker import Worker
 from ropewalk.testing.clock import FakeRuntime
 
 starts: list[int] = []
@@ -46,6 +47,14 @@ def _forget() -> None:
     release = asyncio.Event()
 
 
+async def _looked_around(*workers: Worker, times: int) -> None:
+    """Until together they claimed that often: each claim could have taken the expired lease back."""
+    before = sum(worker._started.claimer.claims for worker in workers)
+    async with asyncio.timeout(10):
+        while sum(worker._started.claimer.claims for worker in workers) < before + times:
+            await asyncio.sleep(0.01)
+
+
 async def test_a_jump_is_noticed_once_and_held_for_a_while() -> None:
     runtime = JumpingFake()
     guard = ClockGuard(runtime)
@@ -70,13 +79,14 @@ async def test_a_step_back_is_no_reason_to_doubt() -> None:
 async def test_workers_do_not_steal_from_each_other_after_a_jump(url: str) -> None:
     runtime = Jumping()
     app = App(url, jobs=[waits], runtime=runtime)
-    async with app, app.worker(concurrency=1, poll=0.05) as one, app.worker(concurrency=1, poll=0.05) as two:
+    first, second = (app.worker(concurrency=1, poll=0.05, grace=0) for _ in range(2))
+    async with app, first as one, second as two:
         handle = await app.enqueue(waits())
         async with asyncio.timeout(5):
             while not starts:
                 await asyncio.sleep(0.01)
         runtime.offset_us = HOUR  # every lease looks expired by the store's clock now
-        await asyncio.sleep(2.0)  # time enough for either worker to claim, sweep and renew
+        await _looked_around(one, two, times=10)
         info = await handle.status()
         assert (info.state, info.crashes, starts) == (State.RUNNING, 0, [1])
         release.set()
