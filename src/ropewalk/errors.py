@@ -10,9 +10,11 @@ RopewalkError
 ├── NotFound (LookupError)           no such job, for this tenant
 ├── JobFailed                        the awaited job ended as failed or dead_letter
 ├── JobCancelled                     the awaited job was cancelled (never asyncio.CancelledError)
+├── GroupFailed                      the awaited group closed with failures, or its value cannot be told
 ├── WaitTimeout (TimeoutError)       the wait is over, the job is not
 ├── LeaseLost                        this attempt no longer owns its job; nothing it says is accepted
 ├── SpawnMismatch                    a spawn key was used before with another type or input
+├── Unsupported                      this store, or this kind of handler, has no such ability
 ├── StoreUnavailable                 the store cannot be reached or written; nothing was changed
 │   └── OutcomeUnknown               … or it may have been: repeat with the same id
 └── StoreRefused                     the store must not be used as it is
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
 
 class RopewalkError(Exception):
     """Base of everything ropewalk raises."""
+
+
+class Unsupported(RopewalkError):
+    """This store, or this kind of handler, has no such ability; the message says which has."""
 
 
 class DefinitionError(RopewalkError, TypeError):
@@ -92,6 +98,17 @@ class JobCancelled(RopewalkError):
     def __init__(self, message: str, *, job_id: str) -> None:
         super().__init__(message)
         self.job_id = job_id
+
+
+class GroupFailed(RopewalkError):
+    """The awaited group closed with jobs that did not complete, or its value cannot be told. The counts are of jobs."""
+
+    def __init__(self, message: str, *, group_id: str, completed: int, failed: int, cancelled: int) -> None:
+        super().__init__(message)
+        self.group_id = group_id
+        self.completed = completed
+        self.failed = failed
+        self.cancelled = cancelled
 
 
 class WaitTimeout(RopewalkError, TimeoutError):

@@ -18,17 +18,27 @@ from ropewalk.domain.outcome import (
     Expired,
     Outcome,
     Released,
+    Suspended,
 )
 from ropewalk.domain.retry import ResolvedBackoff
+from ropewalk.domain.sequel import Sequel, Suspension
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement, decide
-from tests.domain.records import NOW, OOPS, asking, running
+from tests.domain.records import NOW, OOPS, a_new_job, asking, running
 
+AFTER = Sequel(continuation=a_new_job(id="next"))
+NAP = Suspension(position=0, name="sleep-1", span_us=9)
+NAP_GOING_ON = Suspension(position=0, name="sleep-1", span_us=9, until=NOW + 4)
+CALL = Suspension(position=0, name="wait-1", signal="ring", span_us=9, until=NOW + 4)
 TEN_SECONDS = ResolvedBackoff(strategy="constant", initial_us=10 * SECOND, jitter=0.5)
 
 EACH: list[tuple[Outcome, Move, dict[str, object]]] = [
     (Completed(b"3"), Move.COMPLETE, {"result": b"3"}),
     (Completed(None), Move.COMPLETE, {}),
+    (Completed(b"3", AFTER), Move.COMPLETE, {"result": b"3", "sequel": AFTER}),
+    (Suspended(NAP), Move.SUSPEND, {"delay_us": 9, "suspension": NAP}),
+    (Suspended(NAP_GOING_ON), Move.SUSPEND, {"delay_us": 9, "run_at": NOW + 4, "suspension": NAP_GOING_ON}),
+    (Suspended(CALL), Move.SUSPEND, {"suspension": CALL}),
     (Errored(OOPS), Move.RETRY, {"error": OOPS, "delay_us": 7_500_000}),
     (Errored(OOPS, after_us=5), Move.RETRY, {"error": OOPS, "delay_us": 5}),
     (Errored(OOPS, after_us=0), Move.RETRY, {"error": OOPS, "delay_us": 0}),

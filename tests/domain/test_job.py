@@ -80,7 +80,7 @@ def test_a_new_record_begins_at_the_beginning() -> None:
     assert (job.created_at, job.updated_at, job.started_at, job.finished_at) == (NOW, NOW, None, None)
 
 
-SHAPED = {"key", "delay_us", "run_at", "ttl_us", "strict_order"}
+SHAPED = {"key", "delay_us", "run_at", "ttl_us", "strict_order", "inherits_priority", "gate", "report_orphan"}
 """fields of a submission that are stored in another shape"""
 
 

@@ -46,6 +46,11 @@ def test_the_documented_bounds() -> None:
         "batch_jobs_max": 10_000,
         "attempts_max": 100,
         "priority_max": 1000,
+        "dependencies_max": 1000,
+        "dependency_depth_max": 100,
+        "cohort_edges_max": 100_000,
+        "children_max": 10_000,
+        "steps_max": 1000,
     }
 
 

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import get_args
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ropewalk.domain.dependency import Policy
 from ropewalk.domain.failure import DEADLINE_EXCEEDED
 from ropewalk.domain.history import HistoryEntry, assemble
 from ropewalk.domain.instants import SECOND, Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, FollowUp, JobRecord, NewJob
-from ropewalk.domain.operator import Amendment, Revival, amend, cancel, refusal_to_revive, revive
+from ropewalk.domain.operator import (
+    Amendment,
+    Resolution,
+    Revival,
+    amend,
+    cancel,
+    refusal_to_revive,
+    resolve,
+    revive,
+)
 from ropewalk.domain.order import order_key
 from ropewalk.domain.outcome import (
     Aborted,
@@ -24,8 +35,11 @@ from ropewalk.domain.outcome import (
     Expired,
     Outcome,
     Released,
+    Suspended,
 )
+from ropewalk.domain.pending import doom, signalled, wait_is_over
 from ropewalk.domain.retry import BUILT_IN
+from ropewalk.domain.sequel import Suspension
 from ropewalk.domain.states import Move, Status, is_legal
 from ropewalk.domain.transition import Effects, decide, expire, lose, settle
 from tests.domain.records import NOW, OOPS, a_job, start
@@ -40,7 +54,15 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Released, spans),
     st.just(Expired()),
     st.just(Cancelled()),
+    st.builds(Suspended, st.builds(Suspension, position=st.just(0), name=st.just("nap"), span_us=spans)),
+    st.builds(
+        Suspended,
+        st.builds(
+            Suspension, position=st.just(0), name=st.just("call"), signal=st.just("ring"), span_us=st.none() | spans
+        ),
+    ),
 )
+policies = st.sampled_from(get_args(Policy))
 revivals = st.builds(
     Revival,
     reset_attempts=st.booleans(),
@@ -130,6 +152,28 @@ class Life(RuleBasedStateMachine):
         run_at = None if wait is None else self.now + wait
         self.events.append(amend(self.job, Amendment(priority=priority, run_at=run_at, run_now=run_now), self.now))
 
+    @precondition(lambda self: self.job.awaits is not None)
+    @rule(name=st.sampled_from(("ring", "knock")))
+    def signal(self, name: str) -> None:
+        assert signalled(self.job, name, self.now) == (name == "ring")
+        assert self.job.ready_at(self.now) == (name == "ring")
+
+    @precondition(lambda self: self.job.awaits is not None and (self.job.wake_at or self.now + 1) <= self.now)
+    @rule()
+    def wait_is_over(self) -> None:
+        assert wait_is_over(self.job, self.now) is None
+        assert self.job.ready_at(self.now)
+
+    @precondition(lambda self: self.job.status is Status.WAITING and self.job.start_rev == 0)
+    @rule(policy=policies)
+    def doom(self, policy: Policy) -> None:
+        self.write(doom(self.job, policy, OOPS, self.now))
+
+    @precondition(lambda self: not self.job.terminal)
+    @rule(failed=st.booleans())
+    def resolve(self, failed: bool) -> None:
+        self.write(resolve(self.job, Resolution(error=OOPS if failed else None), self.now))
+
     def write(self, effects: Effects) -> None:
         if self.job.terminal:
             self.ends.append(self.job.run)
@@ -153,13 +197,20 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def a_job_names_the_worker_that_holds_or_completed_it(self) -> None:
-        named = self.job.status in (Status.RUNNING, Status.COMPLETED)
+        named = self.job.status is Status.RUNNING or self.job.last_move is Move.COMPLETE
         assert self.job.owner == ("worker-a" if named else None)
 
     @invariant()
     def the_last_word_on_an_expired_job_is_its_deadline(self) -> None:
         if self.job.last_move is Move.EXPIRE:
             assert self.job.error == DEADLINE_EXCEEDED
+
+    @invariant()
+    def only_a_waiting_job_waits_for_something(self) -> None:
+        waits = (self.job.unmet > 0, self.job.awaits is not None)
+        assert waits in ((False, False), (True, True))
+        assert not any(waits) or self.job.status is Status.WAITING
+        assert self.job.wake_at is None or all(waits)
 
     @invariant()
     def a_run_ends_once(self) -> None:

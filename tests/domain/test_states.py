@@ -26,9 +26,11 @@ WAYS = """
     waiting     running      claim
     waiting     dead_letter  expire
     waiting     cancelled    cancel
+    waiting     failed       doom resolve
+    waiting     completed    skip resolve
     running     waiting      retry defer suspend release lose
-    running     completed    complete
-    running     failed       fail
+    running     completed    complete resolve
+    running     failed       fail resolve
     running     dead_letter  bury expire
     running     cancelled    cancel
     failed      waiting      revive

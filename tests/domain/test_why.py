@@ -8,12 +8,14 @@ import pytest
 
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import CancelRequest, JobRecord
+from ropewalk.domain.sequel import Suspension
 from ropewalk.domain.states import Move, State, Status
 from ropewalk.domain.transition import lose, settle
 from ropewalk.domain.why import Cause, Surroundings, explain
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running
 
 CALM = Surroundings(paused=False, served=True, ahead=3)
+FAMILY = Surroundings(paused=False, served=True, ahead=3, waits_for=("ann",))
 NOBODY = Surroundings(paused=False, served=False, ahead=3)
 PAUSED = Surroundings(paused=True, served=False, ahead=3)
 
@@ -30,6 +32,12 @@ def cancelling(job: JobRecord) -> JobRecord:
 
 def blocked(job: JobRecord) -> JobRecord:
     job.unmet = 2
+    return job
+
+
+def listening(job: JobRecord) -> JobRecord:
+    wait = Suspension(position=0, name="call", signal="ring", span_us=90 * SECOND)
+    settle(job, asking(job, Move.SUSPEND, suspension=wait), NOW)
     return job
 
 
@@ -62,7 +70,16 @@ CASES = [
     (running(), CALM, NOW + 30 * SECOND - 1, State.RUNNING, "running", "worker-a"),
     (running(), CALM, NOW + 30 * SECOND, State.RUNNING, "worker_silent", "worker-a stopped renewing"),
     (cancelling(running()), CALM, NOW, State.RUNNING, "cancelling", "worker-a was asked to cancel"),
-    (blocked(a_job()), CALM, NOW, State.PENDING, "dependencies", "2 unfinished"),
+    (blocked(a_job()), CALM, NOW, State.PENDING, "dependencies", "2 unfinished dependencies"),
+    (blocked(a_job()), FAMILY, NOW, State.PENDING, "dependencies", "2 unfinished dependencies: ann, …"),
+    (
+        listening(running()),
+        CALM,
+        NOW,
+        State.PENDING,
+        "signal",
+        "app.signal('job-1', 'ring'), until 2027-01-15 08:01:30",
+    ),
     (retrying(running()), CALM, NOW, State.RETRYING, "retrying", "attempt 1 failed (oops); it runs again in 90.0 s"),
     (deferred(running()), CALM, NOW, State.DELAYED, "delayed", "in 90.0 s"),
     (a_job(delay_us=SECOND), CALM, NOW, State.DELAYED, "delayed", "in 1.0 s, at 2027-01-15 08:00:01 UTC"),

@@ -6,6 +6,7 @@ from typing import Final
 
 HAS_DEPENDANTS: Final = 1
 GROUPED: Final = 2
+"""a member of a scope"""
 KEYED: Final = 4
 LIMITED: Final = 8
 CALLBACK: Final = 16
@@ -14,9 +15,23 @@ STEPPED: Final = 64
 STRICT_ORDER: Final = 128
 """priority without ageing; concerns order only, so such a job still settles as a plain one"""
 
-SETTLES_ALONE: Final = STRICT_ORDER
+OWNS_SCOPE: Final = 256
+"""something was queued under it"""
+CHAINED: Final = 512
+"""a later member of a chain, or a first one that continued"""
+SKIPPED: Final = 1024
+"""completed without running, because its gate could no longer open"""
+REPORT_ORPHAN: Final = 2048
+"""somebody wants to hear when its group closes with nobody waiting"""
+
+SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN
 """a completed job with no other flag than these touches nothing but its own row"""
 
 
 def settles_alone(flags: int) -> bool:
     return flags & ~SETTLES_ALONE == 0
+
+
+def settles_in_scope(flags: int) -> bool:
+    """The same but for the scope it is a member of."""
+    return flags & ~(SETTLES_ALONE | GROUPED) == 0

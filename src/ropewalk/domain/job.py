@@ -6,11 +6,14 @@ else decides about it. Instants and spans are µs (instants.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from ropewalk.domain import flags as flag
+from ropewalk.domain.dependency import Gate, NewGate
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.order import order_key
@@ -72,6 +75,8 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     tenant: str = DEFAULT_TENANT
     queue: str = DEFAULT_QUEUE
     priority: int = 0
+    inherits_priority: bool = False
+    """nobody named one: it takes the highest of what it depends on, or that of the job it continues"""
     strict_order: bool = False
     delay_us: Span = 0
     run_at: Instant | None = None
@@ -94,11 +99,14 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     """None: this job is the root of its own group"""
     parent_id: str | None = None
     spawn_key: str | None = None
+    gate: NewGate | None = None
     on_failure: FollowUp | None = None
     origin: Origin | None = None
     callback_url: str | None = None
     fairness: str | None = None
     trace: str | None = None
+    report_orphan: bool = False
+    """tell the app when the group of this root closes with nobody waiting"""
 
 
 class Progress(Struct, frozen=True):
@@ -170,8 +178,16 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     chain_id: str | None = None
     chain_index: int | None = None
     scope_id: int | None = None
+    """the scope it is a member of (domain.scope)"""
     unmet: int = 0
+    """what keeps it pending: parents that have not ended, or 1 for an awaited signal"""
     depth: int = 0
+    """of dependencies above it"""
+    gate: Gate | None = None
+    awaits: str | None = None
+    """the signal it waits for"""
+    wake_at: Instant | None = None
+    """when a pending job is looked at again, whatever happens: its gate, or its wait for a signal, times out"""
     on_failure: FollowUp | None = None
     origin: Origin | None = None
     callback_url: str | None = None
@@ -235,6 +251,7 @@ def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
         | (flag.ON_FAILURE if new.on_failure is not None else 0)
         | (flag.CALLBACK if new.callback_url is not None else 0)
         | (flag.STRICT_ORDER if new.strict_order else 0)
+        | (flag.REPORT_ORPHAN if new.report_orphan else 0)
     )
     prio_key, time_key = order_key(new.priority, run_at, flags)
     deadline = new.deadline
@@ -276,3 +293,12 @@ def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
         fairness=new.fairness,
         trace=new.trace,
     )
+
+
+def are_alike(jobs: Sequence[NewJob]) -> bool:
+    """Do they differ in nothing but id and input? Submitted together, so do their records, but for `seq`."""
+    shared = list(map(_but_id_and_input, jobs))
+    return shared.count(shared[0]) == len(shared)
+
+
+_but_id_and_input = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in {"id", "input"}))

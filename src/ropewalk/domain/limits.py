@@ -22,6 +22,15 @@ class Limits(Struct, frozen=True, kw_only=True):
     attempts_max: int = 100
     priority_max: int = 1000
     """and its negative below"""
+    dependencies_max: int = 1000
+    """of one job, in depends_on"""
+    dependency_depth_max: int = 100
+    children_max: int = 10_000
+    """queued by one completion: ctx.queue, with everything in .next"""
+    cohort_edges_max: int = 100_000
+    """between the cohorts of one Result: every job of one waits for every job of the one before"""
+    steps_max: int = 1000
+    """of one job; each value is within result_bytes_max"""
 
 
 DEFAULT_LIMITS = Limits()
@@ -71,16 +80,22 @@ def _check_names(job: NewJob, limits: Limits) -> None:
         "spawn_key": job.spawn_key,
     }
     for field, value in names.items():
-        if value is None:
-            continue
-        if not value:
-            raise InvalidInput(f"{field} is empty: give it at least one character", field=field)
-        if len(value) > limits.name_chars_max:
-            raise LimitExceeded(
-                f"{field} has {len(value)} characters, over name_chars_max={limits.name_chars_max}: {value[:40]!r}...",
-                field=field,
-            )
-        _check_text(value, field)
+        if value is not None:
+            _check_name(value, field, limits)
+    if job.gate is not None:
+        for parent in job.gate.parents:
+            _check_name(parent.id, "depends_on", limits)
+
+
+def _check_name(name: str, field: str, limits: Limits) -> None:
+    if not name:
+        raise InvalidInput(f"{field} is empty: give it at least one character", field=field)
+    if len(name) > limits.name_chars_max:
+        raise LimitExceeded(
+            f"{field} has {len(name)} characters, over name_chars_max={limits.name_chars_max}: {name[:40]!r}...",
+            field=field,
+        )
+    _check_text(name, field)
 
 
 def _check_tags(tags: Mapping[str, str], limits: Limits) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from ropewalk.domain.compensation import compensation
+from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import CancelRequest, EventRecord, JobRecord
+from ropewalk.domain.job import AttemptRecord, CancelRequest, EventRecord, JobRecord
 from ropewalk.domain.order import order_key
 from ropewalk.domain.states import Move, Status
+from ropewalk.domain.transition import Effects
 
 
 class CancelStatus(StrEnum):
@@ -34,6 +38,15 @@ class Revival(Struct, frozen=True, kw_only=True):
     delay_us: Span = 0
     fresh: bool = False
     include_cancelled: bool = False
+    cascade: bool = False
+    """also revive what never started because this job had failed, behind the gates it waited at"""
+
+
+class Resolution(Struct, frozen=True, kw_only=True):
+    """How somebody outside ends a job. With an error it failed; without one it completed with `result`."""
+
+    result: bytes | None = None
+    error: ErrorInfo | None = None
 
 
 class Amendment(Struct, frozen=True, kw_only=True):
@@ -62,7 +75,45 @@ def cancel(job: JobRecord, *, reason: str | None, force: bool, now: Instant) -> 
     job.status = Status.CANCELLED
     job.last_move = Move.CANCEL
     job.finished_at = now
+    job.unmet, job.awaits, job.wake_at = 0, None, None
     return CancelStatus.CANCELLED, _note(job, "cancelled", now, reason)
+
+
+def resolve(job: JobRecord, asked: Resolution, now: Instant) -> Effects:
+    """Completed or failed from outside. A worker that holds it is told `already_completed` when it comes back."""
+    assert not job.terminal, job.status
+    attempt = _interrupted(job, asked, now) if job.status is Status.RUNNING else None
+    job.status = Status.COMPLETED if asked.error is None else Status.FAILED
+    job.last_move = Move.RESOLVE
+    job.finished_at = now
+    job.owner = job.lease_expires_at = None
+    job.unmet, job.awaits, job.wake_at = 0, None, None
+    job.result = asked.result
+    job.error = asked.error
+    reason = None if asked.error is None else asked.error.message
+    event = _note(job, Move.RESOLVE.value, now, reason)
+    follow_up = None if asked.error is None else compensation(job)
+    if attempt is None:
+        return Effects(Move.RESOLVE, event=event, follow_up=follow_up)
+    return Effects(Move.RESOLVE, attempt=structs.replace(attempt, rev=job.rev), follow_up=follow_up)
+
+
+def _interrupted(job: JobRecord, asked: Resolution, now: Instant) -> AttemptRecord:
+    """The attempt that somebody outside was faster than."""
+    return AttemptRecord(
+        seq=job.seq,
+        fence=job.fence,
+        run=job.run,
+        attempt=job.attempt,
+        move=Move.RESOLVE,
+        start_rev=job.start_rev,
+        rev=job.rev,
+        started_at=job.started_at if job.started_at is not None else now,
+        ended_at=now,
+        owner=job.owner,
+        error=asked.error,
+        next_run_at=None,
+    )
 
 
 def refusal_to_revive(job: JobRecord, asked: Revival) -> str | None:
@@ -88,6 +139,7 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
     job.owner = None
     job.cancel = None
     job.result = None
+    job.unmet, job.awaits, job.wake_at = 0, None, None
     job.progress = None
     if asked.priority is not None:
         job.priority = asked.priority
@@ -97,6 +149,7 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
     if asked.fresh:
         job.checkpoint = None
         job.error = None
+        job.flags &= ~STEPPED
     if job.deadline is not None and job.deadline <= now + asked.delay_us:
         job.deadline = None  # it has passed: keeping it would bury the new run at once
     _reorder(job, now + asked.delay_us)

@@ -8,12 +8,14 @@ from msgspec import Struct
 
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.sequel import Sequel, Suspension
 
 
 class Completed(Struct, frozen=True, gc=False):
     """The handler returned."""
 
     result: bytes | None
+    sequel: Sequel | None = None
 
 
 class Errored(Struct, frozen=True):
@@ -42,6 +44,12 @@ class Deferred(Struct, frozen=True):
     at: Instant | None = None
 
 
+class Suspended(Struct, frozen=True):
+    """The handler sleeps, or waits for a signal."""
+
+    suspension: Suspension
+
+
 class Expired(Struct, frozen=True):
     """The job's deadline passed while it ran."""
 
@@ -58,4 +66,4 @@ class Released(Struct, frozen=True):
     delay_us: Span = 0
 
 
-Outcome: TypeAlias = Completed | Errored | Crashed | Aborted | Deferred | Expired | Cancelled | Released
+Outcome: TypeAlias = Completed | Errored | Crashed | Aborted | Deferred | Suspended | Expired | Cancelled | Released

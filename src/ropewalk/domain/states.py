@@ -70,6 +70,12 @@ class Move(StrEnum):
     EXPIRE = "expire"
     """the deadline passed"""
     CANCEL = "cancel"
+    DOOM = "doom"
+    """what it depends on can no longer succeed"""
+    SKIP = "skip"
+    """the same, where it asked to be passed over instead"""
+    RESOLVE = "resolve"
+    """completed or failed from outside"""
     REVIVE = "revive"
     """an operator's retry: a new run of a finished job"""
     DELETE = "delete"
@@ -95,6 +101,9 @@ LEGAL_MOVES: Final[Mapping[Move, frozenset[tuple[Status | None, Status | None]]]
         Move.BURY: frozenset({(R, D)}),
         Move.EXPIRE: frozenset({(W, D), (R, D)}),
         Move.CANCEL: frozenset({(W, X), (R, X)}),
+        Move.DOOM: frozenset({(W, F)}),
+        Move.SKIP: frozenset({(W, C)}),
+        Move.RESOLVE: frozenset({(W, C), (W, F), (R, C), (R, F)}),
         Move.REVIVE: frozenset({(F, W), (D, W), (X, W)}),
         Move.DELETE: frozenset({(C, None), (F, None), (D, None), (X, None)}),
     }

@@ -16,6 +16,7 @@ Cause: TypeAlias = Literal[
     "worker_silent",
     "cancelling",
     "dependencies",
+    "signal",
     "retrying",
     "delayed",
     "paused",
@@ -41,6 +42,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """a live worker claims this tenant, queue and type"""
     ahead: int
     """ready jobs of the same line that come first"""
+    waits_for: tuple[str, ...] = ()
+    """ids of some of the parents that have not ended"""
 
 
 def explain(job: JobRecord, around: Surroundings, now: Instant) -> Why:
@@ -57,7 +60,7 @@ def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> 
     if state is State.RUNNING:
         return _running(job, now)
     if state is State.PENDING:
-        return "dependencies", f"it waits for {job.unmet} unfinished dependencies"
+        return _pending(job, around)
     if state is State.RETRYING:
         told = "an error" if job.error is None else job.error.message
         return "retrying", f"attempt {job.attempt} failed ({told}); it runs again in {_wait(job, now)}"
@@ -73,6 +76,18 @@ def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> 
     if job.suspect:
         return "suspect", f"a worker died while running it ({job.crashes} of {job.max_crashes}): it runs alone, in turn"
     return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
+
+
+def _pending(job: JobRecord, around: Surroundings) -> tuple[Cause, str]:
+    until = "" if job.wake_at is None else f", until {to_datetime(job.wake_at):%Y-%m-%d %H:%M:%S} UTC at the latest"
+    if job.awaits is not None:
+        told = f"it waits for the signal {job.awaits!r}: send it with app.signal({job.id!r}, {job.awaits!r})"
+        return "signal", told + until
+    named = f": {', '.join(around.waits_for)}" if around.waits_for else ""
+    if 0 < len(around.waits_for) < job.unmet:
+        named += ", …"
+    count = f"{job.unmet} unfinished {'dependency' if job.unmet == 1 else 'dependencies'}"
+    return "dependencies", f"it waits for {count}{named}{until}"
 
 
 def _running(job: JobRecord, now: Instant) -> tuple[Cause, str]:

@@ -8,10 +8,13 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from ropewalk.domain.dependency import Edge
+from ropewalk.domain.group_value import GroupValue
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, NewJob, Progress
+from ropewalk.domain.job import AttemptRecord, CancelRequest, EventRecord, JobRecord, NewJob, Progress
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.operator import CancelStatus, RetryStatus
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import Move, State, Status
 from ropewalk.errors import RopewalkError
 
@@ -47,8 +50,12 @@ class SkipQueue(Struct, frozen=True):
 class Submission(Struct, frozen=True, kw_only=True):
     """Jobs that are accepted together or not at all.
 
-    `under` makes it a spawn: refused as stale unless the lease is current; a job whose (parent_id, spawn_key)
-    exists already is answered as a duplicate, or SpawnMismatch where type or input differ.
+    `under` makes it a spawn: refused as stale unless the lease is current; the jobs join the holder's group and are
+    open in its scope; a job whose (parent_id, spawn_key) exists already is answered as a duplicate, or SpawnMismatch
+    where type or input differ.
+    Gates name jobs that exist or are in the same submission, in any order. Refused, naming the field: unknown parents
+    (NotFound, unless allow_missing), circles (InvalidInput), too deep (LimitExceeded), and from inside a group anything
+    unfinished but siblings and jobs of groups opened earlier (InvalidInput): so nothing can ever wait for itself.
     `skip_queue` (one job, not delayed, queue not paused) returns the job leased.
     """
 
@@ -134,13 +141,34 @@ class Moved(Struct, frozen=True, kw_only=True):
     move: Move
 
 
+class ClosedGroup(Struct, frozen=True, order=True):
+    """Nothing in this group is open any more. Ids are a tenant's own, so its name belongs to it."""
+
+    tenant: str
+    id: str
+
+
 class Claimed(Struct, frozen=True, kw_only=True):
     now: Instant
     jobs: list[JobRecord]
     moved: list[Moved]
-    """expired leases taken back and passed deadlines met on the way"""
+    """expired leases taken back and passed deadlines met on the way, and what that doomed"""
     next_due: Instant | None
     """when the next waiting job of these types may become ready, if known"""
+    closed: list[ClosedGroup] = []
+    """groups that closed with it"""
+
+
+class Ripple(Struct, frozen=True, kw_only=True):
+    """What else happened because of it, for events and hints: dependants doomed or ready, groups closed."""
+
+    moved: list[Moved] = []
+    """jobs that ended behind gates that can no longer open, or in a cancelled group"""
+    ready: list[str] = []
+    """queues in which jobs became ready"""
+    closed: list[ClosedGroup] = []
+    more: bool = False
+    """some of it is left for `cascade`"""
 
 
 class Renewal(Struct, frozen=True, kw_only=True):
@@ -190,6 +218,14 @@ class Settled(Struct, frozen=True, kw_only=True, gc=False):
     move: Move | None = None
     """what really happened (a noted cancellation turns a retry into a cancel); None when stale"""
     lost: LossReason | None = None
+    refused: RopewalkError | None = None
+    """its sequel cannot be written (an unknown dependency, a conflicting id, an outdated fold): nothing changed"""
+
+
+class Settlements(Struct, frozen=True, kw_only=True):
+    settled: list[Settled]
+    """in the order they were asked for"""
+    ripple: Ripple
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -205,6 +241,13 @@ class Noted(Struct, frozen=True, kw_only=True):
     cancel: CancelNotice | None = None
 
 
+class StepAnswer(Struct, frozen=True, kw_only=True):
+    """`taken` is the step as recorded, where a signal was there to take."""
+
+    lost: LossReason | None = None
+    taken: StepRecord | None = None
+
+
 # ── operating ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -212,6 +255,37 @@ class CancelAnswer(Struct, frozen=True, kw_only=True):
     id: str
     status: CancelStatus
     previous: State | None
+
+
+class Cancellations(Struct, frozen=True, kw_only=True):
+    answers: list[CancelAnswer]
+    """in the order they were asked for"""
+    ripple: Ripple
+
+
+class ResolveAnswer(Struct, frozen=True, kw_only=True):
+    id: str
+    job: JobRecord | None = None
+    """as resolved; None with `state` None: not found; None with a state: it had ended already"""
+    state: State | None = None
+    ripple: Ripple | None = None
+
+
+class SignalAnswer(StrEnum):
+    DELIVERED = "delivered"
+    """the job waited for it and is ready now"""
+    KEPT = "kept"
+    """in its mailbox until it asks"""
+    ALREADY_COMPLETE = "already_complete"
+    NOT_FOUND = "not_found"
+
+
+class Deletion(StrEnum):
+    DELETED = "deleted"
+    NOT_TERMINAL = "not_terminal"
+    IN_USE = "in_use"
+    """a job that has not ended depends on it, or what was queued under it is not finished"""
+    NOT_FOUND = "not_found"
 
 
 class ReviveAnswer(Struct, frozen=True, kw_only=True):
@@ -258,6 +332,45 @@ class Trail(Struct, frozen=True, kw_only=True):
     job: JobRecord
     attempts: list[AttemptRecord]
     events: list[EventRecord]
+
+
+class GroupRecord(Struct, frozen=True, kw_only=True):
+    """A group with more than its root. Counts are of all its jobs, at any depth, the root included."""
+
+    id: str
+    generation: int
+    open: int
+    """jobs not terminal"""
+    completed: int
+    failed: int
+    cancelled: int
+    closed_at: Instant | None
+    cancelled_by: CancelRequest | None
+    value: GroupValue
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """A contribution of a group whose value is put together by its reader (list, merge)."""
+
+    type: str
+    value: bytes | None
+
+
+class Dependency(Struct, frozen=True, kw_only=True):
+    """A parent of a job, in the order of its depends_on."""
+
+    edge: Edge
+    job: JobRecord | None
+    """None where it is missing or was deleted meanwhile; of a chain, its last member"""
+
+
+class Orphan(Struct, frozen=True, kw_only=True):
+    """A group closed with nobody waiting. `id` is the same however often it is told."""
+
+    id: str
+    tenant: str
+    group_id: str
+    closed_at: Instant
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):

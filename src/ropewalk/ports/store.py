@@ -17,35 +17,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from ropewalk.domain.dependency import Edge
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import Amendment, Revival
+from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
 from ropewalk.ports.exchange import (
     AmendAnswer,
-    CancelAnswer,
+    Cancellations,
     Claimed,
     ClaimRequest,
+    Deletion,
+    Dependency,
     Durability,
-    Moved,
+    GroupRecord,
+    Holder,
+    Kept,
     Note,
     Noted,
+    Orphan,
     Page,
     Pruned,
     QueueInfo,
     Renewal,
     Renewed,
+    ResolveAnswer,
     ReviveAnswer,
-    Settled,
+    Ripple,
+    Settlements,
+    SignalAnswer,
     Snapshot,
+    StepAnswer,
     Submission,
     SubmitAnswer,
     Trail,
     WorkerCard,
 )
 from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.transaction import UserTransaction
 
 
 class Intake(Protocol):
@@ -59,20 +71,24 @@ class Intake(Protocol):
         """
         ...
 
-    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelAnswer]:
-        """domain.operator.cancel on each, independently. A cancelled waiting job closes its key."""
+    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
+        """domain.operator.cancel on each, independently. A cancelled waiting job closes its key, like any ending."""
         ...
 
     async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        """domain.operator.revive on each, independently. Reopens its key; `key_in_use` if another open job holds it."""
+        """domain.operator.revive on each, independently. Reopens its key; `key_in_use` if another open job holds it.
+
+        Its scope and those above it open again (a new generation where they had closed). Resolved edges stay so; with
+        `cascade`, dependants it had doomed before their first start wait again. `fresh` also forgets its steps.
+        """
         ...
 
     async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
         """domain.operator.amend, on a waiting job only."""
         ...
 
-    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, bool | None]:
-        """Remove terminal jobs with their attempts and events. True: gone; False: not terminal; None: not found."""
+    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
+        """Remove terminal jobs with everything recorded about them. A dependant among `ids` does not protect."""
         ...
 
 
@@ -105,11 +121,13 @@ class Leasing(Protocol):
         """
         ...
 
-    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[Settled]:
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         """domain.transition.settle on each that fits (seq, fence, owner); independent of one another, one commit.
 
-        Written together: record, attempt row, compensation job, key closing. Answers in order. A second settlement
-        of the same lease is stale. A deadline that passed meanwhile does not matter: a valid fence wins.
+        Written together: record, attempt row, compensation job, key closing, children and continuation with their
+        gates, the group's value, the scopes that close, and what all that releases or dooms (what is over a thousand
+        edges goes on in `cascade`). Answers in order. A second settlement of the same lease is stale. A deadline that
+        passed meanwhile does not matter: a valid fence wins.
         """
         ...
 
@@ -121,9 +139,10 @@ class Leasing(Protocol):
 class Upkeep(Protocol):
     """What every worker does now and then for all."""
 
-    async def sweep(self, limit: int) -> list[Moved]:
+    async def sweep(self, limit: int) -> Ripple:
         """Take back up to `limit` expired leases (domain.transition.lose; `started` is ticket <= the owner's
-        started_upto, or the owner is unknown) and expire up to `limit` waiting jobs past their deadline.
+        started_upto, or the owner is unknown), expire up to `limit` waiting jobs past their deadline, and end up to
+        `limit` waits that are over (domain.pending.wait_is_over). What follows from it is in the answer, too.
 
         The decision and the write are one: a lease renewed or settled meanwhile is left alone.
         """
@@ -134,12 +153,65 @@ class Upkeep(Protocol):
         expired once-keys, and cards of workers silent for a day."""
         ...
 
+    async def cascade(self, limit: int) -> Ripple:
+        """Go on with up to `limit` edges and scopes that a transition left for later."""
+        ...
+
     async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
         """True for the first caller of this key until ttl_us has passed."""
         ...
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
         """Paused queues are not claimed from; running jobs go on."""
+        ...
+
+
+class Workflows(Protocol):
+    """What happens between jobs beside settling: signals, steps, resolutions from outside, groups."""
+
+    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
+        """domain.operator.resolve, with everything an ending brings."""
+        ...
+
+    async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
+        """Put a signal into a job's mailbox, under the job's lock: a suspension looks there under the same lock."""
+        ...
+
+    async def steps(self, seq: int) -> list[StepRecord]:
+        """In order of position."""
+        ...
+
+    async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
+        """Keep a finished step, fenced; it replaces an unfinished one of the same position."""
+        ...
+
+    async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
+        """Take the oldest signal of this name out of the mailbox and keep it as `step`, together and fenced."""
+        ...
+
+    async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
+        """Mark every scope of the group: members written from now on are born cancelled. False: not found.
+
+        The members that are there are cancelled by the caller, in batches.
+        """
+        ...
+
+    async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
+        """Somebody waits for this group for that long: if it closes meanwhile, it is no orphan."""
+        ...
+
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
+        """Orphans to tell, oldest first; each is given out again after hide_us unless it was told."""
+        ...
+
+    async def orphan_told(self, orphan_id: str) -> None: ...
+
+    async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
+        """By id; a group that is only its root has no record."""
+        ...
+
+    async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
+        """In the order they were folded."""
         ...
 
 
@@ -156,6 +228,16 @@ class Reading(Protocol):
 
     async def trail(self, tenant: str, job_id: str) -> Trail | None: ...
 
+    async def chain(self, tenant: str, job_id: str) -> list[JobRecord]:
+        """The members of the chain this job is in, first to last; a job that never continued is alone in it."""
+        ...
+
+    async def dependencies(self, seq: int) -> list[Dependency]: ...
+
+    async def edges(self, seqs: Sequence[int]) -> list[Edge]:
+        """What these jobs wait for or waited for, by child and position."""
+        ...
+
     async def queues(self, tenant: str) -> list[QueueInfo]:
         """Every queue with live jobs or a pause mark, by name."""
         ...
@@ -171,7 +253,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Leasing, Upkeep, Reading, Protocol):
+class Store(Intake, Leasing, Upkeep, Workflows, Reading, Protocol):
     """A backend, whole."""
 
     @property
@@ -179,6 +261,10 @@ class Store(Intake, Leasing, Upkeep, Reading, Protocol):
 
     @property
     def notifier(self) -> Notifier: ...
+
+    def transaction(self, limit_us: Span) -> UserTransaction:
+        """For a user's own writes beside a settlement, open for at most so long. Raises Unsupported."""
+        ...
 
     async def open(self) -> None:
         """Connect, check durability and schema, migrate an empty store. Idempotent.
