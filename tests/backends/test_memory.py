@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 import pytest
 
 from ropewalk.backends.memory.heap import Entry, JobHeap
@@ -10,13 +12,15 @@ from ropewalk.domain.instants import HOUR
 from ropewalk.domain.job import FollowUp
 from ropewalk.domain.operator import Amendment
 from ropewalk.domain.retention import Retention
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import Move
 from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 from ropewalk.testing import FakeRuntime, contract
-from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, keyed, new_job
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.build import BOOM, chain, keyed, new_job, tree
+from ropewalk.testing.contract.flow import Flow, node, sequel
 
 
 class MemoryBackend(contract.Backend):
@@ -61,6 +65,19 @@ async def bench() -> Bench:
     return Bench(await backend.open(runtime), runtime, backend)
 
 
+def held_by(bench: Bench) -> dict[str, int]:
+    """Everything in the store that is not empty, and how much is in it."""
+    assert isinstance(bench.store, MemoryStore)
+    tables = bench.store._tables
+    parts = [tables, *(part for part in vars(tables).values() if hasattr(part, "__dict__"))]
+    return {
+        name: len(value)
+        for part in parts
+        for name, value in vars(part).items()
+        if isinstance(value, Sized) and len(value)
+    }
+
+
 async def test_it_promises_nothing_beyond_the_process(bench: Bench) -> None:
     """B6: and closing forgets nothing within it."""
     assert bench.store.durability is Durability.D0
@@ -81,22 +98,42 @@ async def test_what_is_over_takes_no_room(bench: Bench) -> None:
     for job in await bench.claim(20, types=["undo"]):
         await bench.settle(job)
     await bench.runtime.advance(days=2)
-    await bench.store.sweep(100)
+    await bench.sweep(100)
     for job in await bench.claim(40, types=["undo"]):
         await bench.settle(job)
     await bench.store.once("default", "k", HOUR)
     await bench.runtime.advance(days=99)
     await bench.store.prune(Retention(), 1000)
     await bench.claim()
-    assert isinstance(bench.store, MemoryStore)
-    tables = bench.store._tables
-    held = {
-        name: value
-        for part in (tables, tables.keys, tables.lanes, tables.finished, tables.leases)
-        for name, value in vars(part).items()
-        if isinstance(value, dict | set | list | JobHeap)
-    }
-    assert {name: len(value) for name, value in held.items() if len(value)} == {}
+    assert held_by(bench) == {}
+
+
+async def test_a_workflow_that_is_over_takes_no_room(bench: Bench) -> None:
+    """live-8: neither do edges, scopes, contributions, steps, signals, chains and what was left for later."""
+    flow = Flow(bench)
+    await flow.submit(node("root", report_orphan=True), node("after", tree("root"), chain("root"), "root"))
+    await flow.submit(
+        node("later", delay_us=4 * HOUR),
+        node("given_up", "later", "missing", gate={"allow_missing": True, "timeout_us": HOUR}),
+    )
+    root = await flow.held("root")
+    await bench.store.record_step(holder(root), StepRecord(position=0, name="s", kind="step"))
+    await bench.store.signal("default", "root", "hello", b"1")
+    await flow.end("root", left=sequel(node("child"), then=node("next"), value=b"1", reducer="list"))
+    await flow.end("child", left=sequel(node("inner", on_failure=FollowUp(type="undo")), value=b"2", reducer="list"))
+    await flow.end("inner", Move.FAIL)
+    await flow.end("next")
+    assert {"_of_child", "contributions", "continuations", "_signals", "_steps", "scopes"} <= held_by(bench).keys()
+    for _ in range(3):
+        for job in await bench.claim(9, types=["undo", "after", "later"]):
+            await bench.settle(job)
+        await bench.runtime.advance(hours=2)
+        await bench.sweep(100)
+    [orphan] = await bench.store.take_orphans(9, HOUR)
+    await bench.store.orphan_told(orphan.id)
+    await bench.runtime.advance(days=99)
+    await bench.store.prune(Retention(), 1000)
+    assert held_by(bench) == {}
 
 
 async def test_jobs_that_left_from_the_middle_take_no_room(bench: Bench) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
+from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.heap import Entry, JobHeap
 from ropewalk.backends.memory.lanes import Lane, Line
 from ropewalk.backends.memory.tables import Tables, copied
@@ -16,7 +17,7 @@ from ropewalk.domain.fairness import take_turns
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.exchange import Claimed, ClaimRequest, Moved
+from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
 
 TAKEN_BACK_PER_CLAIM_MAX: Final = 100
 
@@ -28,8 +29,8 @@ def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
     worker = tables.workers.get(request.owner)
     if worker is not None:
         worker.started_upto = max(worker.started_upto, request.started_upto)
-    moved = take_back(tables, TAKEN_BACK_PER_CLAIM_MAX, now) if request.take_back else []
-    return Claiming(tables, request, now).run(moved)
+    taken_back = take_back(tables, TAKEN_BACK_PER_CLAIM_MAX, now) if request.take_back else None
+    return Claiming(tables, request, now).run(taken_back or Ripple())
 
 
 class Claiming:
@@ -44,15 +45,20 @@ class Claiming:
         self._expired: list[tuple[JobRecord, Effects]] = []
         self._next_due: Instant | None = None
 
-    def run(self, moved: list[Moved]) -> Claimed:
+    def run(self, before: Ripple) -> Claimed:
+        """`before` is what happened on the way here."""
         lines = [self._in_order(lanes) for lanes in self._lines()]
         for job in islice(take_turns(lines, self._request.turn), self._request.limit):
             self._give(job)
         # Written at the end: a compensation born in this claim is work for the next one.
-        for job, effects in self._expired:
-            self._tables.write(job, effects, self._now)
-            moved.append(Moved(job=copied(job), move=effects.move))
-        return Claimed(now=self._now, jobs=self._given, moved=moved, next_due=self._next_due)
+        after = self._bury_expired() if self._expired else Ripple()
+        return Claimed(
+            now=self._now,
+            jobs=self._given,
+            moved=before.moved + after.moved,
+            next_due=self._next_due,
+            closed=before.closed + after.closed,
+        )
 
     def _lines(self) -> Iterator[list[Lane]]:
         """The lanes to look into, line by line; only lines with something to look at take a turn."""
@@ -119,6 +125,13 @@ class Claiming:
         )
         self._tables.leases.add(job)
         self._given.append(copied(job))
+
+    def _bury_expired(self) -> Ripple:
+        change = Change(self._tables, self._now)
+        for job, effects in self._expired:
+            change.ledger.took(job)
+            change.moved(job, effects)
+        return change.end()
 
     def _starts_at_once(self) -> bool:
         return len(self._given) < self._request.slots

@@ -24,12 +24,12 @@ class Finished:
         if job.result is not None:
             self._with_result[job.seq] = job
 
-    def remove(self, job: JobRecord) -> None:
-        """It is about to be revived, or gone."""
-        shelf = self._shelves[job.status, job.type]
+    def remove(self, job: JobRecord, status: Status) -> None:
+        """It finished with this status, and was revived or is gone."""
+        shelf = self._shelves[status, job.type]
         del shelf[job.seq]
         if not shelf:
-            del self._shelves[job.status, job.type]
+            del self._shelves[status, job.type]
         self._with_result.pop(job.seq, None)
 
     def past_retention(self, retention: Retention, now: Instant) -> Iterator[JobRecord]:

@@ -6,13 +6,28 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from ropewalk.backends._ledger.sequels import Prepared, leaves_only_a_result
+from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.tables import Tables, Worker, copied
 from ropewalk.domain import lease, transition
+from ropewalk.domain.flags import settles_alone
 from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.exchange import CancelNotice, Lost, Note, Noted, Renewal, Renewed, Settled, WorkerCard
+from ropewalk.ports.exchange import (
+    CancelNotice,
+    Lost,
+    Note,
+    Noted,
+    Renewal,
+    Renewed,
+    Ripple,
+    Settled,
+    Settlements,
+    WorkerCard,
+)
 
 
 def enlist(tables: Tables, card: WorkerCard, now: Instant) -> None:
@@ -43,16 +58,81 @@ def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant)
     return Renewed(lost=lost, cancels=cancels)
 
 
-def settle(tables: Tables, owner: str, asked: Settlement, now: Instant) -> Settled:
-    job = tables.jobs.get(asked.seq)
-    reason = loss_reason(job, asked.fence, owner)
-    if job is None or reason is not None:
-        return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
-    tables.take_up(job)
-    effects = transition.settle(job, asked, now)
-    tables.write(job, effects, now)
-    seen = None if effects.move is Move.COMPLETE else copied(job)
-    return Settled(seq=asked.seq, fence=asked.fence, job=seen, move=effects.move)
+def settle(tables: Tables, owner: str, settlements: Sequence[Settlement], now: Instant) -> Settlements:
+    settling = Settling(tables, owner, now)
+    settled = [settling.settle(asked) for asked in settlements]
+    return Settlements(settled=settled, ripple=settling.end())
+
+
+class Settling:
+    """One call's settlements: independent of one another, and what follows from all of them together."""
+
+    def __init__(self, tables: Tables, owner: str, now: Instant) -> None:
+        self._tables = tables
+        self._owner = owner
+        self._now = now
+        self._change: Change | None = None
+
+    def settle(self, asked: Settlement) -> Settled:
+        job = self._tables.jobs.get(asked.seq)
+        reason = loss_reason(job, asked.fence, self._owner)
+        if job is None or reason is not None:
+            return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
+        if asked.move is Move.COMPLETE:
+            if settles_alone(job.flags) and leaves_only_a_result(asked.sequel):
+                return self._complete_alone(job, asked)
+            return self._complete(job, asked)
+        return self._end_otherwise(job, asked)
+
+    def end(self) -> Ripple:
+        return Ripple() if self._change is None else self._change.end()
+
+    def _complete_alone(self, job: JobRecord, asked: Settlement) -> Settled:
+        """What nearly every job does: nobody else is concerned."""
+        self._tables.leases.remove(job)
+        transition.settle(job, asked, self._now)
+        self._tables.finished.add(job)
+        return Settled(seq=asked.seq, fence=asked.fence, move=Move.COMPLETE)
+
+    def _complete(self, job: JobRecord, asked: Settlement) -> Settled:
+        change = self._begun()
+        prepared = None if asked.sequel is None else Prepared(change.ledger, job, asked.sequel)
+        refused = None if prepared is None else prepared.refusal()
+        if refused is not None:
+            return Settled(seq=asked.seq, fence=asked.fence, refused=refused)
+        change.ledger.take(job)
+        effects = transition.settle(job, asked, self._now)
+        if prepared is not None:
+            prepared.write(change.rippling)
+        change.rippling.ended(job, effects, continued=prepared is not None and prepared.continues)
+        return Settled(seq=asked.seq, fence=asked.fence, move=effects.move)
+
+    def _end_otherwise(self, job: JobRecord, asked: Settlement) -> Settled:
+        change = self._begun()
+        change.ledger.take(job)
+        effects = transition.settle(job, asked, self._now, signal_arrived=self._signal_arrived(asked))
+        if effects.move is Move.SUSPEND:
+            self._keep_wait(asked)
+        if job.terminal:
+            change.rippling.ended(job, effects)
+        else:
+            change.ledger.record(job, effects)
+        return Settled(seq=asked.seq, fence=asked.fence, job=copied(job), move=effects.move)
+
+    def _begun(self) -> Change:
+        if self._change is None:
+            self._change = Change(self._tables, self._now)
+        return self._change
+
+    def _signal_arrived(self, asked: Settlement) -> bool:
+        signal = None if asked.suspension is None else asked.suspension.signal
+        return signal is not None and self._tables.mailbox.holds(asked.seq, signal)
+
+    def _keep_wait(self, asked: Settlement) -> None:
+        """Where the handler waits and until when; a wait that goes on keeps its first end."""
+        waits = asked.suspension
+        if waits is not None and self._tables.mailbox.step(asked.seq, waits.position) is None:
+            self._tables.mailbox.keep(asked.seq, waits.step_at(self._now))
 
 
 def note(tables: Tables, written: Note, now: Instant) -> Noted:

@@ -1,13 +1,13 @@
 """Where waiting jobs wait. A lane is one (tenant, queue, type); a claim looks only into the lanes it is for.
 
 So the cost of a claim depends neither on finished jobs nor on those of other types, queues or tenants; delayed ones
-stay in a heap of their own until their time has come, and time alone brings them out.
+stay in a heap of their own until their time has come, and time alone brings them out. Pending ones are in none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from ropewalk.backends.memory.heap import JobHeap
 from ropewalk.domain.instants import Instant
@@ -15,9 +15,6 @@ from ropewalk.domain.job import RECORD_FORMAT, JobRecord
 
 Line: TypeAlias = tuple[str, str]
 """(tenant, queue): order is strict within it"""
-
-_OUTDATED_ENTRIES_MAX: Final = 64
-"""kept beside as many as there are jobs: below that, tidying up costs more than it frees"""
 
 
 class Lane:
@@ -32,10 +29,14 @@ class Lane:
         """not yet ready, by run_at"""
         self.newer = JobHeap()
         """written by a newer release: kept, shown, never claimed"""
+        self.pending: dict[int, JobRecord] = {}
+        """behind a gate or waiting for a signal, by seq: put back when that is over"""
 
     def add(self, job: JobRecord, now: Instant) -> None:
         self.waiting += 1
-        if job.format > RECORD_FORMAT:
+        if job.unmet:
+            self.pending[job.seq] = job
+        elif job.format > RECORD_FORMAT:
             self.newer.push(job.run_at, 0, job)
         elif job.run_at > now:
             self.due.push(job.run_at, 0, job)
@@ -47,13 +48,12 @@ class Lane:
         heap.pop()
         self.waiting -= 1
 
-    def left(self) -> None:
-        """A job from somewhere in the middle is taken up: cancelled, expired or amended."""
+    def drop(self, job: JobRecord) -> None:
+        """A job from somewhere in the middle is taken up: cancelled, expired, amended, released."""
         self.waiting -= 1
-        entries = len(self.ready) + len(self.suspects) + len(self.due) + len(self.newer)
-        if entries > 2 * self.waiting + _OUTDATED_ENTRIES_MAX:
-            for heap in (self.ready, self.suspects, self.due, self.newer):
-                heap.compact()
+        if self.pending.pop(job.seq, None) is None:
+            for heap in self._heaps():
+                heap.drop(job)
 
     def promote(self, now: Instant) -> Instant | None:
         """Make ready what is due; answers when the next one will be."""
@@ -65,8 +65,12 @@ class Lane:
         return None
 
     def __iter__(self) -> Iterator[JobRecord]:
-        for heap in (self.ready, self.suspects, self.due, self.newer):
+        yield from self.pending.values()
+        for heap in self._heaps():
             yield from heap
+
+    def _heaps(self) -> tuple[JobHeap, ...]:
+        return self.ready, self.suspects, self.due, self.newer
 
     def _make_ready(self, job: JobRecord) -> None:
         heap = self.suspects if job.suspect else self.ready
@@ -74,12 +78,13 @@ class Lane:
 
 
 class Lanes:
-    """Every lane that holds a job, by type and line; and the deadlines of waiting jobs."""
+    """Every lane that holds a job, by type and line; and what ends a waiting in time: deadlines and given-up waits."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, dict[Line, Lane]] = {}
         self._deadlines = JobHeap()
-        self._with_deadline = 0
+        self._wakes = JobHeap()
+        """pending jobs by wake_at"""
 
     def add(self, job: JobRecord, now: Instant) -> None:
         """A job begins to wait."""
@@ -92,13 +97,14 @@ class Lanes:
             lane = of_type[line] = Lane()
         lane.add(job, now)
         if job.deadline is not None:
-            self._with_deadline += 1
             self._deadlines.push(job.deadline, 0, job)
+        if job.unmet and job.wake_at is not None:
+            self._wakes.push(job.wake_at, 0, job)
 
     def left(self, job: JobRecord) -> None:
-        """A waiting job is taken up; if it waits on, it is added again."""
+        """A waiting job is taken up, as yet unchanged; if it waits on, it is added again."""
         lane = self._lanes[job.type][job.tenant, job.queue]
-        lane.left()
+        lane.drop(job)
         self._gone_from(lane, job)
 
     def pop(self, lane: Lane, heap: JobHeap, job: JobRecord) -> None:
@@ -123,8 +129,11 @@ class Lanes:
 
     def past_deadline(self, now: Instant) -> JobRecord | None:
         """The waiting job whose deadline passed first."""
-        top = self._deadlines.peek()
-        return top[4] if top is not None and top[0] <= now else None
+        return _over(self._deadlines, now)
+
+    def past_wait(self, now: Instant) -> JobRecord | None:
+        """The pending job whose wait was over first."""
+        return _over(self._wakes, now)
 
     def _gone_from(self, lane: Lane, job: JobRecord) -> None:
         if lane.waiting == 0:
@@ -133,6 +142,11 @@ class Lanes:
             if not of_type:
                 del self._lanes[job.type]
         if job.deadline is not None:
-            self._with_deadline -= 1
-            if len(self._deadlines) > 2 * self._with_deadline + _OUTDATED_ENTRIES_MAX:
-                self._deadlines.compact()
+            self._deadlines.drop(job)
+        if job.wake_at is not None:
+            self._wakes.drop(job)
+
+
+def _over(heap: JobHeap, now: Instant) -> JobRecord | None:
+    top = heap.peek()
+    return top[4] if top is not None and top[0] <= now else None

@@ -2,46 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ropewalk.backends._ledger import reviving
+from ropewalk.backends.memory.change import Change
+from ropewalk.backends.memory.ledger import MemoryLedger
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.domain import operator
 from ropewalk.domain.instants import Instant
-from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
-from ropewalk.domain.states import Status
-from ropewalk.ports.exchange import AmendAnswer, CancelAnswer, ReviveAnswer
+from ropewalk.domain.operator import Amendment, CancelStatus, Resolution, RetryStatus, Revival
+from ropewalk.domain.states import Move, Status
+from ropewalk.domain.transition import Effects
+from ropewalk.ports.exchange import AmendAnswer, CancelAnswer, Cancellations, ResolveAnswer, ReviveAnswer
 
 
-def cancel(tables: Tables, tenant: str, job_id: str, *, reason: str | None, force: bool, now: Instant) -> CancelAnswer:
+def cancel(
+    tables: Tables, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool, now: Instant
+) -> Cancellations:
+    change = Change(tables, now)
+    answers: list[CancelAnswer] = []
+    for each in ids:
+        job = tables.find(tenant, each)
+        if job is None:
+            answers.append(CancelAnswer(id=each, status=CancelStatus.NOT_FOUND, previous=None))
+            continue
+        previous = job.state_at(now)
+        change.ledger.take(job)
+        status, event = operator.cancel(job, reason=reason, force=force, now=now)
+        if status is CancelStatus.CANCELLED:
+            change.rippling.ended(job, Effects(Move.CANCEL, event=event))
+        elif event is not None:
+            tables.record(event)
+        answers.append(CancelAnswer(id=each, status=status, previous=previous))
+    return Cancellations(answers=answers, ripple=change.end())
+
+
+def resolve(tables: Tables, tenant: str, job_id: str, asked: Resolution, now: Instant) -> ResolveAnswer:
     job = tables.find(tenant, job_id)
     if job is None:
-        return CancelAnswer(id=job_id, status=CancelStatus.NOT_FOUND, previous=None)
-    previous = job.state_at(now)
+        return ResolveAnswer(id=job_id)
     if job.terminal:
-        return CancelAnswer(id=job_id, status=CancelStatus.ALREADY_COMPLETE, previous=previous)
-    tables.take_up(job)
-    status, event = operator.cancel(job, reason=reason, force=force, now=now)
-    tables.put_back(job, now)
-    if event is not None:
-        tables.record(event)
-    return CancelAnswer(id=job_id, status=status, previous=previous)
+        return ResolveAnswer(id=job_id, state=job.state_at(now))
+    change = Change(tables, now)
+    change.ledger.take(job)
+    change.rippling.ended(job, operator.resolve(job, asked, now))
+    ripple = change.end()
+    return ResolveAnswer(id=job_id, job=copied(job), state=job.state_at(now), ripple=ripple)
 
 
-def revive(tables: Tables, tenant: str, job_id: str, revival: Revival, now: Instant) -> ReviveAnswer:
-    job = tables.find(tenant, job_id)
-    if job is None:
-        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
-    refusal = operator.refusal_to_revive(job, revival)
-    if refusal is None and not tables.keys.may_reopen(job):
-        refusal = "key_in_use"
-    if refusal is not None:
-        return ReviveAnswer(
-            id=job_id, status=RetryStatus.NOT_RETRIABLE, state=job.state_at(now), run_at=job.run_at, reason=refusal
-        )
-    tables.take_up(job)
-    event = operator.revive(job, revival, now)
-    tables.put_back(job, now)
-    tables.keys.reopen(job, now)
-    tables.record(event)
-    return ReviveAnswer(id=job_id, status=RetryStatus.QUEUED, state=job.state_at(now), run_at=job.run_at)
+def revive(tables: Tables, tenant: str, ids: Sequence[str], asked: Revival, now: Instant) -> list[ReviveAnswer]:
+    ledger = MemoryLedger(tables, now)
+    answers = [_revive(tables, ledger, tenant, each, asked) for each in ids]
+    ledger.flush()
+    return answers
 
 
 def amend(tables: Tables, tenant: str, job_id: str, amendment: Amendment, now: Instant) -> AmendAnswer:
@@ -57,11 +70,16 @@ def amend(tables: Tables, tenant: str, job_id: str, amendment: Amendment, now: I
     return AmendAnswer(id=job_id, job=copied(job), state=job.state_at(now))
 
 
-def delete(tables: Tables, tenant: str, job_id: str) -> bool | None:
+def _revive(tables: Tables, ledger: MemoryLedger, tenant: str, job_id: str, asked: Revival) -> ReviveAnswer:
     job = tables.find(tenant, job_id)
     if job is None:
-        return None
-    if not job.terminal:
-        return False
-    tables.remove(job)
-    return True
+        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
+    refusal = operator.refusal_to_revive(job, asked)
+    if refusal is None and not ledger.may_reopen(job):
+        refusal = "key_in_use"
+    status = RetryStatus.NOT_RETRIABLE
+    if refusal is None:
+        reviving.revive(ledger, job, asked)
+        status = RetryStatus.QUEUED
+    state = job.state_at(ledger.now)
+    return ReviveAnswer(id=job_id, status=status, state=state, run_at=job.run_at, reason=refusal)

@@ -9,11 +9,12 @@ from itertools import islice
 from typing import Final
 
 from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.domain.dependency import Edge, ParentKind
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Page, QueueInfo, Trail
+from ropewalk.ports.exchange import Dependency, Page, QueueInfo, Trail
 
 AHEAD_MAX: Final = 10_000
 
@@ -46,6 +47,21 @@ def trail(tables: Tables, tenant: str, job_id: str, now: Instant) -> Trail | Non
     return Trail(now=now, job=copied(job), attempts=attempts, events=list(tables.events.get(job.seq, ())))
 
 
+def chain(tables: Tables, tenant: str, job_id: str) -> list[JobRecord]:
+    job = tables.find(tenant, job_id)
+    if job is None:
+        return []
+    if job.chain_id is None:
+        return [copied(job)]
+    first = tables.find(tenant, job.chain_id)
+    members = tables.continuations.get((tenant, job.chain_id), [])
+    return [copied(each) for each in (members if first is None else [first, *members])]
+
+
+def dependencies(tables: Tables, seq: int) -> list[Dependency]:
+    return [Dependency(edge=edge, job=_parent(tables, edge)) for edge in tables.edges.of_children([seq])]
+
+
 def queues(tables: Tables, tenant: str, now: Instant) -> list[QueueInfo]:
     counts: dict[str, Counter[State]] = {}
     oldest: dict[str, Instant] = {}
@@ -68,6 +84,15 @@ def ahead_of(tables: Tables, job: JobRecord, now: Instant) -> int:
         if other.queue == job.queue and other.ready_at(now) and _rank(other) < mine
     )
     return sum(1 for _ in islice(before, AHEAD_MAX))
+
+
+def _parent(tables: Tables, edge: Edge) -> JobRecord | None:
+    if edge.kind is ParentKind.MISSING:
+        return None
+    job = tables.jobs.get(edge.parent)
+    if job is not None and edge.kind is ParentKind.CHAIN:
+        job = tables.continuations.get((job.tenant, job.id), [job])[-1]
+    return None if job is None else copied(job)
 
 
 def _comes_after(position: Position, cursor: Position | None, order: Order) -> bool:

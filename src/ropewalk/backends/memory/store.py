@@ -1,10 +1,13 @@
 """The store's verbs. Each is one change under one lock; what it does is in the module it names.
 
-    submitting   jobs come in                    operating   people change them
-    claiming     workers get them                upkeep      lost leases, deadlines, retention
-    holding      workers keep and end them       reading     everybody looks
+    submitting   jobs come in                    operating    people change and end them
+    claiming     workers get them                deleting     people and retention forget them
+    holding      workers keep and end them       upkeep       lost leases, deadlines, waits, retention
+    signalling   they keep steps, get signals    grouping     groups as a whole
+                                                 reading      everybody looks
 
-All of them work on `tables`, and what happens to a record is decided by ropewalk.domain. Nothing survives the process.
+All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
+decided by ropewalk.domain, what follows from it by backends._ledger. Nothing survives the process.
 """
 
 from __future__ import annotations
@@ -12,32 +15,54 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from ropewalk.backends.memory import claiming, holding, operating, reading, submitting, upkeep
+from ropewalk.backends.memory import (
+    claiming,
+    deleting,
+    grouping,
+    holding,
+    operating,
+    reading,
+    signalling,
+    submitting,
+    upkeep,
+)
 from ropewalk.backends.memory.notifier import LocalNotifier
 from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.domain.dependency import Edge
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import Amendment, Revival
+from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
+from ropewalk.errors import Unsupported
 from ropewalk.ports.exchange import (
     AmendAnswer,
-    CancelAnswer,
+    Cancellations,
     Claimed,
     ClaimRequest,
+    Deletion,
+    Dependency,
     Durability,
-    Moved,
+    GroupRecord,
+    Holder,
+    Kept,
     Note,
     Noted,
+    Orphan,
     Page,
     Pruned,
     QueueInfo,
     Renewal,
     Renewed,
+    ResolveAnswer,
     ReviveAnswer,
-    Settled,
+    Ripple,
+    Settlements,
+    SignalAnswer,
     Snapshot,
+    StepAnswer,
     Submission,
     SubmitAnswer,
     Trail,
@@ -46,6 +71,7 @@ from ropewalk.ports.exchange import (
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
+from ropewalk.ports.transaction import UserTransaction
 
 
 class MemoryStore(Store):
@@ -65,6 +91,9 @@ class MemoryStore(Store):
     def notifier(self) -> Notifier:
         return self._notifier
 
+    def transaction(self, limit_us: Span) -> UserTransaction:
+        raise Unsupported("the memory store has no database to write to: ctx.transaction() needs sqlite:///…")
+
     async def open(self) -> None:
         """There is nothing to connect to."""
 
@@ -78,26 +107,24 @@ class MemoryStore(Store):
 
     async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
         with self._lock:
-            now = self._runtime.now()
-            return [submitting.submit(self._tables, submission, now) for submission in submissions]
+            return submitting.submit(self._tables, submissions, self._runtime.now())
 
-    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelAnswer]:
+    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
         with self._lock:
             now = self._runtime.now()
-            return [operating.cancel(self._tables, tenant, each, reason=reason, force=force, now=now) for each in ids]
+            return operating.cancel(self._tables, tenant, ids, reason=reason, force=force, now=now)
 
     async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
         with self._lock:
-            now = self._runtime.now()
-            return [operating.revive(self._tables, tenant, each, revival, now) for each in ids]
+            return operating.revive(self._tables, tenant, ids, revival, self._runtime.now())
 
     async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
         with self._lock:
             return operating.amend(self._tables, tenant, job_id, amendment, self._runtime.now())
 
-    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, bool | None]:
+    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         with self._lock:
-            return {each: operating.delete(self._tables, tenant, each) for each in dict.fromkeys(ids)}
+            return deleting.delete(self._tables, tenant, ids)
 
     # ── leasing
 
@@ -117,10 +144,9 @@ class MemoryStore(Store):
         with self._lock:
             return holding.renew(self._tables, owner, renewals, self._runtime.now())
 
-    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[Settled]:
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         with self._lock:
-            now = self._runtime.now()
-            return [holding.settle(self._tables, owner, asked, now) for asked in settlements]
+            return holding.settle(self._tables, owner, settlements, self._runtime.now())
 
     async def note(self, note: Note) -> Noted:
         with self._lock:
@@ -128,13 +154,17 @@ class MemoryStore(Store):
 
     # ── upkeep
 
-    async def sweep(self, limit: int) -> list[Moved]:
+    async def sweep(self, limit: int) -> Ripple:
         with self._lock:
             return upkeep.sweep(self._tables, limit, self._runtime.now())
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         with self._lock:
             return upkeep.prune(self._tables, retention, limit, self._runtime.now())
+
+    async def cascade(self, limit: int) -> Ripple:
+        with self._lock:
+            return upkeep.cascade(self._tables, limit, self._runtime.now())
 
     async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
         with self._lock:
@@ -146,6 +176,53 @@ class MemoryStore(Store):
                 self._tables.paused.add((tenant, queue))
             else:
                 self._tables.paused.discard((tenant, queue))
+
+    # ── workflows
+
+    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
+        with self._lock:
+            return operating.resolve(self._tables, tenant, job_id, resolution, self._runtime.now())
+
+    async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
+        with self._lock:
+            return signalling.signal(self._tables, tenant, job_id, name, value, now=self._runtime.now())
+
+    async def steps(self, seq: int) -> list[StepRecord]:
+        with self._lock:
+            return self._tables.mailbox.steps(seq)
+
+    async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
+        with self._lock:
+            return signalling.record_step(self._tables, holder, step)
+
+    async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
+        with self._lock:
+            return signalling.take_signal(self._tables, holder, step, signal)
+
+    async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
+        with self._lock:
+            now = self._runtime.now()
+            return grouping.cancel_group(self._tables, tenant, group_id, reason=reason, force=force, now=now)
+
+    async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
+        with self._lock:
+            grouping.await_group(self._tables, tenant, group_id, span_us, self._runtime.now())
+
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
+        with self._lock:
+            return grouping.take_orphans(self._tables, limit, hide_us, self._runtime.now())
+
+    async def orphan_told(self, orphan_id: str) -> None:
+        with self._lock:
+            self._tables.groups.orphans.pop(orphan_id, None)
+
+    async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
+        with self._lock:
+            return grouping.groups(self._tables, tenant, ids)
+
+    async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
+        with self._lock:
+            return grouping.contributions(self._tables, tenant, group_id)
 
     # ── reading
 
@@ -166,6 +243,18 @@ class MemoryStore(Store):
     async def trail(self, tenant: str, job_id: str) -> Trail | None:
         with self._lock:
             return reading.trail(self._tables, tenant, job_id, self._runtime.now())
+
+    async def chain(self, tenant: str, job_id: str) -> list[JobRecord]:
+        with self._lock:
+            return reading.chain(self._tables, tenant, job_id)
+
+    async def dependencies(self, seq: int) -> list[Dependency]:
+        with self._lock:
+            return reading.dependencies(self._tables, seq)
+
+    async def edges(self, seqs: Sequence[int]) -> list[Edge]:
+        with self._lock:
+            return self._tables.edges.of_children(seqs)
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         with self._lock:

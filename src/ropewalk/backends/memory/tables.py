@@ -1,21 +1,26 @@
-"""Everything the store holds, and the one rule for keeping it: take a job up, let the domain change it, put it back.
+"""Everything the store holds, and where a job of each status is kept.
 
-`take_up` and `put_back` know where a job of each status is kept, so no verb can forget an index.
+A verb takes a job up, lets the domain change it and puts it back (ledger.py does so for a whole transaction), so no
+verb can forget an index.
 """
 
 from __future__ import annotations
 
+from collections import deque
+
 from msgspec import Struct, structs
 
+from ropewalk.backends._ledger.ledger import Item
+from ropewalk.backends.memory.edges import Edges
 from ropewalk.backends.memory.finished import Finished
+from ropewalk.backends.memory.groups import Groups
 from ropewalk.backends.memory.keys import Keys
 from ropewalk.backends.memory.lanes import Lanes, Line
 from ropewalk.backends.memory.leases import Leases
-from ropewalk.domain.flags import KEYED
+from ropewalk.backends.memory.mailbox import Mailbox
 from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, new_record
+from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.states import Status
-from ropewalk.domain.transition import Effects
 from ropewalk.ports.exchange import WorkerCard
 
 
@@ -29,6 +34,7 @@ class Worker(Struct):
 class Tables:
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
+        self.last_seq = 0
         self.jobs: dict[int, JobRecord] = {}
         """by seq"""
         self.tenants: dict[str, dict[str, JobRecord]] = {}
@@ -38,24 +44,28 @@ class Tables:
         self.events: dict[int, list[EventRecord]] = {}
         self.spawned: dict[tuple[str, str, str], JobRecord] = {}
         """by (tenant, parent id, spawn key)"""
+        self.continuations: dict[tuple[str, str], list[JobRecord]] = {}
+        """by (tenant, chain id), in order: every member of a chain but the first"""
         self.keys = Keys()
         self.lanes = Lanes()
         self.leases = Leases()
         self.finished = Finished()
+        self.edges = Edges()
+        self.groups = Groups()
+        self.mailbox = Mailbox()
+        self.postponed: deque[Item] = deque()
+        """what follows from endings and is left to `cascade`"""
         self.paused: set[Line] = set()
         self.once: dict[tuple[str, str], Instant] = {}
         """(tenant, key) → until when it is taken"""
         self.workers: dict[str, Worker] = {}
-        self._last_seq = 0
 
     def find(self, tenant: str, job_id: str) -> JobRecord | None:
         jobs = self.tenants.get(tenant)
         return None if jobs is None else jobs.get(job_id)
 
-    def insert(self, job: JobRecord, now: Instant) -> None:
-        """Number a new job and put it where it belongs."""
-        self._last_seq += 1
-        job.seq = self._last_seq
+    def register(self, job: JobRecord) -> None:
+        """A new job can be found from now on. It is nowhere yet: put it back."""
         self.jobs[job.seq] = job
         of_tenant = self.tenants.get(job.tenant)
         if of_tenant is None:
@@ -63,11 +73,12 @@ class Tables:
         of_tenant[job.id] = job
         if job.parent_id is not None and job.spawn_key is not None:
             self.spawned[job.tenant, job.parent_id, job.spawn_key] = job
-        self.put_back(job, now)
+        if job.chain_id is not None:
+            self.continuations.setdefault((job.tenant, job.chain_id), []).append(job)
 
     def remove(self, job: JobRecord) -> None:
         """Forget a finished job and everything recorded about it."""
-        self.take_up(job)
+        self.finished.remove(job, job.status)
         self.keys.forget(job)
         del self.jobs[job.seq]
         of_tenant = self.tenants[job.tenant]
@@ -76,17 +87,20 @@ class Tables:
             del self.tenants[job.tenant]
         if job.parent_id is not None and job.spawn_key is not None:
             del self.spawned[job.tenant, job.parent_id, job.spawn_key]
+        if job.chain_id is not None:
+            self._leave_chain(job.tenant, job.chain_id, job.seq)
         self.attempts.pop(job.seq, None)
         self.events.pop(job.seq, None)
+        self.edges.remove_child(job.seq)
+        self.groups.remove(job.seq)
+        self.mailbox.remove(job.seq)
 
     def take_up(self, job: JobRecord) -> None:
-        """Out of every index, because it is about to change."""
+        """A live job leaves its index, because it is about to change."""
         if job.status is Status.WAITING:
             self.lanes.left(job)
-        elif job.status is Status.RUNNING:
-            self.leases.remove(job)
         else:
-            self.finished.remove(job)
+            self.leases.remove(job)
 
     def put_back(self, job: JobRecord, now: Instant) -> None:
         if job.status is Status.WAITING:
@@ -95,21 +109,14 @@ class Tables:
             self.leases.add(job)
         else:
             self.finished.add(job)
-            if job.flags & KEYED:
-                self.keys.close(job, now)
-
-    def write(self, job: JobRecord, effects: Effects, now: Instant) -> None:
-        """Everything that belongs to one transition of the domain."""
-        self.put_back(job, now)
-        if effects.attempt is not None:
-            self.attempts.setdefault(job.seq, []).append(effects.attempt)
-        if effects.event is not None:
-            self.record(effects.event)
-        if effects.follow_up is not None and self.find(job.tenant, effects.follow_up.id) is None:
-            self.insert(new_record(effects.follow_up, seq=0, now=now), now)
 
     def record(self, event: EventRecord) -> None:
         self.events.setdefault(event.seq, []).append(event)
+
+    def _leave_chain(self, tenant: str, chain_id: str, seq: int) -> None:
+        left = [job for job in self.continuations.pop((tenant, chain_id), ()) if job.seq != seq]
+        if left:
+            self.continuations[tenant, chain_id] = left
 
 
 def copied(job: JobRecord) -> JobRecord:

@@ -1,35 +1,50 @@
-"""What is done for all: leases that ran out, deadlines that passed, retention."""
+"""What is done for all: leases that ran out, deadlines and waits that are over, endings to go on with, retention."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
-from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.domain import transition
+from ropewalk.backends.memory.change import Change
+from ropewalk.backends.memory.deleting import in_use
+from ropewalk.backends.memory.tables import Tables
+from ropewalk.domain import pending, transition
 from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.retention import Retention
-from ropewalk.ports.exchange import Moved, Pruned
+from ropewalk.domain.transition import Effects
+from ropewalk.ports.exchange import Pruned, Ripple
 
 
-def sweep(tables: Tables, limit: int, now: Instant) -> list[Moved]:
-    return take_back(tables, limit, now) + _expire(tables, limit, now)
+def sweep(tables: Tables, limit: int, now: Instant) -> Ripple:
+    change = Change(tables, now)
+    _take_back(tables, tables.leases.run_out(now, limit), change)
+    _end_each(tables.lanes.past_deadline, transition.expire, limit, change)
+    _end_each(tables.lanes.past_wait, pending.wait_is_over, limit, change)
+    return change.end()
 
 
-def take_back(tables: Tables, limit: int, now: Instant) -> list[Moved]:
-    """Leases that ran out."""
-    moved: list[Moved] = []
-    for job in tables.leases.run_out(now, limit):
-        started = _was_started(tables, job)
-        tables.take_up(job)
-        effects = transition.lose(job, started=started, now=now)
-        tables.write(job, effects, now)
-        moved.append(Moved(job=copied(job), move=effects.move))
-    return moved
+def take_back(tables: Tables, limit: int, now: Instant) -> Ripple | None:
+    """Leases that ran out, if any did."""
+    over = tables.leases.run_out(now, limit)
+    if not over:
+        return None
+    change = Change(tables, now)
+    _take_back(tables, over, change)
+    return change.end()
+
+
+def cascade(tables: Tables, limit: int, now: Instant) -> Ripple:
+    left_over = [tables.postponed.popleft() for _ in range(min(limit, len(tables.postponed)))]
+    return Change(tables, now, left_over=left_over, budget=limit).end()
 
 
 def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pruned:
-    over = (job for job in tables.finished.past_retention(retention, now) if not tables.keys.protects(job, now))
+    over = (
+        job
+        for job in tables.finished.past_retention(retention, now)
+        if not tables.keys.protects(job, now) and not in_use(tables, job)
+    )
     gone = list(islice(over, limit))
     for job in gone:
         tables.remove(job)
@@ -52,15 +67,32 @@ def once(tables: Tables, tenant: str, key: str, ttl_us: Span, now: Instant) -> b
     return True
 
 
-def _expire(tables: Tables, limit: int, now: Instant) -> list[Moved]:
-    """Waiting jobs whose deadline passed."""
-    moved: list[Moved] = []
-    while len(moved) < limit and (job := tables.lanes.past_deadline(now)) is not None:
-        tables.take_up(job)
-        effects = transition.expire(job, now)
-        tables.write(job, effects, now)
-        moved.append(Moved(job=copied(job), move=effects.move))
-    return moved
+def _take_back(tables: Tables, over: list[JobRecord], change: Change) -> None:
+    for job in over:
+        started = _was_started(tables, job)
+        change.ledger.take(job)
+        change.moved(job, transition.lose(job, started=started, now=change.now))
+
+
+def _end_each(
+    next_over: Callable[[Instant], JobRecord | None],
+    end: Callable[[JobRecord, Instant], Effects | None],
+    limit: int,
+    change: Change,
+) -> None:
+    """Waiting jobs whose time is over."""
+    for _ in range(limit):
+        job = next_over(change.now)
+        if job is None:
+            return
+        change.ledger.take(job)
+        effects = end(job, change.now)
+        if effects is None:
+            change.rippling.released(job)
+        elif job.terminal:
+            change.moved(job, effects)
+        else:
+            change.rippling.ended(job, effects)
 
 
 def _was_started(tables: Tables, job: JobRecord) -> bool:

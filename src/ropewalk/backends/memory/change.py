@@ -1,0 +1,37 @@
+"""One verb's change to more than one plain job: its ledger, what follows from it, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from ropewalk.backends._ledger.ledger import Item
+from ropewalk.backends._ledger.ripple import BUDGET, Rippling
+from ropewalk.backends.memory.ledger import MemoryLedger
+from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.transition import Effects
+from ropewalk.ports.exchange import Moved, Ripple
+
+
+class Change:
+    def __init__(self, tables: Tables, now: Instant, *, left_over: Iterable[Item] = (), budget: int = BUDGET) -> None:
+        self.now = now
+        self.ledger = MemoryLedger(tables, now)
+        self.rippling = Rippling(self.ledger, budget)
+        self.rippling.add(left_over)
+
+    def moved(self, job: JobRecord, effects: Effects) -> None:
+        """The store itself moved this job: that is told, too."""
+        self.rippling.moved.append(Moved(job=job, move=effects.move))
+        self.rippling.ended(job, effects)
+
+    def end(self) -> Ripple:
+        """What follows happens, everything is put back, and what leaves the store are copies."""
+        ripple = self.rippling.run()
+        self.ledger.flush()
+        if not ripple.moved:
+            return ripple
+        return structs.replace(ripple, moved=[structs.replace(each, job=copied(each.job)) for each in ripple.moved])
