@@ -16,10 +16,8 @@ CREATE TABLE attempt (
 
 CREATE TABLE cascade (
     id INTEGER PRIMARY KEY,
-    parent_kind TEXT NOT NULL,
-    parent INTEGER NOT NULL,
-    after_seq INTEGER NOT NULL,
-    outcome TEXT NOT NULL
+    kind TEXT NOT NULL,
+    item TEXT NOT NULL
 );
 
 CREATE TABLE contribution (
@@ -32,15 +30,16 @@ CREATE TABLE contribution (
 ) WITHOUT ROWID;
 
 CREATE TABLE edge (
-    parent_kind TEXT NOT NULL,
-    parent INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     position INTEGER NOT NULL,
-    resolved TEXT,
-    PRIMARY KEY (parent_kind, parent, seq)
+    parent_kind TEXT NOT NULL,
+    parent INTEGER NOT NULL,
+    parent_id TEXT NOT NULL,
+    ending TEXT,
+    PRIMARY KEY (seq, position)
 ) WITHOUT ROWID;
 
-CREATE INDEX edge_by_child ON edge (seq, position);
+CREATE INDEX edge_by_parent ON edge (parent, parent_kind, ending);
 
 CREATE TABLE event (
     seq INTEGER NOT NULL,
@@ -111,6 +110,9 @@ CREATE TABLE job (
     scope_id INTEGER,
     unmet INTEGER NOT NULL DEFAULT 0,
     depth INTEGER NOT NULL DEFAULT 0,
+    gate TEXT,
+    awaits TEXT,
+    wake_at INTEGER,
     callback_url TEXT,
     fairness TEXT,
     limit_key TEXT,
@@ -139,9 +141,7 @@ CREATE INDEX job_by_group ON job (group_id) WHERE group_id IS NOT NULL;
 
 CREATE UNIQUE INDEX job_by_id ON job (id, tenant);
 
-CREATE INDEX job_by_parent ON job (parent_id) WHERE parent_id IS NOT NULL;
-
-CREATE UNIQUE INDEX job_by_spawn_key ON job (parent_id, spawn_key, tenant) WHERE spawn_key IS NOT NULL;
+CREATE UNIQUE INDEX job_by_parent ON job (parent_id, spawn_key, tenant) WHERE parent_id IS NOT NULL;
 
 CREATE INDEX job_by_tenant ON job (tenant) WHERE tenant <> 'default';
 
@@ -156,6 +156,8 @@ CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
 CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
 
 CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
+
+CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
 
 CREATE TABLE key (
     tenant TEXT NOT NULL,
@@ -200,17 +202,13 @@ CREATE INDEX once_expiry ON once (expires_at);
 
 CREATE TABLE outbox (
     id TEXT PRIMARY KEY,
-    tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
-    seq INTEGER NOT NULL,
-    run INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     next_at INTEGER NOT NULL,
-    attempt INTEGER NOT NULL DEFAULT 0,
-    payload BLOB NOT NULL
+    payload TEXT NOT NULL
 ) WITHOUT ROWID;
 
-CREATE INDEX outbox_due ON outbox (next_at);
+CREATE INDEX outbox_due ON outbox (kind, next_at);
 
 CREATE TABLE queue (
     tenant TEXT NOT NULL,
@@ -223,22 +221,25 @@ CREATE TABLE queue (
 CREATE TABLE scope (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
     group_id TEXT NOT NULL,
-    parent_scope INTEGER,
-    root_seq INTEGER NOT NULL,
-    generation INTEGER NOT NULL DEFAULT 1,
+    root INTEGER NOT NULL,
+    parent INTEGER,
+    generation INTEGER NOT NULL,
     open INTEGER NOT NULL,
-    completed INTEGER NOT NULL DEFAULT 0,
-    failed INTEGER NOT NULL DEFAULT 0,
-    cancelled INTEGER NOT NULL DEFAULT 0,
-    cancel TEXT,
-    reducer TEXT,
+    members INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    broken INTEGER NOT NULL,
     awaited_until INTEGER,
     closed_at INTEGER,
-    value BLOB
+    report_orphan INTEGER NOT NULL,
+    cancel TEXT,
+    value TEXT
 );
 
-CREATE INDEX scope_by_group ON scope (group_id);
+CREATE INDEX scope_by_group ON scope (group_id, tenant);
 
 CREATE TABLE signal (
     seq INTEGER NOT NULL,
@@ -253,9 +254,10 @@ CREATE TABLE step (
     seq INTEGER NOT NULL,
     position INTEGER NOT NULL,
     name TEXT NOT NULL,
-    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    until INTEGER,
+    finished INTEGER NOT NULL,
     value BLOB,
-    error TEXT,
     PRIMARY KEY (seq, position)
 ) WITHOUT ROWID;
 

@@ -35,11 +35,11 @@ def db(path: Path) -> Iterator[sqlite.Connection]:
     db.close()
 
 
-def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = None) -> str:
-    """How `job` is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
+def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = None, table: str = "job") -> str:
+    """How a table is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
     given = (None,) * sql.count("?") if values is None else values
     steps = [row[3].replace("COVERING ", "") for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
-    return "\n".join(step for step in steps if " job" in step)
+    return "\n".join(step for step in steps if f" {table}" in step)
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,32 @@ def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = Non
         (SQL.complete_plain, BY_NUMBER),
         (SQL.renew_leases, BY_NUMBER),
         (SQL.save_jobs, BY_NUMBER),
+        (SQL.held_members, BY_NUMBER),
+        (SQL.waits_over, "SEARCH job USING INDEX job_wake (wake_at>? AND wake_at<?)"),
+        (SQL.seqs_of_spawns, "SEARCH job USING INDEX job_by_parent (parent_id=? AND spawn_key=? AND tenant=?)"),
+        (SQL.chain_tail, "SEARCH job USING INDEX job_by_chain (chain_id=?)"),
     ],
 )
 def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: str, wanted: str) -> None:
     assert plan(db, statement) == wanted
+
+
+@pytest.mark.parametrize(
+    ("statement", "table", "wanted"),
+    [
+        (SQL.waiting_edges, "edge", "SEARCH edge USING INDEX edge_by_parent (parent=? AND parent_kind=? AND ending=?)"),
+        (SQL.ended_edges, "edge", "SEARCH edge USING INDEX edge_by_parent (parent=? AND parent_kind=? AND ending=?)"),
+        (SQL.set_ending, "edge", "SEARCH edge USING PRIMARY KEY (seq=? AND position=?)"),
+        (SQL.edges_of, "edge", "SEARCH edge USING PRIMARY KEY (seq=?)"),
+        (SQL.load_scopes, "scope", "SEARCH scope USING INTEGER PRIMARY KEY (rowid=?)"),
+        (SQL.root_of_group, "scope", "SEARCH scope USING INDEX scope_by_group (group_id=? AND tenant=?)"),
+        (SQL.last_positions, "contribution", "SEARCH contribution USING PRIMARY KEY (scope=?)"),
+        (SQL.close_keys, "key ", "SEARCH key USING PRIMARY KEY (tenant=? AND type=? AND key=?)"),
+        (SQL.due_orphans, "outbox", "SEARCH outbox USING INDEX outbox_due (kind=? AND next_at<?)"),
+    ],
+)
+def test_so_does_what_is_between_jobs(db: sqlite.Connection, statement: str, table: str, wanted: str) -> None:
+    assert plan(db, statement, table=table) == wanted
 
 
 @pytest.mark.parametrize(

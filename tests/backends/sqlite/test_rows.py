@@ -16,6 +16,7 @@ from ropewalk.backends.sqlite.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.domain.dependency import Gate
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord, NewJob, Origin, Progress, new_record
 from ropewalk.domain.retry import Backoff
@@ -41,16 +42,24 @@ born = st.fixed_dictionaries(
         **dict.fromkeys(("correlation_id", "workflow_id", "workflow_type", "group_id"), maybe_texts),
         **dict.fromkeys(("parent_id", "callback_url", "fairness", "trace"), maybe_texts),
         "backoff": st.none() | st.just(Backoff.exponential(2)) | st.just(Backoff()),
+        "report_orphan": st.booleans(),
         "tags": st.dictionaries(texts, st.text(max_size=20), max_size=3),
         "on_failure": st.none() | follow_ups,
         "origin": st.none() | origins,
         "input": st.binary(max_size=50),
     },
 )
+gates = st.builds(
+    Gate, total=numbers, need=numbers, of=st.sampled_from(["done", "success"]), policy=st.none() | st.just("skip")
+)
 lived = st.fixed_dictionaries(
     {},
     optional={
         **dict.fromkeys(("priority", "prio_key", "time_key", "run_at", "updated_at", "rev", "attempt"), numbers),
+        **dict.fromkeys(("flags", "unmet"), st.integers(0, 5)),
+        **dict.fromkeys(("chain_index", "wake_at"), maybe_numbers),
+        **dict.fromkeys(("chain_id", "awaits"), maybe_texts),
+        "gate": st.none() | gates,
         **dict.fromkeys(("started_at", "finished_at", "lease_expires_at", "deadline"), maybe_numbers),
         "status": st.sampled_from(Status),
         "last_move": st.sampled_from(Move),
@@ -60,6 +69,17 @@ lived = st.fixed_dictionaries(
         "error": st.none() | errors,
         "cancel": st.none() | st.builds(CancelRequest, maybe_texts, st.booleans(), numbers),
         **dict.fromkeys(("checkpoint", "result"), st.none() | st.binary(max_size=50)),
+    },
+)
+
+
+placed = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("unmet", "depth"), st.integers(0, 5)),
+        **dict.fromkeys(("scope_id", "wake_at"), maybe_numbers),
+        "awaits": maybe_texts,
+        "gate": st.none() | gates,
     },
 )
 
@@ -76,6 +96,29 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite.Connection]:
 def test_new_records(db: sqlite.Connection, batch: list[dict[str, Any]]) -> None:
     with Undone(db) as tx:
         jobs = inserted(tx, batch)
+        assert rows.load(tx, [job.seq for job in jobs]) == jobs
+
+
+@given(st.lists(st.tuples(born, placed), min_size=1, max_size=5))
+def test_new_records_in_their_place(db: sqlite.Connection, batch: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
+    with Undone(db) as tx:
+        jobs = [
+            structs.replace(new_record(named(number, new), seq=number, now=tx.now), **place)
+            for number, (new, place) in enumerate(batch, 1)
+        ]
+        records.insert(tx, LaneBook(), jobs)
+        assert rows.load(tx, [job.seq for job in jobs]) == jobs
+
+
+@given(born, st.lists(st.binary(max_size=20), min_size=1, max_size=5), st.booleans())
+def test_new_records_that_are_alike(
+    db: sqlite.Connection, shared: dict[str, Any], inputs: list[bytes], spawned: bool
+) -> None:
+    with Undone(db) as tx:
+        own = [{"input": data, "spawn_key": f"key-{at}" if spawned else None} for at, data in enumerate(inputs)]
+        jobs = [new_record(named(number, shared | each), seq=number, now=tx.now) for number, each in enumerate(own, 1)]
+        keys = [job.spawn_key for job in jobs if job.spawn_key is not None]
+        records.insert_alike(tx, LaneBook(), jobs[0], [(job.seq, job.id, job.input) for job in jobs], keys)
         assert rows.load(tx, [job.seq for job in jobs]) == jobs
 
 
@@ -116,10 +159,13 @@ def inserted(tx: Tx, batch: list[dict[str, Any]]) -> list[JobRecord]:
     seqs = records.take_seqs(tx, len(batch))
     jobs: list[JobRecord] = []
     for seq, fields in zip(seqs, batch, strict=True):
-        new = NewJob(**({"id": f"job-{seq}", "type": "t", "input": b""} | fields))
-        jobs.append(new_record(new, seq=seq, now=tx.now))
+        jobs.append(new_record(named(seq, fields), seq=seq, now=tx.now))
     records.insert(tx, LaneBook(), jobs)
     return jobs
+
+
+def named(seq: int, fields: dict[str, Any]) -> NewJob:
+    return NewJob(**({"id": f"job-{seq}", "type": "t", "input": b""} | fields))
 
 
 class Undone:

@@ -27,7 +27,7 @@ async def test_a_batch_of_every_kind_is_answered_in_order(store: SqliteStore) ->
     stale = settlement(jobs[7])
     await store.settle("worker", [stale])
     asked = [settlement(job, Move.RETRY if job.seq % 3 == 0 else Move.COMPLETE, error=None) for job in [*jobs, keyed]]
-    answers = await store.settle("worker", asked)
+    answers = (await store.settle("worker", asked)).settled
     assert [(answer.seq, answer.fence) for answer in answers] == [(each.seq, each.fence) for each in asked]
     assert answers[7] == Settled(seq=stale.seq, fence=stale.fence, lost=LossReason.ALREADY_COMPLETED)
     for each, answer in zip(asked, answers, strict=True):

@@ -19,7 +19,7 @@ from msgspec import Struct
 M = TypeVar("M", bound=Struct)
 
 _NAME: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-_ROW: Final = re.compile(r"(\([?, ]+\)) /\* each row \*/")
+_ROW: Final = re.compile(r"(\([?,\s]+\)) /\* each row \*/")
 
 
 def load(package: str, manifest: type[M]) -> M:

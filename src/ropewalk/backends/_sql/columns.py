@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-JSON_COLUMNS: Final = ("backoff", "tags", "on_failure", "origin")
+JSON_COLUMNS: Final = ("backoff", "tags", "on_failure", "origin", "gate")
 """structured fields a job is born with; `progress`, `error` and `cancel` come later"""
 
 _encode = msgspec.json.Encoder().encode

@@ -13,17 +13,18 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ropewalk.backends.sqlite.changes import Changes
+from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends.sqlite.ledger import SqliteLedger
 from ropewalk.backends.sqlite.rows import load
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.backends.sqlite.upkeep import take_back
+from ropewalk.backends.sqlite.upkeep import expire, take_back
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
-from ropewalk.ports.exchange import Claimed, ClaimRequest, Moved
+from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
 
 TAKEN_BACK_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000
@@ -44,9 +45,9 @@ _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 
 def claim(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Claimed:
     tx.run(SQL.note_started, (request.started_upto, request.owner, request.started_upto))
-    moved = take_back(tx, lanes, TAKEN_BACK_PER_CLAIM_MAX) if request.take_back else []
+    taken_back = take_back(tx, lanes, TAKEN_BACK_PER_CLAIM_MAX) if request.take_back else Ripple()
     tx.run(SQL.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
-    return Claiming(tx, lanes, request).run(moved)
+    return Claiming(tx, lanes, request).run(taken_back)
 
 
 class Claiming:
@@ -66,7 +67,7 @@ class Claiming:
         self._given: list[int] = []
         self._overdue: list[int] = []
 
-    def run(self, moved: list[Moved]) -> Claimed:
+    def run(self, taken_back: Ripple) -> Claimed:
         lines = self._lines()
         # About as many keys as will be given, however many streams share the claim.
         chunk = max(1, self._request.limit // max(1, sum(map(len, lines))))
@@ -76,7 +77,14 @@ class Claiming:
             self._suspect_given = self._suspect_given or bool(suspect)
         jobs = self._lease()
         # Last: a compensation born in this claim is work for the next one.
-        return Claimed(now=self._tx.now, jobs=jobs, moved=moved + self._expire(), next_due=self._next_due())
+        expired = self._expire() if self._overdue else Ripple()
+        return Claimed(
+            now=self._tx.now,
+            jobs=jobs,
+            moved=taken_back.moved + expired.moved,
+            next_due=self._next_due(),
+            closed=taken_back.closed + expired.closed,
+        )
 
     def _lines(self) -> list[list[int]]:
         """The streams to look into, line by line in order of name."""
@@ -141,15 +149,13 @@ class Claiming:
         assert leased == len(self._given), f"{len(self._given)} jobs were ready, {leased} could be leased"
         return jobs
 
-    def _expire(self) -> list[Moved]:
-        changes = Changes(self._tx, self._lanes)
-        moved: list[Moved] = []
-        for job in load(self._tx, self._overdue):
-            effects = transition.expire(job, self._tx.now)
-            changes.moved(job, effects)
-            moved.append(Moved(job=job, move=effects.move))
-        changes.write()
-        return moved
+    def _expire(self) -> Ripple:
+        ledger = SqliteLedger(self._tx, self._lanes)
+        rippling = Rippling(ledger)
+        expire(ledger, rippling, self._overdue)
+        ripple = rippling.run()
+        ledger.flush()
+        return ripple
 
     def _next_due(self) -> Instant | None:
         """When the next job of these types comes due. Past a few of other types: not before the last one looked at."""

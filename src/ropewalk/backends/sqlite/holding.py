@@ -6,19 +6,31 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._sql.columns import json_text
-from ropewalk.backends.sqlite.changes import Changes
 from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends.sqlite.ledger import SqliteLedger
 from ropewalk.backends.sqlite.rows import load
+from ropewalk.backends.sqlite.settling import Settling, leaves_only_a_result
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Row, Tx
-from ropewalk.domain import lease, transition
+from ropewalk.domain import lease
 from ropewalk.domain.flags import settles_alone
-from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.exchange import CancelNotice, Lost, Note, Noted, Renewal, Renewed, Settled, WorkerCard
+from ropewalk.ports.exchange import (
+    CancelNotice,
+    Lost,
+    Note,
+    Noted,
+    Renewal,
+    Renewed,
+    Ripple,
+    Settled,
+    Settlements,
+    WorkerCard,
+)
 
 _held = msgspec.json.Decoder(list[tuple[int, int, str, int]])
 
@@ -50,16 +62,20 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     return answer
 
 
-def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled]:
-    """Plain completions are one statement for all of them; the rest is up to the domain, record by record."""
+def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+    """Plain completions are one statement for all of them; what concerns others is in settling.py."""
     answers = _complete_plain(tx, owner, settlements)
-    others = [at for at, answer in enumerate(answers) if answer is None]
-    jobs = {job.seq: job for job in load(tx, [settlements[at].seq for at in others])}
-    changes = Changes(tx, lanes)
-    for at in others:
-        answers[at] = _settle(changes, jobs.get(settlements[at].seq), owner, settlements[at], tx)
-    changes.write()
-    return [answer for answer in answers if answer is not None]
+    if None not in answers:
+        return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Ripple())
+    ledger = SqliteLedger(tx, lanes)
+    rippling = Rippling(ledger)
+    settling = Settling(tx, ledger, rippling, owner)
+    settling.members(settlements, answers)
+    ledger.load([asked.seq for asked, answer in zip(settlements, answers, strict=True) if answer is None])
+    settled = [answer or settling.one(asked) for asked, answer in zip(settlements, answers, strict=True)]
+    ripple = rippling.run()
+    ledger.flush()
+    return Settlements(settled=settled, ripple=ripple)
 
 
 def note(tx: Tx, written: Note) -> Noted:
@@ -85,7 +101,7 @@ def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> li
     rows: list[Row] = []
     for asked in settlements:
         held_fence = held.pop(asked.seq, None)  # of several settlements of one lease the first counts
-        if asked.move is Move.COMPLETE and held_fence == asked.fence:
+        if asked.move is Move.COMPLETE and held_fence == asked.fence and leaves_only_a_result(asked.sequel):
             rows.append((asked.seq, asked.fence, None if asked.result is None else bytearray(asked.result)))
             answers.append(Settled(seq=asked.seq, fence=asked.fence, move=Move.COMPLETE))
         else:
@@ -93,16 +109,6 @@ def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> li
     completed = tx.run_rows(SQL.complete_plain, rows, tx.now, tx.now, owner)
     assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
     return answers
-
-
-def _settle(changes: Changes, job: JobRecord | None, owner: str, asked: Settlement, tx: Tx) -> Settled:
-    reason = loss_reason(job, asked.fence, owner)
-    if job is None or reason is not None:
-        return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
-    effects = transition.settle(job, asked, tx.now)
-    changes.moved(job, effects)
-    seen = None if effects.move is Move.COMPLETE else job
-    return Settled(seq=asked.seq, fence=asked.fence, job=seen, move=effects.move)
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:

@@ -69,6 +69,14 @@ def open_reader(path: Path) -> sqlite.Connection:
     return db
 
 
+def open_for_user(path: Path, *, wait_ms: int) -> sqlite.Connection:
+    """A connection for somebody's own statements, to a file that a writer has opened already. As durable as ours."""
+    db = _connect(path)
+    for setting in (f"PRAGMA busy_timeout = {wait_ms}", *_SETTINGS):
+        db.execute(setting)
+    return db
+
+
 def _connect(path: Path) -> sqlite.Connection:
     # Transactions are ours to begin; another thread may close the connection before a fork.
     return sqlite.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256)

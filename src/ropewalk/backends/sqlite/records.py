@@ -22,20 +22,25 @@ from ropewalk.domain.states import Status
 WAITING, READY, RUNNING, FINISHED = range(4)
 """the places of a job"""
 
+_OWN: Final = ("seq", "id")
 _ALWAYS: Final = (
-    *("seq", "id", "tenant", "type", "queue", "priority", "prio_key", "time_key", "created_at", "run_at", "updated_at"),
+    *_OWN,
+    *("tenant", "type", "queue", "priority", "prio_key", "time_key", "created_at", "run_at", "updated_at"),
     *("flags", "max_attempts", "max_crashes", "format"),
 )
 _SOMETIMES: Final = (
     *("timeout_us", "lease_us", "deadline", "idempotency_key", "correlation_id", "workflow_id", "workflow_type"),
-    *("group_id", "parent_id", "spawn_key", "callback_url", "fairness", "trace"),
+    *("group_id", "parent_id", "spawn_key", "callback_url", "fairness", "trace", "scope_id", "chain_id", "chain_index"),
+    *("awaits", "wake_at", "unmet", "depth"),
     *JSON_COLUMNS,
 )
+_COUNTS: Final = frozenset({"unmet", "depth"})
 _always = attrgetter(*_ALWAYS)
 _sometimes = attrgetter(*_SOMETIMES)
 _changing = attrgetter(
-    *("priority", "prio_key", "time_key", "run_at", "updated_at", "run", "rev", "attempt", "crashes", "owner"),
-    *("lease_expires_at", "start_rev", "started_at", "finished_at", "deadline"),
+    *("priority", "prio_key", "time_key", "run_at", "updated_at", "flags", "run", "rev", "attempt", "crashes", "owner"),
+    *("lease_expires_at", "start_rev", "started_at", "finished_at", "deadline", "chain_id", "chain_index", "unmet"),
+    *("awaits", "wake_at"),
 )
 _seqs = msgspec.json.Decoder(list[int])
 
@@ -83,6 +88,28 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
     tx.run_rows(_insert_block(tuple(used)), rows)
 
 
+def insert_alike(
+    tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[int, str, bytes]], spawn_keys: Sequence[str] = ()
+) -> None:
+    """The same for records that differ only in (seq, id, input), and in their spawn keys where these are given.
+
+    What they share is bound once, from the first.
+    """
+    used = _used_columns([first])
+    if spawn_keys:
+        used.pop("spawn_key", None)
+    shared = (
+        *_always(first)[len(_OWN) :],
+        place_of(first, tx.now),
+        lanes.id_of(tx, first.tenant, first.queue, first.type),
+        *(column[0] for column in used.values()),
+    )
+    rows: list[Row] = [(seq, job_id, bytearray(data)) for seq, job_id, data in own]
+    if spawn_keys:
+        rows = [(*row, key) for row, key in zip(rows, spawn_keys, strict=True)]
+    tx.run_rows(_insert_alike_block(tuple(used), keyed=bool(spawn_keys)), rows, *shared)
+
+
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
     """Records the domain changed, under the fence they were loaded with."""
     changed = tx.run_rows(SQL.save_jobs, [_save_row(job, tx.now) for job in jobs])
@@ -97,7 +124,7 @@ def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
         if name in JSON_COLUMNS:
             if any(column):
                 used[name] = [json_text(value) for value in column]
-        elif column.count(None) < len(column):
+        elif column.count(0 if name in _COUNTS else None) < len(column):
             used[name] = column
     return used
 
@@ -109,9 +136,19 @@ def _insert_block(optional: tuple[str, ...]) -> str:
     return f"INSERT INTO job ({', '.join(columns)}) VALUES ({marks}) /* each row */"  # noqa: S608  the names are ours
 
 
+@lru_cache(maxsize=64)
+def _insert_alike_block(optional: tuple[str, ...], *, keyed: bool) -> str:
+    own, marks = ("seq, id, input, spawn_key", "?, ?, ?, ?") if keyed else ("seq, id, input", "?, ?, ?")
+    shared = (*_ALWAYS[len(_OWN) :], "place", "lane", *optional)
+    return (
+        f"WITH own ({own}) AS (VALUES ({marks}) /* each row */) "  # noqa: S608  the names are ours
+        f"INSERT INTO job ({own}, {', '.join(shared)}) SELECT {own}, {', '.join('?' * len(shared))} FROM own"
+    )
+
+
 def _save_row(job: JobRecord, now: Instant) -> Row:
     row: list[SqlValue] = [job.seq, job.fence, place_of(job, now), job.status.value, job.last_move.value]
     row += _changing(job)
-    row += json_text(job.progress), json_text(job.error), json_text(job.cancel)
+    row += json_text(job.gate), json_text(job.progress), json_text(job.error), json_text(job.cancel)
     row += job.input, job.checkpoint, job.result
     return row

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.domain.dependency import Gate
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord, Origin, Progress
@@ -31,14 +32,13 @@ class Extras(Struct, kw_only=True):
     tags: dict[str, str]
     workflow_id: str | None
     workflow_type: str | None
-    group_id: str | None
-    parent_id: str | None
-    spawn_key: str | None
     chain_id: str | None
     chain_index: int | None
-    scope_id: int | None
     unmet: int
     depth: int
+    gate: Gate | None
+    awaits: str | None
+    wake_at: Instant | None
     on_failure: FollowUp | None
     origin: Origin | None
     callback_url: str | None
@@ -55,6 +55,7 @@ class Extras(Struct, kw_only=True):
 _GIVEN: Final = tuple(name for name in Extras.__struct_fields__ if name in JobRecord.__struct_fields__)
 _records = msgspec.json.Decoder(list[JobRecord])
 _extras = msgspec.json.Decoder(dict[int, Extras])
+_places = msgspec.json.Decoder(dict[int, tuple[int | None, str | None, str | None, str | None]])
 _sizes = msgspec.json.Decoder(list[int])
 
 
@@ -75,7 +76,7 @@ def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
         half = len(seqs) // 2  # together they are over SQLite's limit for one value (1 GB)
         return _load(tx, seqs[:half]) + _load(tx, seqs[half:])
     assert found is not None
-    records, extras, sizes, *pieces = found
+    records, extras, places, sizes, *pieces = found
     jobs = _records.decode(records)
     inputs, checkpoints, results = (Pieces(column) for column in pieces)
     given = _extras.decode(extras)
@@ -83,7 +84,18 @@ def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
         job.input = inputs.take(size)
         if given and (extra := given.get(job.seq)) is not None:
             _give(job, extra, checkpoints, results)
+    _put_into_groups(jobs, _places.decode(places))
     return jobs
+
+
+def _put_into_groups(
+    jobs: Sequence[JobRecord], places: dict[int, tuple[int | None, str | None, str | None, str | None]]
+) -> None:
+    """Apart from the other extras: a group of 100 000 would carry all of them for these four."""
+    if places:
+        for job in jobs:
+            if (place := places.get(job.seq)) is not None:
+                job.scope_id, job.group_id, job.parent_id, job.spawn_key = place
 
 
 def _give(job: JobRecord, extra: Extras, checkpoints: Pieces, results: Pieces) -> None:

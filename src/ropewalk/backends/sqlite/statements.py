@@ -22,14 +22,13 @@ class Statements(Struct, frozen=True, kw_only=True):
     lane_id: str
     all_lanes: str
     seq_of_id: str
-    seq_of_spawn: str
     is_paused: str
     epoch: str
     lease_new_job: str
     # keys.sql
     find_key: str
-    put_key: str
-    close_key: str
+    put_keys: str
+    close_keys: str
     prune_keys: str
     # claim.sql
     note_started: str
@@ -73,6 +72,49 @@ class Statements(Struct, frozen=True, kw_only=True):
     paused_queues: str
     ahead_of: str
     marks: str
+    # workflow.sql
+    insert_edges: str
+    waiting_edges: str
+    ended_edges: str
+    edges_of: str
+    set_ending: str
+    tails_of_edges: str
+    load_scopes: str
+    save_scopes: str
+    scopes_of_group: str
+    root_of_group: str
+    await_group: str
+    groups: str
+    last_positions: str
+    insert_contributions: str
+    contributions_of: str
+    seqs_of_spawns: str
+    chain_tail: str
+    chain_of: str
+    waits_over: str
+    held_members: str
+    insert_cascade: str
+    oldest_cascade: str
+    delete_cascade: str
+    any_cascade: str
+    held_flags: str
+    add_flag: str
+    steps_of: str
+    put_step: str
+    put_new_step: str
+    put_signal: str
+    oldest_signal: str
+    delete_signal: str
+    put_orphan: str
+    due_orphans: str
+    hide_orphans: str
+    delete_orphan: str
+    in_use: str
+    delete_edges: str
+    delete_scopes: str
+    delete_contributions: str
+    delete_steps: str
+    delete_signals: str
 
 
 SQL: Final = load("ropewalk.backends.sqlite", Statements)

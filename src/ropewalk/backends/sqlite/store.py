@@ -3,6 +3,8 @@
     submitting   jobs come in                    operating   people change them
     claiming     workers get them                upkeep      lost leases, deadlines, retention
     holding      workers keep and end them       reading     everybody looks
+    steps        and remember where they are     relations   and looks at groups, chains and dependencies
+    workflows    what happens between jobs       orphans     groups nobody waited for
 
 Writes share one thread and its commits (writer.py), reads have another (reader.py). What happens to a record is decided
 by ropewalk.domain; the file survives power loss.
@@ -14,38 +16,62 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ropewalk.backends.sqlite import claiming, holding, operating, reading, submitting, upkeep
+from ropewalk.backends.sqlite import (
+    claiming,
+    holding,
+    operating,
+    orphans,
+    reading,
+    relations,
+    steps,
+    submitting,
+    upkeep,
+    workflows,
+)
+from ropewalk.backends.sqlite.edges import edges_of
 from ropewalk.backends.sqlite.lanes import LaneBook
 from ropewalk.backends.sqlite.listening import Marks
 from ropewalk.backends.sqlite.notifier import FileNotifier
 from ropewalk.backends.sqlite.reader import Reader
 from ropewalk.backends.sqlite.statements import SQL
+from ropewalk.backends.sqlite.transacting import SqliteTransaction
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.backends.sqlite.writer import Writer
+from ropewalk.domain.dependency import Edge
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import Amendment, Revival
+from ropewalk.domain.job import CancelRequest, JobRecord
+from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.exchange import (
     AmendAnswer,
-    CancelAnswer,
+    Cancellations,
     Claimed,
     ClaimRequest,
+    Deletion,
+    Dependency,
     Durability,
-    Moved,
+    GroupRecord,
+    Holder,
+    Kept,
     Note,
     Noted,
+    Orphan,
     Page,
     Pruned,
     QueueInfo,
     Renewal,
     Renewed,
+    ResolveAnswer,
     ReviveAnswer,
-    Settled,
+    Ripple,
+    Settlements,
+    SignalAnswer,
     Snapshot,
+    StepAnswer,
     Submission,
     SubmitAnswer,
     Trail,
@@ -54,6 +80,7 @@ from ropewalk.ports.exchange import (
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
+from ropewalk.ports.transaction import UserTransaction
 
 T = TypeVar("T")
 
@@ -80,6 +107,9 @@ class SqliteStore(Store):
     def notifier(self) -> Notifier:
         return self._notifier
 
+    def transaction(self, limit_us: Span) -> UserTransaction:
+        return SqliteTransaction(self._path, self._runtime, limit_us=limit_us)
+
     async def open(self) -> None:
         if not self._opened:
             await self._write(lambda _: None)
@@ -100,7 +130,7 @@ class SqliteStore(Store):
     async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
         return await self._write(lambda tx: submitting.submit(tx, self._lanes, submissions))
 
-    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelAnswer]:
+    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
         return await self._write(lambda tx: operating.cancel(tx, self._lanes, tenant, ids, reason=reason, force=force))
 
     async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
@@ -109,7 +139,7 @@ class SqliteStore(Store):
     async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
         return await self._write(lambda tx: operating.amend(tx, self._lanes, tenant, job_id, amendment))
 
-    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, bool | None]:
+    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         return await self._write(lambda tx: operating.delete(tx, tenant, ids))
 
     # ── leasing
@@ -126,7 +156,7 @@ class SqliteStore(Store):
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         return await self._write(lambda tx: holding.renew(tx, owner, renewals))
 
-    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> list[Settled]:
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         return await self._write(lambda tx: holding.settle(tx, self._lanes, owner, settlements))
 
     async def note(self, note: Note) -> Noted:
@@ -134,17 +164,57 @@ class SqliteStore(Store):
 
     # ── upkeep
 
-    async def sweep(self, limit: int) -> list[Moved]:
+    async def sweep(self, limit: int) -> Ripple:
         return await self._write(lambda tx: upkeep.sweep(tx, self._lanes, limit))
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         return await self._write(lambda tx: upkeep.prune(tx, retention, limit))
+
+    async def cascade(self, limit: int) -> Ripple:
+        return await self._write(lambda tx: workflows.cascade(tx, self._lanes, limit))
 
     async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
         return await self._write(lambda tx: upkeep.once(tx, tenant, key, ttl_us))
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
         await self._write(lambda tx: upkeep.pause(tx, tenant, queue, paused=paused))
+
+    # ── workflows
+
+    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
+        return await self._write(lambda tx: workflows.resolve(tx, self._lanes, tenant, job_id, resolution))
+
+    async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
+        return await self._write(lambda tx: workflows.signal(tx, self._lanes, tenant, job_id, name=name, value=value))
+
+    async def steps(self, seq: int) -> list[StepRecord]:
+        return await self._read(lambda tx: steps.steps_of(tx, seq))
+
+    async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
+        return await self._write(lambda tx: steps.record_step(tx, holder, step))
+
+    async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
+        return await self._write(lambda tx: steps.take_signal(tx, holder, step, signal))
+
+    async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
+        return await self._write(
+            lambda tx: workflows.cancel_group(tx, self._lanes, tenant, group_id, CancelRequest(reason, force, tx.now))
+        )
+
+    async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
+        await self._write(lambda tx: workflows.await_group(tx, self._lanes, tenant, group_id, span_us))
+
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
+        return await self._write(lambda tx: orphans.take_orphans(tx, limit, hide_us))
+
+    async def orphan_told(self, orphan_id: str) -> None:
+        await self._write(lambda tx: orphans.orphan_told(tx, orphan_id))
+
+    async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
+        return await self._read(lambda tx: relations.groups(tx, tenant, ids))
+
+    async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
+        return await self._read(lambda tx: relations.contributions(tx, tenant, group_id))
 
     # ── reading
 
@@ -159,6 +229,15 @@ class SqliteStore(Store):
 
     async def trail(self, tenant: str, job_id: str) -> Trail | None:
         return await self._read(lambda tx: reading.trail(tx, tenant, job_id))
+
+    async def chain(self, tenant: str, job_id: str) -> list[JobRecord]:
+        return await self._read(lambda tx: relations.chain(tx, tenant, job_id))
+
+    async def dependencies(self, seq: int) -> list[Dependency]:
+        return await self._read(lambda tx: relations.dependencies(tx, seq))
+
+    async def edges(self, seqs: Sequence[int]) -> list[Edge]:
+        return await self._read(lambda tx: edges_of(tx, seqs))
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         return await self._read(lambda tx: reading.queues(tx, tenant))

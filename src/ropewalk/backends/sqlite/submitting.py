@@ -1,32 +1,16 @@
-"""Accepting jobs: plain ones all in one statement, the others one by one with what they may repeat."""
+"""Accepting jobs: plain ones all in one statement; what may repeat, wait or belong to others is in intake.py."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import structs
-
-from ropewalk.backends.sqlite import keys, records
+from ropewalk.backends.sqlite import records
+from ropewalk.backends.sqlite.intake import Intake
 from ropewalk.backends.sqlite.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.backends.sqlite.rows import load
-from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.domain import transition
-from ropewalk.domain.idempotency import (
-    Verdict,
-    id_taken,
-    input_hash,
-    judge_id,
-    judge_key,
-    key_taken,
-    opened,
-    spawn_key_taken,
-)
-from ropewalk.domain.job import JobRecord, NewJob, new_record
-from ropewalk.domain.lease import loss_reason
-from ropewalk.errors import LeaseLost, RopewalkError
-from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
+from ropewalk.domain.job import new_record
+from ropewalk.ports.exchange import Accepted, Submission, SubmitAnswer
 
 
 def submit(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
@@ -36,14 +20,14 @@ def submit(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) -> list[S
                 return _submit_plain(tx, lanes, submissions)
         except sqlite.IntegrityError:
             lanes.forget()  # an id is there already: find out whose
-    return [_submit_one(tx, lanes, submission) for submission in submissions]
+    return Intake(tx, lanes).submit(submissions)
 
 
 def _is_plain(submission: Submission) -> bool:
     return (
         submission.under is None
         and submission.skip_queue is None
-        and all(new.key is None and new.spawn_key is None for new in submission.jobs)
+        and all(new.key is None and new.spawn_key is None and new.gate is None for new in submission.jobs)
     )
 
 
@@ -52,84 +36,3 @@ def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) ->
     drafted = [[new_record(new, seq=next(seqs), now=tx.now) for new in each.jobs] for each in submissions]
     records.insert(tx, lanes, [job for jobs in drafted for job in jobs])
     return [[Accepted.of(job, tx.now, duplicate=False) for job in jobs] for jobs in drafted]
-
-
-def _submit_one(tx: Tx, lanes: LaneBook, submission: Submission) -> SubmitAnswer:
-    try:
-        with tx.savepoint():
-            if submission.under is not None:
-                _check_holder(tx, submission.under)
-            answers = [_add(tx, lanes, new) for new in submission.jobs]
-    except RopewalkError as refusal:
-        lanes.forget()
-        return refusal
-    if submission.skip_queue is not None and len(answers) == 1:
-        _lease(tx, answers[0], submission.skip_queue)
-    return [Accepted.of(job, tx.now, duplicate=duplicate) for job, duplicate in answers]
-
-
-def _add(tx: Tx, lanes: LaneBook, new: NewJob) -> tuple[JobRecord, bool]:
-    """The job and whether it was there before. What was added earlier in the same submission is there, too."""
-    held = _same_id(tx, new) or _same_spawn(tx, new) or _same_key(tx, new)
-    if held is not None:
-        return held, True
-    [seq] = records.take_seqs(tx, 1)
-    job = new_record(new, seq=seq, now=tx.now)
-    records.insert(tx, lanes, [job])
-    return job, False
-
-
-def _same_id(tx: Tx, new: NewJob) -> JobRecord | None:
-    held = records.find(tx, new.tenant, new.id)
-    if held is not None and judge_id(held, new) is Verdict.CONFLICT:
-        raise id_taken(held, new)
-    return held
-
-
-def _same_spawn(tx: Tx, new: NewJob) -> JobRecord | None:
-    if new.parent_id is None or new.spawn_key is None:
-        return None
-    seq = tx.value(SQL.seq_of_spawn, (new.parent_id, new.spawn_key, new.tenant))
-    if seq is None:
-        return None
-    [held] = load(tx, [seq])
-    if judge_id(held, new) is Verdict.CONFLICT:
-        raise spawn_key_taken(held, new)
-    return held
-
-
-def _same_key(tx: Tx, new: NewJob) -> JobRecord | None:
-    if new.key is None:
-        return None
-    hashed = input_hash(new.input)
-    held = keys.find(tx, new.tenant, new.type, new.key.key)
-    match judge_key(held, new.key, hashed, tx.now):
-        case Verdict.FREE:
-            keys.put(tx, opened(new, new.key, hashed, tx.now))
-            return None
-        case Verdict.DUPLICATE:
-            assert held is not None
-            keys.put(tx, structs.replace(held, keep_us=max(held.keep_us, new.key.window_us)))
-            return records.find(tx, new.tenant, held.job_id)
-        case Verdict.CONFLICT:
-            assert held is not None
-            raise key_taken(held)
-
-
-def _check_holder(tx: Tx, under: Holder) -> None:
-    held = next(iter(load(tx, [under.seq])), None)
-    lost = loss_reason(held, under.fence, under.owner)
-    if lost is not None:
-        raise LeaseLost(f"this attempt no longer holds its job ({lost}): nothing was spawned", reason=lost)
-
-
-def _lease(tx: Tx, answer: tuple[JobRecord, bool], skip: SkipQueue) -> None:
-    """Hand a new job to its submitter at once, unless something stands in the way."""
-    job, duplicate = answer
-    in_time = job.deadline is None or job.deadline > tx.now
-    if duplicate or not in_time or not job.ready_at(tx.now) or tx.row(SQL.is_paused, (job.tenant, job.queue)):
-        return
-    epoch = tx.value(SQL.epoch)
-    transition.claim(job, owner=skip.owner, ticket=skip.ticket, epoch=epoch, lease_us=skip.lease_us, now=tx.now)
-    lease = (job.attempt, job.fence, job.owner, job.ticket, job.lease_expires_at, job.start_rev, job.started_at)
-    tx.run(SQL.lease_new_job, (job.status.value, job.last_move.value, job.rev, job.updated_at, *lease, job.seq))

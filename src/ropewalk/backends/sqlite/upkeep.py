@@ -7,58 +7,92 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.backends.sqlite.changes import Changes
+from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.rows import load
+from ropewalk.backends.sqlite.ledger import SqliteLedger
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.domain import transition
+from ropewalk.domain import pending, transition
+from ropewalk.domain.flags import HAS_DEPENDANTS, OWNS_SCOPE
 from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.states import TERMINAL
-from ropewalk.ports.exchange import Moved, Pruned
+from ropewalk.ports.exchange import Moved, Pruned, Ripple
 
 FREE_PAGES_KEPT: Final = 1000
 PAGES_GIVEN_BACK: Final = 500
 
+_EVERYTHING_ABOUT: Final = (
+    *(SQL.delete_keys_of, SQL.delete_attempts, SQL.delete_events, SQL.delete_edges, SQL.delete_scopes),
+    *(SQL.delete_contributions, SQL.delete_steps, SQL.delete_signals, SQL.delete_jobs),
+)
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
 _upto = msgspec.json.Decoder(dict[str, int])
 _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
-def sweep(tx: Tx, lanes: LaneBook, limit: int) -> list[Moved]:
-    return take_back(tx, lanes, limit) + _expire(tx, lanes, limit)
+def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
+    ledger = SqliteLedger(tx, lanes)
+    rippling = Rippling(ledger)
+    _lose(tx, ledger, rippling, _run_out(tx, limit))
+    ledger.flush()
+    expire(ledger, rippling, _ints.decode(tx.value(SQL.past_deadline, (tx.now, limit))))
+    ledger.flush()
+    _wake(ledger, rippling, _ints.decode(tx.value(SQL.waits_over, (tx.now, limit))))
+    ripple = rippling.run()
+    ledger.flush()
+    return ripple
 
 
-def take_back(tx: Tx, lanes: LaneBook, limit: int) -> list[Moved]:
+def take_back(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
     """Leases that ran out."""
-    seqs = _ints.decode(tx.value(SQL.leases_run_out, (tx.now, limit)))
+    seqs = _run_out(tx, limit)
     if not seqs:
-        return []
+        return Ripple()
+    ledger = SqliteLedger(tx, lanes)
+    rippling = Rippling(ledger)
+    _lose(tx, ledger, rippling, seqs)
+    ripple = rippling.run()
+    ledger.flush()
+    return ripple
+
+
+def expire(ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+    """Waiting jobs whose deadline passed."""
+    for job in ledger.load(seqs):
+        effects = transition.expire(job, ledger.now)
+        rippling.moved.append(Moved(job=job, move=effects.move))
+        rippling.ended(job, effects)
+
+
+def _run_out(tx: Tx, limit: int) -> list[int]:
+    return _ints.decode(tx.value(SQL.leases_run_out, (tx.now, limit)))
+
+
+def _lose(tx: Tx, ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+    if not seqs:
+        return
     started_upto = _upto.decode(tx.value(SQL.started_upto))
-    changes = Changes(tx, lanes)
-    moved: list[Moved] = []
-    for job in load(tx, seqs):
+    for job in ledger.load(seqs):
         # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
         upto = started_upto.get(job.owner or "")
         effects = transition.lose(job, started=upto is None or job.ticket <= upto, now=tx.now)
-        changes.moved(job, effects)
-        moved.append(Moved(job=job, move=effects.move))
-    changes.write()
-    return moved
+        rippling.moved.append(Moved(job=job, move=effects.move))
+        rippling.ended(job, effects)
 
 
-def _expire(tx: Tx, lanes: LaneBook, limit: int) -> list[Moved]:
-    """Waiting jobs whose deadline passed."""
-    changes = Changes(tx, lanes)
-    moved: list[Moved] = []
-    for job in load(tx, _ints.decode(tx.value(SQL.past_deadline, (tx.now, limit)))):
-        effects = transition.expire(job, tx.now)
-        changes.moved(job, effects)
-        moved.append(Moved(job=job, move=effects.move))
-    changes.write()
-    return moved
+def _wake(ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+    """Waits that are over: a gate is given up, a job that waited for a signal goes back to its handler."""
+    for job in ledger.load(seqs):
+        ledger.take(job)
+        effects = pending.wait_is_over(job, ledger.now)
+        if effects is None:
+            rippling.released(job)
+            continue
+        if job.terminal:
+            rippling.moved.append(Moved(job=job, move=effects.move))
+        rippling.ended(job, effects)
 
 
 def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
@@ -78,7 +112,7 @@ def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
 def remove(tx: Tx, seqs: Sequence[int]) -> None:
     """Forget finished jobs and everything recorded about them."""
     gone = msgspec.json.encode(seqs).decode()
-    for sql in (SQL.delete_keys_of, SQL.delete_attempts, SQL.delete_events, SQL.delete_jobs):
+    for sql in _EVERYTHING_ABOUT:
         tx.run(sql, (gone,))
 
 
@@ -98,7 +132,8 @@ def _past_retention(tx: Tx, retention: Retention, types: Sequence[str], limit: i
         for job_type in types:
             span = keep_for(retention, status, job_type)
             if span is not None and len(gone) < limit:
-                wanted = (status.value, job_type, tx.now - span, tx.now, limit - len(gone))
+                marks = HAS_DEPENDANTS | OWNS_SCOPE
+                wanted = (status.value, job_type, tx.now - span, tx.now, marks, limit - len(gone))
                 gone += _ints.decode(tx.value(SQL.past_retention, wanted))
     return gone
 

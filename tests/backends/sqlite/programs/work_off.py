@@ -22,7 +22,7 @@ async def main(path: str, owner: str) -> None:
     done: list[str] = []
     while jobs := (await store.claim(request(owner, len(done)))).jobs:
         ends = [Settlement(seq=job.seq, fence=job.fence, move=Move.COMPLETE) for job in jobs]
-        answers = await store.settle(owner, ends)
+        answers = (await store.settle(owner, ends)).settled
         assert all(answer.lost is None for answer in answers)
         done += [job.id for job in jobs]
     await store.close()

@@ -49,6 +49,9 @@ CREATE TABLE job (
     scope_id INTEGER,
     unmet INTEGER NOT NULL DEFAULT 0,
     depth INTEGER NOT NULL DEFAULT 0,
+    gate TEXT,
+    awaits TEXT,
+    wake_at INTEGER,
     callback_url TEXT,
     fairness TEXT,
     limit_key TEXT,
@@ -72,6 +75,7 @@ CREATE UNIQUE INDEX job_by_id ON job (id, tenant);
 CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
 CREATE INDEX job_due ON job (run_at) WHERE place = 0 AND unmet = 0;
 CREATE INDEX job_blocked ON job (lane) WHERE place = 0 AND unmet > 0;
+CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
 CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
 CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
 CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL AND place < 2;
@@ -79,8 +83,7 @@ CREATE INDEX job_by_tenant ON job (tenant) WHERE tenant <> 'default';
 CREATE INDEX job_by_workflow ON job (workflow_id) WHERE workflow_id IS NOT NULL;
 CREATE INDEX job_by_correlation ON job (correlation_id) WHERE correlation_id IS NOT NULL;
 CREATE INDEX job_by_group ON job (group_id) WHERE group_id IS NOT NULL;
-CREATE INDEX job_by_parent ON job (parent_id) WHERE parent_id IS NOT NULL;
-CREATE UNIQUE INDEX job_by_spawn_key ON job (parent_id, spawn_key, tenant) WHERE spawn_key IS NOT NULL;
+CREATE UNIQUE INDEX job_by_parent ON job (parent_id, spawn_key, tenant) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX job_by_chain ON job (chain_id, chain_index, tenant) WHERE chain_id IS NOT NULL;
 
 -- (tenant, queue, type) as one small number, the first column of job_ready. Never deleted: a number keeps its meaning.
@@ -179,26 +182,30 @@ CREATE TABLE meta (
 );
 INSERT INTO meta VALUES (1, 0, 0, 0);
 
--- A scope counts what is open under a job; a group is the root scope.
+-- What is open under a job, numbered like that job. A group is the scope of its root, and its value is kept there.
 CREATE TABLE scope (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
+    owner_id TEXT NOT NULL,
     group_id TEXT NOT NULL,
-    parent_scope INTEGER,
-    root_seq INTEGER NOT NULL,
-    generation INTEGER NOT NULL DEFAULT 1,
+    root INTEGER NOT NULL,
+    parent INTEGER,
+    generation INTEGER NOT NULL,
     open INTEGER NOT NULL,
-    completed INTEGER NOT NULL DEFAULT 0,
-    failed INTEGER NOT NULL DEFAULT 0,
-    cancelled INTEGER NOT NULL DEFAULT 0,
-    cancel TEXT,
-    reducer TEXT,
+    members INTEGER NOT NULL,
+    completed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    broken INTEGER NOT NULL,
     awaited_until INTEGER,
     closed_at INTEGER,
-    value BLOB
+    report_orphan INTEGER NOT NULL,
+    cancel TEXT,
+    value TEXT
 );
-CREATE INDEX scope_by_group ON scope (group_id);
+CREATE INDEX scope_by_group ON scope (group_id, tenant);
 
+-- What is put together by the reader of a group's value (lists, merges), in the order it came.
 CREATE TABLE contribution (
     scope INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -208,24 +215,24 @@ CREATE TABLE contribution (
     PRIMARY KEY (scope, position)
 ) WITHOUT ROWID;
 
--- A dependency: `seq` may start only when `parent` (a job's seq or a scope's id) is resolved.
+-- A dependency: `seq` waits for `parent` (a job's seq, and with it its tree or its chain) until `ending` says how that
+-- ended. Those that wait are found by their parent without meeting the others.
 CREATE TABLE edge (
-    parent_kind TEXT NOT NULL,
-    parent INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     position INTEGER NOT NULL,
-    resolved TEXT,
-    PRIMARY KEY (parent_kind, parent, seq)
-) WITHOUT ROWID;
-CREATE INDEX edge_by_child ON edge (seq, position);
-
--- What is left of a fan-out too large for one transaction.
-CREATE TABLE cascade (
-    id INTEGER PRIMARY KEY,
     parent_kind TEXT NOT NULL,
     parent INTEGER NOT NULL,
-    after_seq INTEGER NOT NULL,
-    outcome TEXT NOT NULL
+    parent_id TEXT NOT NULL,
+    ending TEXT,
+    PRIMARY KEY (seq, position)
+) WITHOUT ROWID;
+CREATE INDEX edge_by_parent ON edge (parent, parent_kind, ending);
+
+-- What a transition left for later because there was too much of it: edges to resolve, changes of scopes.
+CREATE TABLE cascade (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    item TEXT NOT NULL
 );
 
 CREATE TABLE flow_limit (
@@ -242,9 +249,10 @@ CREATE TABLE step (
     seq INTEGER NOT NULL,
     position INTEGER NOT NULL,
     name TEXT NOT NULL,
-    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    until INTEGER,
+    finished INTEGER NOT NULL,
     value BLOB,
-    error TEXT,
     PRIMARY KEY (seq, position)
 ) WITHOUT ROWID;
 
@@ -257,15 +265,12 @@ CREATE TABLE signal (
     PRIMARY KEY (seq, name, position)
 ) WITHOUT ROWID;
 
+-- What has to be told outside, at least once: given out again at `next_at` unless it is deleted before.
 CREATE TABLE outbox (
     id TEXT PRIMARY KEY,
-    tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
-    seq INTEGER NOT NULL,
-    run INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
     next_at INTEGER NOT NULL,
-    attempt INTEGER NOT NULL DEFAULT 0,
-    payload BLOB NOT NULL
+    payload TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX outbox_due ON outbox (next_at);
+CREATE INDEX outbox_due ON outbox (kind, next_at);

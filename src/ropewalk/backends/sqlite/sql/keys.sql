@@ -3,12 +3,15 @@
 -- name: find_key
 SELECT job_id, run, input_hash, opened_at, closed_at, keep_us FROM key WHERE tenant = ? AND type = ? AND key = ?
 
--- name: put_key
+-- name: put_keys
 INSERT OR REPLACE INTO key (tenant, type, key, job_id, run, input_hash, opened_at, closed_at, keep_us)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) /* each row */
 
--- name: close_key
-UPDATE key SET closed_at = ? WHERE tenant = ? AND type = ? AND key = ? AND job_id = ?
+-- name: close_keys
+WITH closed (tenant, type, key, job_id) AS (VALUES (?, ?, ?, ?) /* each row */)
+UPDATE key SET closed_at = ?
+FROM closed
+WHERE key.tenant = closed.tenant AND key.type = closed.type AND key.key = closed.key AND key.job_id = closed.job_id
 
 -- name: prune_keys
 DELETE FROM key WHERE (tenant, type, key) IN (

@@ -14,17 +14,19 @@ SELECT
     json_group_object(job.seq, json_object(
         'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
         'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', json(coalesce(tags, '{}')),
-        'workflow_id', workflow_id, 'workflow_type', workflow_type, 'group_id', group_id, 'parent_id', parent_id,
-        'spawn_key', spawn_key, 'chain_id', chain_id, 'chain_index', chain_index, 'scope_id', scope_id,
-        'unmet', unmet, 'depth', depth, 'on_failure', json(on_failure), 'origin', json(origin),
+        'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
+        'unmet', unmet, 'depth', depth, 'gate', json(gate), 'awaits', awaits, 'wake_at', wake_at,
+        'on_failure', json(on_failure), 'origin', json(origin),
         'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key, 'trace', trace,
         'progress', json(progress), 'error', json(error), 'cancel', json(cancel),
         'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
     )) FILTER (WHERE unmet > 0 OR depth > 0 OR coalesce(
         timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
-        group_id, parent_id, spawn_key, chain_id, chain_index, scope_id, on_failure, origin, callback_url, fairness,
-        limit_key, trace, progress, error, cancel, checkpoint, result
+        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key, trace,
+        progress, error, cancel, checkpoint, result
     ) IS NOT NULL),
+    json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key))
+        FILTER (WHERE coalesce(scope_id, group_id, parent_id, spawn_key) IS NOT NULL),
     json_group_array(length(input)),
     CAST(group_concat(input, '') AS BLOB),
     CAST(group_concat(checkpoint, '') AS BLOB),
@@ -34,19 +36,23 @@ CROSS JOIN job ON job.seq = wanted.value
 
 -- name: save_jobs
 WITH changed (
-    seq, fence, place, status, last_move, priority, prio_key, time_key, run_at, updated_at, run, rev, attempt, crashes,
-    owner, lease_expires_at, start_rev, started_at, finished_at, deadline, progress, error, cancel, input, checkpoint,
-    result
+    seq, fence, place, status, last_move, priority, prio_key, time_key, run_at, updated_at, flags, run, rev, attempt,
+    crashes, owner, lease_expires_at, start_rev, started_at, finished_at, deadline, chain_id, chain_index, unmet,
+    awaits, wake_at, gate, progress, error, cancel, input, checkpoint, result
 ) AS (
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) /* each row */
+    VALUES (
+        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+    ) /* each row */
 )
 UPDATE job SET
     place = changed.place, status = changed.status, last_move = changed.last_move, priority = changed.priority,
     prio_key = changed.prio_key, time_key = changed.time_key, run_at = changed.run_at,
-    updated_at = changed.updated_at, run = changed.run, rev = changed.rev, attempt = changed.attempt,
-    crashes = changed.crashes, owner = changed.owner, lease_expires_at = changed.lease_expires_at,
-    start_rev = changed.start_rev, started_at = changed.started_at, finished_at = changed.finished_at,
-    deadline = changed.deadline, progress = changed.progress, error = changed.error, cancel = changed.cancel,
+    updated_at = changed.updated_at, flags = changed.flags, run = changed.run, rev = changed.rev,
+    attempt = changed.attempt, crashes = changed.crashes, owner = changed.owner,
+    lease_expires_at = changed.lease_expires_at, start_rev = changed.start_rev, started_at = changed.started_at,
+    finished_at = changed.finished_at, deadline = changed.deadline, chain_id = changed.chain_id,
+    chain_index = changed.chain_index, unmet = changed.unmet, awaits = changed.awaits, wake_at = changed.wake_at,
+    gate = changed.gate, progress = changed.progress, error = changed.error, cancel = changed.cancel,
     input = changed.input, checkpoint = changed.checkpoint, result = changed.result
 FROM changed
 WHERE job.seq = changed.seq AND job.fence = changed.fence

@@ -13,9 +13,6 @@ SELECT json_group_array(json_array(id, tenant, queue, type)) FROM lane
 -- name: seq_of_id
 SELECT seq FROM job WHERE id = ? AND tenant = ?
 
--- name: seq_of_spawn
-SELECT seq FROM job WHERE parent_id = ? AND spawn_key = ? AND tenant = ? AND spawn_key IS NOT NULL
-
 -- name: is_paused
 SELECT 1 FROM queue WHERE tenant = ? AND name = ? AND paused = 1
 

@@ -18,16 +18,22 @@ SELECT json_group_array(seq) FROM (
 SELECT json_group_array(type) FROM (SELECT DISTINCT type FROM lane)
 
 -- name: past_retention
--- A key keeps its job while its window lasts: a repeated submission must find what it repeats.
+-- A key keeps its job while its window lasts: a repeated submission must find what it repeats. What owns an open scope,
+-- or what somebody depends on who has not ended, stays, too; most jobs have no flag that makes us look.
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
-    WHERE place = 3 AND status = ? AND type = ? AND finished_at <= ? AND NOT EXISTS (
+    WHERE place = 3 AND status = ?1 AND type = ?2 AND finished_at <= ?3 AND NOT EXISTS (
         SELECT 1 FROM key
         WHERE key.tenant = job.tenant AND key.type = job.type AND key.key = job.idempotency_key
-            AND key.job_id = job.id AND key.opened_at + key.keep_us > ?
-    )
+            AND key.job_id = job.id AND key.opened_at + key.keep_us > ?4
+    ) AND NOT (flags & ?5 <> 0 AND (
+        EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL) OR EXISTS (
+            SELECT 1 FROM edge CROSS JOIN job AS child ON child.seq = edge.seq
+            WHERE edge.parent = job.seq AND child.place < 3
+        )
+    ))
     ORDER BY finished_at
-    LIMIT ? + 0
+    LIMIT ?6 + 0
 )
 
 -- name: delete_keys_of
