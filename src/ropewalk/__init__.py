@@ -12,10 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropewalk.app import App
+from ropewalk.definitions.batch import batch_job
+from ropewalk.definitions.batches import Batch
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import current
 from ropewalk.definitions.custom import register_type
 from ropewalk.definitions.decorator import job
+from ropewalk.definitions.dependency import Chain, Count, Group
 from ropewalk.definitions.exception_data import ExceptionData
 from ropewalk.definitions.identity import set_id_generator
 from ropewalk.definitions.job import Job
@@ -39,6 +42,7 @@ from ropewalk.errors import (
     Conflict,
     Defer,
     DefinitionError,
+    GroupFailed,
     InvalidInput,
     JobCancelled,
     JobFailed,
@@ -55,6 +59,7 @@ from ropewalk.errors import (
     StoreRefused,
     StoreUnavailable,
     UnknownJobType,
+    Unsupported,
     WaitTimeout,
     WeakDurability,
 )
@@ -67,14 +72,19 @@ __all__ = [
     "App",
     "AppDefaults",
     "Backoff",
+    "Batch",
     "CancelStatus",
+    "Chain",
     "Conflict",
     "Context",
+    "Count",
     "Defer",
     "DefinitionError",
     "Event",
     "ExceptionData",
     "Filter",
+    "Group",
+    "GroupFailed",
     "Handle",
     "InvalidInput",
     "Job",
@@ -103,8 +113,10 @@ __all__ = [
     "StoreRefused",
     "StoreUnavailable",
     "UnknownJobType",
+    "Unsupported",
     "WaitTimeout",
     "WeakDurability",
+    "batch_job",
     "current",
     "default",
     "job",

@@ -6,15 +6,21 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
+from msgspec import structs
+
 from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
+from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.instants import Seconds
+from ropewalk.domain.flags import STEPPED
+from ropewalk.domain.instants import Instant, Seconds
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.limits import Limits
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
+from ropewalk.ports.exchange import Dependency
 
 T = TypeVar("T")
 
@@ -26,6 +32,12 @@ class FakeAttempt(AttemptPort):
         self.why: Cancellation | None = None
         self.resources: list[object] = []
         self.said: list[tuple[Any, ...]] = []
+        self.bounds = Limits()
+        self.clock: Instant = job.started_at or 0
+        self.waited_for: list[Dependency] = []
+        self.types: list[JobType[..., Any, Any]] = []
+        self.stored: dict[int, StepRecord] = {}
+        self.signals: list[tuple[str, object]] = []
 
     @property
     def job(self) -> JobRecord:
@@ -55,7 +67,7 @@ class FakeAttempt(AttemptPort):
         self.said.append(("checkpoint", value))
 
     def prepare(self, job: Job[Any, Any]) -> NewJob:
-        return to_new_job(job, call={}, defaults=AppDefaults(), limits=Limits(), tenant=self.job.tenant)
+        return to_new_job(job, call={}, defaults=AppDefaults(), limits=self.bounds, tenant=self.job.tenant)
 
     async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
         self.said.append(("spawn", *((job.type, key) for job, key in jobs)))
@@ -67,6 +79,51 @@ class FakeAttempt(AttemptPort):
     async def once(self, key: str, ttl: Seconds) -> bool:
         self.said.append(("once", key, ttl))
         return True
+
+    @property
+    def limits(self) -> Limits:
+        return self.bounds
+
+    def now(self) -> Instant:
+        return self.clock
+
+    def dependencies(self) -> Sequence[Dependency]:
+        return self.waited_for
+
+    def known_type(self, name: str) -> JobType[..., Any, Any] | None:
+        return next((each for each in self.types if each.name == name), None)
+
+    def decode_result(self, job: JobRecord) -> object:
+        self.said.append(("decode", job.id))
+        known = self.known_type(job.type)
+        return self.decode_value(job.result) if known is None else known.decode_result(job.result)
+
+    def encode_value(self, value: object) -> bytes | None:
+        return None if value is None else DEFAULT_CODEC.encode(value, Any)
+
+    def decode_value(self, data: bytes | None) -> object:
+        return None if data is None else DEFAULT_CODEC.decode(data, Any)
+
+    async def steps(self) -> list[StepRecord]:
+        await asyncio.sleep(0)
+        self.said.append(("steps",))
+        return list(self.stored.values())
+
+    async def record_step(self, step: StepRecord) -> None:
+        self.keep(step)
+
+    async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
+        for each in self.signals:
+            if each[0] == signal:
+                self.signals.remove(each)
+                return self.keep(structs.replace(step, value=self.encode_value(each[1])))
+        return None
+
+    def keep(self, step: StepRecord) -> StepRecord:
+        """As a store would: under its position, and the job is marked."""
+        self.stored[step.position] = step
+        self.job.flags |= STEPPED
+        return step
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)

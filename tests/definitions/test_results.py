@@ -12,7 +12,7 @@ import pytest
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.result import Result, result_of
+from ropewalk.definitions.result import Result, Said, result_of
 from ropewalk.errors import InvalidInput
 
 
@@ -119,9 +119,10 @@ def test_a_stored_result_that_no_longer_fits() -> None:
 
 def test_a_result_cannot_be_forged() -> None:
     with pytest.raises(TypeError, match=r"made by ctx\.result"):
-        Result(3)
-    assert result_of(3).value == 3
-    assert repr(result_of(3)) == "Result(3)"
+        Result(Said(value=3), [])
+    made: list[Result[Any, Any]] = []
+    result = result_of(Said(value=3), made)
+    assert (result.value, made, repr(result)) == (3, [result], "Result(3)")
 
 
 # ── schemas ─────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -78,7 +78,7 @@ def test_everything_is_carried_over() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"dely": 3}, "'dely' is no option of a job; did you mean 'delay'? Allowed: backoff, "),
+        ({"dely": 3}, "'dely' is no option of a job; did you mean 'delay'? Allowed: allow_missing, "),
         ({"delay": -1}, "delay=-1 is negative"),
         ({"delay": None}, "delay=None is not a duration"),
         ({"run_at": NAIVE}, "has no time zone"),

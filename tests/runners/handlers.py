@@ -289,3 +289,49 @@ def uses_left_context() -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "heard"
+
+
+# ── workflows ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@job(executor="process")
+def fans_out(ctx: Context, count: int) -> Result[None, int]:
+    return ctx.queue(*(child(number) for number in range(count))).next(
+        child(99).using(tags={"a": "b"}), when="all_done"
+    )
+
+
+@job(executor="process")
+def continues(ctx: Context) -> Result[int, int]:
+    return ctx.continue_with(add(1, 2))
+
+
+@job(executor="process")
+def contributes(ctx: Context, append: str) -> Result[int, Any]:
+    return ctx.result(3, append=append)  # type: ignore[call-overload] # any of them
+
+
+def fold(existing: int | None, value: int) -> int:
+    return (existing or 0) + value
+
+
+@job(executor="process")
+def folds(ctx: Context) -> Result[int, int]:
+    return ctx.result(3, append=fold)
+
+
+def order(number: int) -> Order:
+    return Order(number, Decimal(number), datetime(2030, 1, 1, tzinfo=UTC), {"x"})
+
+
+@job(executor="process")
+def steps(ctx: Context) -> list[str]:
+    first = ctx.sync.step("order", order, 7)
+    ctx.sync.sleep(60)
+    answer = ctx.sync.wait_for("answer", timeout=10)
+    return [type(first).__name__, str(first.price), repr(answer)]
+
+
+@job(executor="process")
+def reads_parents(ctx: Context) -> list[str]:
+    return [f"{each.id} {each.type} {each.ending} {each.result!r}" for each in ctx.dependencies]

@@ -6,11 +6,16 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
-from ropewalk import Job, JobType, LimitExceeded, State
+from msgspec import structs
+
+from ropewalk import Job, JobType, LeaseLost, LimitExceeded, Limits, State
 from ropewalk.definitions.attempt_port import Cancellation
-from ropewalk.domain.instants import Seconds
-from ropewalk.domain.job import NewJob, new_record
+from ropewalk.domain.flags import STEPPED
+from ropewalk.domain.instants import Instant, Seconds
+from ropewalk.domain.job import JobRecord, NewJob, new_record
 from ropewalk.domain.lease import LossReason
+from ropewalk.domain.sequel import StepRecord
+from ropewalk.ports.exchange import Dependency
 
 T = TypeVar("T")
 
@@ -33,6 +38,12 @@ class Recording:
         self.asked_states: list[str] = []
         self.asked_once: list[tuple[str, Seconds]] = []
         self.cancel: Cancellation | None = None
+        self.limits = Limits()
+        self.waited_for: list[Dependency] = []
+        self.types: list[JobType[..., Any, Any]] = []
+        self.stored: dict[int, StepRecord] = {}
+        self.signals: dict[str, bytes | None] = {}
+        self.clock: Instant = 1_000_000
 
     @property
     def idempotency_key(self) -> str:
@@ -72,6 +83,39 @@ class Recording:
     async def once(self, key: str, ttl: Seconds) -> bool:
         self.asked_once.append((key, ttl))
         return True
+
+    def now(self) -> Instant:
+        return self.clock
+
+    def dependencies(self) -> Sequence[Dependency]:
+        return self.waited_for
+
+    def known_type(self, name: str) -> JobType[..., Any, Any] | None:
+        return next((each for each in self.types if each.name == name), None)
+
+    def decode_result(self, job: JobRecord) -> object:
+        raise AssertionError("a process decodes results itself")
+
+    def encode_value(self, value: object) -> bytes | None:
+        raise AssertionError("a process encodes values itself")
+
+    def decode_value(self, data: bytes | None) -> object:
+        raise AssertionError("a process decodes values itself")
+
+    async def steps(self) -> list[StepRecord]:
+        return list(self.stored.values())
+
+    async def record_step(self, step: StepRecord) -> None:
+        if self.cancel is not None:
+            raise LeaseLost("it is another's", reason=self.cancel.reason.value)
+        self.stored[step.position] = step
+        self.job.flags |= STEPPED
+
+    async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
+        if signal not in self.signals:
+            return None
+        await self.record_step(taken := structs.replace(step, value=self.signals.pop(signal)))
+        return taken
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         raise AssertionError("ctx.sync of a process never reaches the worker's own")

@@ -142,6 +142,7 @@ async def test_a_process_ends_with_its_pipe() -> None:
         limits=Limits(),
         defaults=AppDefaults(),
         idempotency_key=attempt.idempotency_key,
+        now=attempt.now(),
     )
     process = await HandlerProcess.start(frame_bytes_max(run.limits))
     process.send(run)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from ropewalk import (
@@ -16,7 +19,9 @@ from ropewalk import (
     SpawnMismatch,
 )
 from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.domain.dependency import Edge, Ending, NewGate, ParentKind, ParentRef
 from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.group_value import Contribution
 from ropewalk.domain.job import FollowUp, NewJob, Origin, new_record
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import (
@@ -29,14 +34,20 @@ from ropewalk.domain.outcome import (
     Expired,
     Outcome,
     Released,
+    Suspended,
 )
+from ropewalk.domain.sequel import Sequel, StepRecord, Suspension
+from ropewalk.ports.exchange import Dependency
 from ropewalk.runners.frames import HEADER, Garbled, body_length, framed, order, report
-from ropewalk.runners.messages import Cancel, Done, Run, done, outcome_of
+from ropewalk.runners.messages import Answer, Cancel, Done, RecordStep, Run, Steps, TakeSignal, done, outcome_of
 from ropewalk.runners.refusals import refusal, revived
 from ropewalk.runners.source import Source
 
 ERROR = ErrorInfo(category=Category.TEMPORARY, message="no", code="c", traceback="t", context={"a": "b"})
 BOUND = 10_000
+GATE = NewGate(parents=(ParentRef(ParentKind.TREE, "a"),), need=1, of="done", policy="skip", timeout_us=3)
+EDGE = Edge(kind=ParentKind.CHAIN, parent=2, parent_id="p", seq=3, position=0, ending=Ending.FAILED)
+STEP = StepRecord(position=1, name="s", kind="step", value=b"\xff", until=3, finished=False)
 
 OUTCOMES: list[Outcome] = [
     Completed(b"\x00\xff"),
@@ -47,6 +58,16 @@ OUTCOMES: list[Outcome] = [
     Deferred(delay_us=1),
     Deferred(at=2),
     Expired(),
+    Suspended(Suspension(position=1, name="sleep-1", span_us=5)),
+    Suspended(Suspension(position=2, name="wait_for-a-1", signal="a", until=7)),
+    Completed(
+        b"1",
+        Sequel(
+            children=(NewJob(id="a", type="t", input=b"{}"), NewJob(id="b", type="t", input=b"{}", gate=GATE)),
+            continuation=NewJob(id="c", type="t", input=b"\xff"),
+            contribution=Contribution(type="t", value=b"1", reducer="sum"),
+        ),
+    ),
     Cancelled(ERROR),
     Cancelled(),
     Released(5),
@@ -76,8 +97,23 @@ def test_a_whole_job() -> None:
         limits=Limits(),
         defaults=AppDefaults(),
         idempotency_key="a:1",
+        now=7,
+        dependencies=[Dependency(edge=EDGE, job=new_record(new, seq=2, now=4)), Dependency(edge=EDGE, job=None)],
+        types={"t": Source(name="t", module="m", qualname="q")},
     )
     assert order(framed(sent, BOUND)[HEADER.size :]) == sent
+
+
+@pytest.mark.parametrize("sent", [Steps(1), RecordStep(2, STEP), TakeSignal(3, STEP, "go")], ids=repr)
+def test_calls_about_steps(sent: Steps | RecordStep | TakeSignal) -> None:
+    assert report(framed(sent, BOUND)[HEADER.size :]) == sent
+
+
+@pytest.mark.parametrize(("value", "kind"), [([STEP], list[StepRecord]), (STEP, StepRecord | None), (None, Any)])
+def test_answers_are_converted_by_who_asked(value: object, kind: Any) -> None:
+    answer = order(framed(Answer(1, value), BOUND)[HEADER.size :])
+    assert isinstance(answer, Answer)
+    assert msgspec.convert(answer.value, kind) == value
 
 
 def test_a_cancellation() -> None:

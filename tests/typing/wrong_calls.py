@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ropewalk.definitions.batch import batch_job
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
+from ropewalk.definitions.dependency import Count, Group
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.result import Result
@@ -97,3 +99,94 @@ options: EnqueueOptions = {"delay": 1, "prio": 2}  # E
 
 add(1, 2).id = "x"  # E
 add.name.upper = "x"  # E
+
+
+# ── workflows ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def waited(text: str, *, times: int = 1) -> str:
+    return text * times
+
+
+def at_once(text: str) -> str:
+    return text
+
+
+def fold(existing: str | None, value: int) -> str:
+    return f"{existing} {value}"
+
+
+async def in_a_handler(ctx: Context) -> None:
+    ctx.queue(3)  # E
+    ctx.queue(add)  # E
+    ctx.queue([add(1, 2)])  # E
+    ctx.queue(add(1, 2), delay=3)  # E
+    ctx.queue(add(1, 2)).next("x")  # E
+    ctx.queue(add(1, 2)).next(add(1, 2), when="sometimes")  # E
+    ctx.queue(add(1, 2)).next(add(1, 2), on_unsatisfied="ignore")  # E
+    ctx.queue(add(1, 2)).next(add(1, 2), dely=3)  # E
+    ctx.continue_with(add)  # E
+    ctx.continue_with(ctx.queue(add(1, 2)))  # E
+    ctx.result(1, append="product")  # E
+    ctx.result("x", append="sum")  # E
+    ctx.result(3, append="merge")  # E
+    ctx.result("x", append=fold)  # E
+    ctx.result(1, final=True, append="list")  # E
+    await ctx.step("a", waited, 3)  # E
+    await ctx.step("a", waited, "x", tims=2)  # E
+    await ctx.step("a", at_once, "x")  # E
+    await ctx.step(waited, "x")  # E
+    await ctx.sleep("3")  # E
+    await ctx.wait_for(3)  # E
+    ctx.sync.step("a", at_once, 3)  # E
+    ctx.dependencies[0].id = "x"  # E
+    ctx.chain_id = "x"  # E
+
+
+@job
+async def narrow_group(ctx: Context) -> Result[None, int]:
+    return ctx.queue(add(1, 2)).next(fetch("u"))  # E
+
+
+@job
+async def wrong_own(ctx: Context) -> Result[int, int]:
+    return ctx.queue(add(1, 2))  # E
+
+
+@job
+async def wrong_chain(ctx: Context) -> Result[int, int]:
+    return ctx.continue_with(fetch("u"))  # E
+
+
+add(1, 2).using(depends_on=3)  # E
+add(1, 2).using(depends_on=[3])  # E
+add(1, 2).using(depends_on="a", when="all")  # E
+add(1, 2).using(depends_on="a", when=3)  # E
+add(1, 2).using(depends_on="a", gate_timeout="3")  # E
+Count("3")  # E
+Count(3, of="failed")  # E
+Group(3)  # E
+
+
+@batch_job(size=3)
+async def insert(rows: list[str]) -> list[int]:
+    return [len(row) for row in rows]
+
+
+insert(3)  # E
+insert(["x"])  # E
+insert("x", "y")  # E
+insert(rows="x")  # E
+batch_job(size="3")  # E
+batch_job(executor="process")  # E
+as_row: Job[str, str] = insert("x")  # E
+
+
+@batch_job()  # E
+async def insert_one(row: str) -> list[int]:
+    return [len(row)]
+
+
+@batch_job()  # E
+async def insert_for_one(rows: list[str]) -> int:
+    return len(rows)

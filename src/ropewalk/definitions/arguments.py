@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import Struct, structs
@@ -30,7 +30,7 @@ class Arguments:
         self.job_type = job_type
         self.names = tuple(each.name for each in parameters)
         self.required = frozenset(each.name for each in parameters if each.default is REQUIRED)
-        self.struct = _struct(job_type, parameters)
+        self.struct = self.annotation = _struct(job_type, parameters)
         self._known = frozenset(self.names)
         self._positional = tuple(each.name for each in parameters if not each.keyword_only)
         self._defaults = {each.name: each.default for each in parameters if each.default is not REQUIRED}
@@ -48,10 +48,15 @@ class Arguments:
         for name in kwargs:
             if name in given:
                 raise InvalidInput(f"{self.job_type}: argument {name!r} is given twice", field=name)
-        return self.complete({**given, **kwargs} if kwargs else given)
+        return self._completed({**given, **kwargs} if kwargs else given)
 
-    def complete(self, given: Mapping[str, object]) -> dict[str, object]:
-        """Every argument, in the order of the signature: as given, or its default."""
+    def complete(self, given: object) -> dict[str, object]:
+        """Every argument, in the order of the signature: as given in a mapping by name, or its default."""
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"{self.job_type}: {given!r} is no mapping of arguments by name ({self._takes()})")
+        return self._completed(cast("Mapping[str, object]", given))
+
+    def _completed(self, given: Mapping[str, object]) -> dict[str, object]:
         if not self._known.issuperset(given):
             raise self._unknown(next(name for name in given if name not in self._known))
         if len(given) == len(self.names):

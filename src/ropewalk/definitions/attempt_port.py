@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import Seconds
+from ropewalk.domain.instants import Instant, Seconds
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.lease import LossReason
+from ropewalk.domain.limits import Limits
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
+from ropewalk.ports.exchange import Dependency
+from ropewalk.ports.transaction import UserTransaction
 
 if TYPE_CHECKING:
+    from ropewalk.definitions.context import Context
     from ropewalk.definitions.job import Job
     from ropewalk.definitions.jobtype import JobType
 
@@ -38,6 +43,15 @@ class AttemptPort(Protocol):
     @property
     def idempotency_key(self) -> str:
         """The same in every attempt of a run, another in the next run."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """The app's."""
+        ...
+
+    def now(self) -> Instant:
+        """The store's clock when the attempt began, plus what has passed since; never ahead of it."""
         ...
 
     def cancellation(self) -> Cancellation | None: ...
@@ -72,6 +86,44 @@ class AttemptPort(Protocol):
 
     async def once(self, key: str, ttl: Seconds) -> bool:
         """True for the first caller of this key until `ttl` has passed."""
+        ...
+
+    def dependencies(self) -> Sequence[Dependency]:
+        """What the job waited for, in order; read before the handler started. Empty for a job without a gate."""
+        ...
+
+    def known_type(self, name: str) -> JobType[..., Any, Any] | None:
+        """The job type registered under this name, if any."""
+        ...
+
+    def decode_result(self, job: JobRecord) -> object:
+        """By the return annotation of its type, or by the untyped codec where the type is not known here."""
+        ...
+
+    def encode_value(self, value: object) -> bytes | None:
+        """By the untyped codec; None is nothing at all. Raises InvalidInput."""
+        ...
+
+    def decode_value(self, data: bytes | None) -> object: ...
+
+    async def steps(self) -> list[StepRecord]:
+        """The job's stored steps, by position; no call of the store for a job that never had one."""
+        ...
+
+    async def record_step(self, step: StepRecord) -> None:
+        """Durable when it returns. Raises LeaseLost."""
+        ...
+
+    async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
+        """The oldest signal of this name, kept as `step` (with its value); None if there is none. Raises LeaseLost."""
+        ...
+
+    async def begin_transaction(self) -> UserTransaction:
+        """For the handler's own writes. Raises Unsupported where the store or the runner has none."""
+        ...
+
+    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+        """Complete the job with what was `returned` and commit, together. Raises LeaseLost, and what refuses it."""
         ...
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:

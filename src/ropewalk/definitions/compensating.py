@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ropewalk.definitions.arguments import Arguments
+from ropewalk.definitions.item import Item
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.levels import base_of, options_of
 from ropewalk.definitions.options import AppDefaults
@@ -30,17 +31,19 @@ def follow_up(failed: AnyType, wanted: AnyType | Job[Any, Any], defaults: AppDef
     base, own = base_of(wanted.options, defaults), wanted.options.on_failure
     return FollowUp(
         type=wanted.name,
-        accepts=takes.names,
+        accepts=None if isinstance(takes, Item) else takes.names,
         queue=base.queue,
-        priority=base.priority,
+        priority=base.priority or 0,
         max_attempts=base.max_attempts,
         max_crashes=base.max_crashes,
         on_failure=None if own is None else follow_up(wanted, own, defaults),
     )
 
 
-def why_not(failed: Arguments, wanted: Arguments) -> str | None:
+def why_not(failed: Arguments | Item, wanted: Arguments | Item) -> str | None:
     """Why `wanted` cannot take over the arguments of `failed`, or None."""
+    if isinstance(failed, Item) != isinstance(wanted, Item):
+        return "one of them takes an item, the other arguments by name; give a job with its own arguments"
     lacking = wanted.required.difference(failed.names)
     if lacking:
         return (
@@ -67,7 +70,7 @@ def _from_template(template: Job[Any, Any], defaults: AppDefaults) -> FollowUp:
         type=template.type.name,
         input=template.input,
         queue=given.get("queue", base.queue),
-        priority=given.get("priority", base.priority),
+        priority=given.get("priority", base.priority or 0),
         max_attempts=given.get("max_attempts", base.max_attempts),
         max_crashes=given.get("max_crashes", base.max_crashes),
         timeout_us=given.get("timeout"),

@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Never, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.compensated import Compensated, compensated
+from ropewalk.definitions.dependencies import Dependency, dependencies_of
+from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_log import JobLog
-from ropewalk.definitions.result import Result, result_of
+from ropewalk.definitions.results import Results
+from ropewalk.definitions.steps import Steps
+from ropewalk.definitions.sync_context import ONCE_TTL, SyncContext
+from ropewalk.definitions.transaction import Transaction
+from ropewalk.domain.flags import GROUPED, OWNS_SCOPE, STEPPED
 from ropewalk.domain.instants import Seconds, to_datetime
+from ropewalk.domain.job import NewJob
+from ropewalk.domain.sequel import Suspension
 from ropewalk.domain.states import State
-from ropewalk.errors import InvalidInput, JobCancelled
+from ropewalk.errors import Abort, InvalidInput, JobCancelled
 
-if TYPE_CHECKING:
-    from ropewalk.definitions.job import Job
-
+P = ParamSpec("P")
 T = TypeVar("T")
 
-ONCE_TTL: Final = 86_400
-"""seconds for which a `once` key is remembered"""
 
-
-class Context:
+class Context(Results):
     """Given to a handler whose first parameter is annotated with it; `ropewalk.current()` finds it anywhere else."""
 
     def __init__(self, port: AttemptPort) -> None:
-        self._port = port
-        self._job = port.job
-        self._results: list[Result[Any, Any]] = []
+        super().__init__()
+        self.port = port
+        """for the engine"""
+        self._job = job = port.job
+        self.alone = not job.flags & (GROUPED | OWNS_SCOPE)
+        """its group is the job itself: nothing was queued under it, nor it under another"""
+        self._steps: Steps | None = None
 
     # ── what it is ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -65,9 +72,19 @@ class Context:
         return self._job.group_id or self._job.id
 
     @property
+    def chain_id(self) -> str:
+        """The id of the first job of its chain, for that one itself too."""
+        return self._job.chain_id or self._job.id
+
+    @property
     def parent(self) -> str | None:
-        """The id of the job that spawned this one, or that it compensates."""
+        """The id of the job that queued this one, or that it continues or compensates."""
         return self._job.parent_id
+
+    @cached_property
+    def dependencies(self) -> tuple[Dependency, ...]:
+        """What it waited for, in the order of depends_on, with their results."""
+        return dependencies_of(self.port)
 
     @property
     def created_at(self) -> datetime:
@@ -105,12 +122,12 @@ class Context:
     @property
     def idempotency_key(self) -> str:
         """The same in every attempt of a run: hand it to systems that refuse repetitions."""
-        return self._port.idempotency_key
+        return self.port.idempotency_key
 
     @property
     def last_checkpoint(self) -> Any:
         """What `checkpoint` recorded last, in this attempt or an earlier one; None if nothing."""
-        return self._port.last_checkpoint()
+        return self.port.last_checkpoint()
 
     @property
     def compensates(self) -> Compensated | None:
@@ -120,25 +137,13 @@ class Context:
     @cached_property
     def log(self) -> JobLog:
         """A logger whose lines say which job they are about."""
-        return JobLog(self._port)
+        return JobLog(self.port)
 
     def resource(self, kind: builtins.type[T]) -> T:
         """What the app's lifespan yielded, by class. Raises LookupError."""
-        return self._port.resource(kind)
+        return self.port.resource(kind)
 
     # ── what it says ────────────────────────────────────────────────────────────────────────────────────────
-
-    def result(self, value: T) -> Result[T, T]:
-        """Return this: the job's result is `value`. The same as returning `value` itself."""
-        return self._remember(result_of(value))
-
-    def void(self) -> Result[None, Never]:
-        """Return this: the job has no result. The same as returning None."""
-        return self._remember(cast("Result[None, Never]", result_of(None)))
-
-    def unreturned(self, returned: object) -> list[Result[Any, Any]]:
-        """The Results made here that are not `returned`: for the engine, which calls that an error (strict return)."""
-        return [each for each in self._results if each is not returned]
 
     def progress(self, percent: float, message: str | None = None) -> None:
         """Say how far it is, 0 to 100. Cheap: the newest is sent with the next renewal of the lease."""
@@ -146,22 +151,22 @@ class Context:
             raise InvalidInput(f"percent={percent!r} must be a number from 0 to 100", field="percent")
         if message is not None and not isinstance(message, str):
             raise InvalidInput(f"message={message!r} must be a string", field="message")
-        self._port.progress(float(percent), message)
+        self.port.progress(float(percent), message)
 
     # ── whether it should go on ─────────────────────────────────────────────────────────────────────────────
 
     @property
     def cancelled(self) -> bool:
         """True when this attempt should end; `cancellation` says why."""
-        return self._port.cancellation() is not None
+        return self.port.cancellation() is not None
 
     @property
     def cancellation(self) -> Cancellation | None:
-        return self._port.cancellation()
+        return self.port.cancellation()
 
     def raise_if_cancelled(self) -> None:
         """Raises JobCancelled when this attempt should end."""
-        why = self._port.cancellation()
+        why = self.port.cancellation()
         if why is not None:
             told = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
             raise JobCancelled(f"job {self.id} should end ({told})", job_id=self.id)
@@ -170,58 +175,72 @@ class Context:
 
     async def checkpoint(self, value: object) -> None:
         """Record `value` durably; a later attempt reads it as `last_checkpoint`. Raises LeaseLost."""
-        await self._port.checkpoint(value)
+        await self.port.checkpoint(value)
 
     async def spawn(self, job: Job[Any, Any], *, key: str | None = None) -> str:
         """Queue a child in the same group, at once; its id. A later attempt that spawns the same gets that child."""
-        (child,) = await self._port.spawn([(self._port.prepare(job), key)])
+        (child,) = await self._spawn([(self.port.prepare(job), key)])
         return child
 
     async def spawn_many(self, jobs: Iterable[Job[Any, Any]]) -> list[str]:
         """Queue children, all or none; ids in order."""
-        return await self._port.spawn([(self._port.prepare(job), None) for job in jobs])
+        return await self._spawn([(self.port.prepare(job), None) for job in jobs])
+
+    async def step(self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `fn` and keep what it returns: when the handler runs again from the top, that is the value at once.
+
+        Only success is kept. Every run must come by the same steps in the same order.
+        """
+        return await self.steps.step(name, fn, *args, **kwargs)
+
+    async def sleep(self, seconds: Seconds) -> None:
+        """Give the slot back for so long; the attempt is not used up. Then the handler runs again from the top."""
+        await self.steps.sleep(seconds)
+
+    async def wait_for(self, name: str, timeout: Seconds | None = None) -> Any:  # noqa: ASYNC109 # fixed API
+        """The value of the next signal of this name; waits like `sleep`. Raises WaitTimeout."""
+        return await self.steps.wait_for(name, timeout)
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
         """How other jobs of this tenant are; unknown ids are absent."""
-        return await self._port.states(ids)
+        return await self.port.states(ids)
+
+    def transaction(self) -> Transaction:
+        """`async with ctx.transaction() as tx:` — own writes and the job's completion commit together, or neither."""
+        self._not_in_a_batch("transactions")
+        return Transaction(self)
 
     async def once(self, key: str, ttl: Seconds = ONCE_TTL) -> bool:
         """True for the first caller of this key until `ttl` has passed, in the whole fleet."""
-        return await self._port.once(key, ttl)
+        return await self.port.once(key, ttl)
 
     @cached_property
     def sync(self) -> SyncContext:
         """The same verbs, blocking, for handlers in threads and processes."""
-        return SyncContext(self, self._port)
+        return SyncContext(self)
 
-    def _remember(self, result: Result[T, Any]) -> Result[T, Any]:
-        self._results.append(result)
-        return result
+    @property
+    def steps(self) -> Steps:
+        """What step, sleep and wait_for are made of."""
+        if self._steps is None:
+            self._not_in_a_batch("step, sleep and wait_for")
+            self._steps = Steps(self.port)
+        return self._steps
 
+    def steps_ended(self) -> Suspension | None:
+        """For the engine: the handler returned. See Steps.ended."""
+        if self._steps is None and not self._job.flags & STEPPED:
+            return None  # most jobs
+        return self.steps.ended()
 
-class SyncContext:
-    """`ctx.sync`: the verbs that reach the store, blocking, for handlers in threads and processes."""
+    async def _spawn(self, jobs: list[tuple[NewJob, str | None]]) -> list[str]:
+        self._not_in_a_batch("spawn and spawn_many")
+        ids = await self.port.spawn(jobs)
+        self.alone = self.alone and not ids
+        return ids
 
-    def __init__(self, context: Context, port: AttemptPort) -> None:
-        self._context = context
-        self._port = port
-
-    def checkpoint(self, value: object) -> None:
-        """Record `value` durably; a later attempt reads it as `last_checkpoint`. Raises LeaseLost."""
-        self._port.blocking(self._context.checkpoint(value))
-
-    def spawn(self, job: Job[Any, Any], *, key: str | None = None) -> str:
-        """Queue a child in the same group, at once; its id."""
-        return self._port.blocking(self._context.spawn(job, key=key))
-
-    def spawn_many(self, jobs: Iterable[Job[Any, Any]]) -> list[str]:
-        """Queue children, all or none; ids in order."""
-        return self._port.blocking(self._context.spawn_many(jobs))
-
-    def states(self, ids: Sequence[str]) -> dict[str, State]:
-        """How other jobs of this tenant are; unknown ids are absent."""
-        return self._port.blocking(self._context.states(ids))
-
-    def once(self, key: str, ttl: Seconds = ONCE_TTL) -> bool:
-        """True for the first caller of this key until `ttl` has passed, in the whole fleet."""
-        return self._port.blocking(self._context.once(key, ttl))
+    def _not_in_a_batch(self, what: str) -> None:
+        if self.port.job_type.options.batch is not None:
+            raise Abort(
+                InvalidInput(f"{self.type} takes its jobs in batches: {what} are for types that run one by one")
+            )

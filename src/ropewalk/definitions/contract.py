@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from ropewalk.definitions import custom
 from ropewalk.definitions.arguments import Arguments
+from ropewalk.definitions.batches import batch_signature_of
 from ropewalk.definitions.codec import JsonCodec, wire
+from ropewalk.definitions.item import Item
 from ropewalk.definitions.misfit import Misfit
 from ropewalk.definitions.returns import Returns
 from ropewalk.definitions.shape import custom_classes, type_info
@@ -19,8 +21,10 @@ from ropewalk.ports.codec import Codec
 
 class Contract(Struct, frozen=True, kw_only=True):
     takes_context: bool
-    arguments: Arguments
+    arguments: Arguments | Item
     returns: Returns
+    wants_contexts: bool = False
+    """a batch type whose handler takes a Batch"""
 
 
 def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
@@ -39,6 +43,24 @@ def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
         takes_context=signature.takes_context,
         arguments=Arguments(job_type, signature.parameters, codec),
         returns=Returns(job_type, signature.result, codec),
+    )
+
+
+def batch_contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
+    """The same for the handler of a batch type."""
+    where = place(function)
+    try:
+        signature = batch_signature_of(function)
+    except (NameError, AttributeError) as error:
+        raise _unresolved(where, error) from error
+    if type(codec) is JsonCodec:
+        _check_annotation(f"{where}: the item", signature.item)
+        _check_annotation(f"{where}: the result", signature.result)
+    return Contract(
+        takes_context=False,
+        arguments=Item(job_type, signature.item, codec),
+        returns=Returns(job_type, signature.result, codec),
+        wants_contexts=signature.wants_contexts,
     )
 
 

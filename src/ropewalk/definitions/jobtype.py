@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from ropewalk.definitions import identity
+from ropewalk.definitions.batches import batch_signature_of
 from ropewalk.definitions.compensating import why_not
-from ropewalk.definitions.contract import Contract, contract_of
+from ropewalk.definitions.contract import Contract, batch_contract_of, contract_of
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import TypeOptions
 from ropewalk.definitions.schema import json_schema
@@ -45,8 +46,8 @@ class JobType(Generic[P, S_co, G_co]):
         """Build a job: id assigned, arguments checked and encoded. Raises InvalidInput naming the argument."""
         return self._build(self.resolve().arguments.bind(args, kwargs))
 
-    def from_arguments(self, arguments: Mapping[str, object]) -> Job[S_co, G_co]:
-        """Build a job from arguments by name, for callers that have no typed call to make."""
+    def from_arguments(self, arguments: object) -> Job[S_co, G_co]:
+        """Build a job for callers that have no typed call to make: from arguments by name, of a batch type the item."""
         return self._build(self.resolve().arguments.complete(arguments))
 
     @property
@@ -56,7 +57,8 @@ class JobType(Generic[P, S_co, G_co]):
     def resolve(self) -> Contract:
         """What the annotations say, on first use. Raises DefinitionError."""
         if self._contract is None:
-            contract = contract_of(self.handler, self.name, self.options.codec)
+            make = contract_of if self.options.batch is None else batch_contract_of
+            contract = make(self.handler, self.name, self.options.codec)
             self._check_compensation(contract)
             self._contract = contract
         return self._contract
@@ -77,8 +79,8 @@ class JobType(Generic[P, S_co, G_co]):
         return cast("S_co", self.resolve().returns.decode(data))
 
     def input_schema(self) -> dict[str, Any]:
-        """JSON Schema of the arguments, as one object."""
-        return json_schema(self.resolve().arguments.struct)
+        """JSON Schema of the arguments, as one object; of a batch type, of its item."""
+        return json_schema(self.resolve().arguments.annotation)
 
     def result_schema(self) -> dict[str, Any]:
         return json_schema(self.resolve().returns.annotation)
@@ -96,7 +98,7 @@ class JobType(Generic[P, S_co, G_co]):
         if not isinstance(wanted, JobType | Job | None):
             raise DefinitionError(f"{where}: on_failure={wanted!r} must be a job type or a job")
         try:
-            signature_of(self.handler)
+            signature_of(self.handler) if self.options.batch is None else batch_signature_of(self.handler)
         except (NameError, AttributeError):
             return
 

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, structs
 
-from ropewalk.definitions import checks
+from ropewalk.definitions import checks, dependency
 from ropewalk.definitions.job import ENQUEUE_OPTIONS, Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions, TypeOptions
 from ropewalk.domain.instants import Span, to_instant, to_span
@@ -29,7 +29,7 @@ def options_of(job: Job[Any, Any], call: EnqueueOptions) -> dict[str, Any]:
         weaker = _computed(job.type.options.options(job.arguments), job)
     if not (call or job.options or weaker):
         return {}
-    merged = _over(call, _over(job.options, weaker))
+    merged = over(call, over(job.options, weaker))
     checks.known_names(merged, ENQUEUE_OPTIONS, "option of a job")
     return {name: _CHECKS[name](value, name) if name in _CHECKS else value for name, value in merged.items()}
 
@@ -38,7 +38,8 @@ class Base(Struct, frozen=True):
     """What the type, or else the app, says about every job."""
 
     queue: str
-    priority: int
+    priority: int | None
+    """None: nobody named one"""
     max_attempts: int | None
     max_crashes: int
     ttl_us: Span | None
@@ -62,7 +63,8 @@ def _computed(options: object, job: Job[Any, Any]) -> Mapping[str, object]:
     return cast("Mapping[str, object]", options)
 
 
-def _over(stronger: object, weaker: Mapping[str, object]) -> Mapping[str, object]:
+def over(stronger: object, weaker: Mapping[str, object]) -> Mapping[str, object]:
+    """Two levels as one."""
     given = cast("Mapping[str, object]", stronger)
     if not given or not weaker:
         return given or weaker
@@ -104,4 +106,9 @@ _CHECKS: Final[Mapping[str, checks.Check]] = {
     "workflow_type": checks.text,
     "tenant": checks.text,
     "skip_queue": checks.flag,
+    "depends_on": dependency.parents,
+    "when": dependency.condition,
+    "on_unsatisfied": dependency.policy,
+    "gate_timeout": checks.positive_span,
+    "allow_missing": checks.flag,
 }

@@ -6,7 +6,7 @@ built in. submission.py applies it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 
@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.domain.dependency import Policy
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
 from ropewalk.domain.retry import Backoff
@@ -21,6 +22,7 @@ from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
 
 if TYPE_CHECKING:
+    from ropewalk.definitions.dependency import Condition, Parent
     from ropewalk.definitions.job import Job
     from ropewalk.definitions.jobtype import JobType
 
@@ -62,6 +64,24 @@ class EnqueueOptions(TypedDict, total=False):
     """None: none, whatever the type says"""
     tenant: str
     skip_queue: bool
+    depends_on: Parent | Sequence[Parent]
+    """jobs, handles, ids, Group(...), Chain(...): it may start only when `when` holds over them"""
+    when: Condition
+    """all_success unless given"""
+    on_unsatisfied: Policy | None
+    """what becomes of it when `when` can no longer hold; None: it fails, or is cancelled like what it waited for"""
+    gate_timeout: Seconds
+    """for what it depends on; then on_unsatisfied decides"""
+    allow_missing: bool
+    """one that does not exist counts as done and successful"""
+
+
+class BatchOptions(Struct, frozen=True, kw_only=True):
+    """Of a type whose handler takes many items at once."""
+
+    size: int
+    max_wait_us: Span
+    """how long a batch that is not full waits for more"""
 
 
 class JobTypeOptions(TypedDict, total=False):
@@ -120,13 +140,15 @@ class TypeOptions(Struct, frozen=True, kw_only=True):
     strict_return: bool | None = None
     unique: Callable[[Arguments], str] | None = None
     codec: Codec = DEFAULT_CODEC
+    batch: BatchOptions | None = None
 
 
 class AppDefaults(Struct, frozen=True, kw_only=True):
     """What holds for every job of an app whose type says nothing else."""
 
     queue: str = DEFAULT_QUEUE
-    priority: int = 0
+    priority: int | None = None
+    """None: 0, and a job that depends on others, or continues one, takes over theirs"""
     max_attempts: int | None = DEFAULT_MAX_ATTEMPTS
     max_crashes: int = DEFAULT_MAX_CRASHES
     backoff: Backoff | None = None
@@ -142,7 +164,7 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
         cls,
         *,
         queue: str = DEFAULT_QUEUE,
-        priority: int = 0,
+        priority: int | None = None,
         max_attempts: int | None = DEFAULT_MAX_ATTEMPTS,
         max_crashes: int = DEFAULT_MAX_CRASHES,
         backoff: Backoff | None = None,
@@ -169,7 +191,8 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             checks.text(self.queue, "queue")
-            checks.integer(self.priority, "priority")
+            if self.priority is not None:
+                checks.integer(self.priority, "priority")
             checks.positive_or_none(self.max_attempts, "max_attempts")
             checks.positive(self.max_crashes, "max_crashes")
             for name in ("timeout_us", "ttl_us", "lease_us"):

@@ -5,37 +5,70 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ropewalk.definitions.context import Context
+from ropewalk.definitions.contributing import contribution_of
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.result import Result
+from ropewalk.definitions.result import Fold, Result, Said
+from ropewalk.definitions.sequels import children_of, continuation_of
 from ropewalk.definitions.verdict import bad_input
 from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Completed, Outcome
+from ropewalk.domain.outcome import Completed, Outcome, Suspended
+from ropewalk.domain.sequel import Sequel
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 
 def outcome_of_return(
     job_type: JobType[..., Any, Any], context: Context, value: object, limits: Limits, *, strict: bool
 ) -> Outcome:
-    """`strict` is the app's word on Results that were made and not returned; the type's own comes first."""
+    """`strict` is the app's word on Results that were made and not returned; the type's own comes first.
+
+    A custom fold is left open: its contribution has no expected_version yet, and `fold_of` gives the function.
+    """
+    suspension = context.steps_ended()
+    if suspension is not None:
+        return Suspended(suspension)
     own = job_type.options.strict_return
     if strict if own is None else own:
         lost = context.unreturned(value)
         if lost:
             raise RuntimeError(f"{len(lost)} Result(s) were created by ctx and not returned: return them")
-    if isinstance(value, Result):
-        value = cast("Result[object, object]", value).value
     try:
-        data = job_type.encode_result(value)
-        _check_size(data, limits.result_bytes_max, job_type.name)
+        if context.alone and not isinstance(value, Result):
+            return Completed(_encoded(value, job_type, limits))  # most jobs: the group's value is its result
+        said = _said(cast("object", value))
+        # A job that continues leaves its result to the next one.
+        data = _encoded(said.value, job_type, limits) if said.continuation is None else None
+        return Completed(data, _sequel(said, data, context, limits))
     except InvalidInput as error:
         return bad_input(error, "bad_result")
-    return Completed(data)
 
 
-def _check_size(data: bytes | None, limit: int, name: str) -> None:
+def fold_of(value: object) -> Fold | None:
+    """The function with which this returned value wants to be folded into its group's, if any."""
+    append = _said(value).append
+    return None if append is None or isinstance(append, str) else append
+
+
+def _said(value: object) -> Said:
+    return cast("Result[object, object]", value).said if isinstance(value, Result) else Said(value=value)
+
+
+def _sequel(said: Said, data: bytes | None, context: Context, limits: Limits) -> Sequel | None:
+    """None where nothing follows and the job's group is itself."""
+    children = children_of(said, context.port, limits) if said.cohorts else ()
+    continuation = continuation_of(said, context.port)
+    contributes = said.contributes and (bool(children) or not context.alone or said.append is not None)
+    if not (children or continuation or contributes):
+        return None
+    contribution = contribution_of(said, context.type, data) if contributes else None
+    return Sequel(children=children, continuation=continuation, contribution=contribution)
+
+
+def _encoded(value: object, job_type: JobType[..., Any, Any], limits: Limits) -> bytes | None:
+    data, limit = job_type.encode_result(value), limits.result_bytes_max
     if data is not None and len(data) > limit:
         raise LimitExceeded(
-            f"the result of {name} is {len(data):,} bytes, over result_bytes_max={limit:,}: "
+            f"the result of {job_type.name} is {len(data):,} bytes, over result_bytes_max={limit:,}: "
             "store it elsewhere and return a reference, or raise the limit with App(limits=...)",
             field="result",
         )
+    return data

@@ -78,7 +78,7 @@ def style_of(function: Handler, executor: Executor) -> Style:
 def signature_of(function: Handler) -> Signature:
     """Resolve the annotations. Raises NameError or AttributeError where they name what is not defined (yet)."""
     where = place(function)
-    hints = _hints(function)
+    hints = hints_of(function)
     parameters = [
         Parameter(
             name=each.name,
@@ -95,7 +95,7 @@ def signature_of(function: Handler) -> Signature:
     for each in parameters:
         if each.annotation is Context:
             raise DefinitionError(f"{where}: only the first parameter can be the Context; move {each.name!r} there")
-    result = _own_result(where, hints.get("return", Any))
+    result = own_result(where, hints.get("return", Any))
     return Signature(takes_context=takes_context, parameters=tuple(parameters), result=result)
 
 
@@ -121,14 +121,14 @@ def _check_first(where: str, first: Parameter, function: Handler) -> None:
         raise DefinitionError(f"{where}: {first.name!r} is positional-only, but arguments are stored by name")
 
 
-def _hints(function: Handler) -> dict[str, Any]:
+def hints_of(function: Handler) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
     except (SyntaxError, TypeError) as error:
         raise DefinitionError(f"{place(function)}: an annotation is no type: {error}") from error
 
 
-def _own_result(where: str, annotation: Any) -> Any:
+def own_result(where: str, annotation: Any) -> Any:
     """S of a return annotation: a plain T, a Result[S, G], or a Result or None."""
     if annotation in (Never, NoReturn, None, NoneType):
         return None

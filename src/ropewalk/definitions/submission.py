@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from ropewalk.definitions.compensating import follow_up
+from ropewalk.definitions.dependency import gate_of
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.levels import base_of, options_of
@@ -67,7 +68,8 @@ def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, 
         input=job.input,
         tenant=tenant,
         queue=given.get("queue", base.queue),
-        priority=given.get("priority", base.priority),
+        priority=given.get("priority", base.priority or 0),
+        inherits_priority="priority" not in given and base.priority is None,
         strict_order=defaults.strict_order,
         delay_us=given.get("delay", 0),
         run_at=given.get("run_at"),
@@ -84,6 +86,7 @@ def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, 
         workflow_id=given.get("workflow_id"),
         workflow_type=given.get("workflow_type"),
         on_failure=_on_failure(job, given, defaults),
+        gate=gate_of(given.get("id", job.id), given, limits),
     )
     check(new, limits)
     return new

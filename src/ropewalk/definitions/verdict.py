@@ -8,19 +8,21 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.steps import Nondeterministic
+from ropewalk.definitions.suspend import Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.instants import to_instant, to_span
-from ropewalk.domain.outcome import Aborted, Deferred, Errored, Outcome
+from ropewalk.domain.outcome import Aborted, Deferred, Errored, Outcome, Suspended
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 
 
 def verdict(
     error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
 ) -> Outcome:
-    """Retry, Defer and Abort say it themselves; then the type's `decide`, `abort_on`, `retry_on`; else retry.
+    """Retry, Defer, Abort, Suspend say it themselves; then the type's `decide`, `abort_on`, `retry_on`; else retry.
 
     Never raises: a time that makes no sense is an error of the handler like any other.
     """
@@ -61,12 +63,29 @@ def _verdict(
             if error.at is not None:
                 return Deferred(at=to_instant(error.at, "at"))
             return Deferred(delay_us=to_span(error.delay or 0, "delay"))
+        case Suspend():
+            return Suspended(error.suspension)
+        case BaseExceptionGroup() if isinstance(waiting := _only_leaf(error), Suspend):
+            return Suspended(waiting.suspension)
+        case Nondeterministic():
+            return Aborted(described(error, Category.PERMANENT, code="nondeterministic"))
         case Abort(cause=BaseException() as cause):
             return Aborted(described(cause, Category.PERMANENT))
         case Abort():
             return Aborted(described(error, Category.PERMANENT))
         case _:
             return _classified(error, job_type, report)
+
+
+def _only_leaf(group: BaseException) -> BaseException:
+    """What a TaskGroup wraps, where it wraps one alone."""
+    error = group
+    while isinstance(error, BaseExceptionGroup):
+        inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(inside) != 1:
+            return group
+        error = inside[0]
+    return error
 
 
 def _classified(

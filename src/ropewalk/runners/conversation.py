@@ -11,7 +11,6 @@ from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.domain.instants import to_seconds
 from ropewalk.domain.outcome import Outcome
-from ropewalk.domain.states import State
 from ropewalk.ports.runtime import Runtime, Timer
 from ropewalk.runners.frames import Garbled
 from ropewalk.runners.handler_process import HandlerProcess
@@ -23,10 +22,13 @@ from ropewalk.runners.messages import (
     Checkpoint,
     Done,
     Once,
+    RecordStep,
     Refusal,
     Run,
     Spawn,
     States,
+    Steps,
+    TakeSignal,
     Told,
     Trouble,
     outcome_of,
@@ -94,7 +96,7 @@ class Conversation:
         self._pass_on_cancellation()
         self._process.send(reply)
 
-    async def _ask(self, call: Call) -> bool | list[str] | dict[str, State] | None:
+    async def _ask(self, call: Call) -> object:
         attempt = self._attempt
         match call:
             case Checkpoint(_, data):
@@ -106,6 +108,13 @@ class Conversation:
                 return await attempt.states(ids)
             case Once(_, key, ttl_us):
                 return await attempt.once(key, to_seconds(ttl_us))
+            case Steps():
+                return await attempt.steps()
+            case RecordStep(_, step):
+                await attempt.record_step(step)
+                return None
+            case TakeSignal(_, step, signal):
+                return await attempt.take_signal(step, signal)
             case _:
                 assert_never(call)
 

@@ -2,23 +2,24 @@
 
 worker → process: `Run`; while the handler runs `Cancel`, and an `Answer` or a `Refusal` to each call
 process → worker: `Began`; while the handler runs `Told`, `Trouble` and calls (`Checkpoint`, `Spawn`, `States`,
-`Once`); at last `Done`
+`Once`, `Steps`, `RecordStep`, `TakeSignal`); at last `Done`
 """
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 from msgspec import Struct
 
 from ropewalk.definitions.attempt_port import Cancellation
 from ropewalk.definitions.options import AppDefaults
-from ropewalk.domain.instants import Span
+from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.outcome import Outcome
-from ropewalk.domain.states import State
+from ropewalk.domain.sequel import StepRecord
+from ropewalk.ports.exchange import Dependency
 from ropewalk.runners.source import Source
 
 # ── worker → process ────────────────────────────────────────────────────────────────────────────────────────
@@ -32,6 +33,11 @@ class Run(Struct, frozen=True, tag=True, kw_only=True):
     limits: Limits
     defaults: AppDefaults
     idempotency_key: str
+    now: Instant
+    """the store's clock"""
+    dependencies: list[Dependency] = []
+    types: dict[str, Source] = {}
+    """where to find the types of dependencies, to decode their results by"""
 
 
 class Cancel(Struct, frozen=True, tag=True):
@@ -41,8 +47,10 @@ class Cancel(Struct, frozen=True, tag=True):
 
 
 class Answer(Struct, frozen=True, tag=True):
+    """Whoever asked knows what the value must be, and converts it."""
+
     call: int
-    value: bool | list[str] | dict[str, State] | None
+    value: Any
 
 
 class Refusal(Struct, frozen=True, tag=True):
@@ -99,6 +107,21 @@ class Once(Struct, frozen=True, tag=True):
     ttl_us: Span
 
 
+class Steps(Struct, frozen=True, tag=True):
+    call: int
+
+
+class RecordStep(Struct, frozen=True, tag=True):
+    call: int
+    step: StepRecord
+
+
+class TakeSignal(Struct, frozen=True, tag=True):
+    call: int
+    step: StepRecord
+    signal: str
+
+
 class Done(Struct, frozen=True, tag=True):
     """The last word about an attempt: an Outcome by the name of its class."""
 
@@ -106,7 +129,7 @@ class Done(Struct, frozen=True, tag=True):
     body: bytes
 
 
-Call: TypeAlias = Checkpoint | Spawn | States | Once
+Call: TypeAlias = Checkpoint | Spawn | States | Once | Steps | RecordStep | TakeSignal
 Report: TypeAlias = Began | Told | Trouble | Call | Done
 
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import activate, deactivate
-from ropewalk.definitions.returned import outcome_of_return
+from ropewalk.definitions.returned import fold_of, outcome_of_return
 from ropewalk.definitions.verdict import bad_input, described, verdict
 from ropewalk.domain.failure import Category
 from ropewalk.domain.outcome import Cancelled, Outcome
-from ropewalk.errors import DefinitionError, InvalidInput, JobCancelled
+from ropewalk.errors import Abort, DefinitionError, InvalidInput, JobCancelled
 from ropewalk.runners.pipe_port import PipePort
 from ropewalk.runners.source import load, not_found
 
@@ -44,4 +44,12 @@ def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
             value = asyncio.run(cast("Coroutine[Any, Any, object]", value))
     finally:
         deactivate(token)
+    if fold_of(value) is not None:
+        raise Abort(
+            InvalidInput(
+                f"{job_type.name} returned append=<function> from a process of its own, where the group's value is not "
+                "at hand: use one of the named folds, or run the handler on the loop or in a thread",
+                field="append",
+            )
+        )
     return outcome_of_return(job_type, context, value, port.order.limits, strict=port.order.defaults.strict_return)

@@ -13,16 +13,22 @@ import msgspec
 
 from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.definitions.context import Context
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.failure import clipped
-from ropewalk.domain.instants import Seconds, to_span
+from ropewalk.domain.flags import STEPPED
+from ropewalk.domain.instants import Instant, Seconds, to_span
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.lease import LossReason
+from ropewalk.domain.limits import Limits
 from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
-from ropewalk.errors import LeaseLost
+from ropewalk.errors import DefinitionError, LeaseLost, Unsupported
+from ropewalk.ports.exchange import Dependency
+from ropewalk.ports.transaction import UserTransaction
 from ropewalk.runners.messages import (
     Answer,
     Began,
@@ -30,16 +36,20 @@ from ropewalk.runners.messages import (
     Cancel,
     Checkpoint,
     Once,
+    RecordStep,
     Refusal,
     Report,
     Run,
     Spawn,
     States,
+    Steps,
+    TakeSignal,
     Told,
     Trouble,
     done,
 )
 from ropewalk.runners.refusals import revived
+from ropewalk.runners.source import load
 
 T = TypeVar("T")
 
@@ -102,6 +112,14 @@ class PipePort(AttemptPort):
     def idempotency_key(self) -> str:
         return self.order.idempotency_key
 
+    @property
+    def limits(self) -> Limits:
+        return self.order.limits
+
+    def now(self) -> Instant:
+        """As of the order: behind by what the handler took since, so at worst it waits once more for a past moment."""
+        return self.order.now
+
     def cancellation(self) -> Cancellation | None:
         return self._cancellation
 
@@ -135,6 +153,46 @@ class PipePort(AttemptPort):
     async def once(self, key: str, ttl: Seconds) -> bool:
         ttl_us = to_span(ttl, "ttl")
         return msgspec.convert(await self._ask(lambda call: Once(call, key, ttl_us)), bool)
+
+    def dependencies(self) -> Sequence[Dependency]:
+        return self.order.dependencies
+
+    def known_type(self, name: str) -> JobType[..., Any, Any] | None:
+        """Those that the job depends on, found by the worker's registry and loaded here when asked for."""
+        source = self.order.types.get(name)
+        if source is None:
+            return None
+        try:
+            return load(source)
+        except DefinitionError:
+            return None
+
+    def decode_result(self, job: JobRecord) -> object:
+        known = self.known_type(job.type)
+        return self.decode_value(job.result) if known is None else known.decode_result(job.result)
+
+    def encode_value(self, value: object) -> bytes | None:
+        return None if value is None else DEFAULT_CODEC.encode(value, Any)
+
+    def decode_value(self, data: bytes | None) -> object:
+        return None if data is None else DEFAULT_CODEC.decode(data, Any)
+
+    async def steps(self) -> list[StepRecord]:
+        if not self.job.flags & STEPPED:
+            return []
+        return msgspec.convert(await self._ask(Steps), list[StepRecord])
+
+    async def record_step(self, step: StepRecord) -> None:
+        await self._ask(lambda call: RecordStep(call, step))
+
+    async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
+        return msgspec.convert(await self._ask(lambda call: TakeSignal(call, step, signal)), StepRecord | None)
+
+    async def begin_transaction(self) -> UserTransaction:
+        raise Unsupported("ctx.transaction() cannot reach into another process: use it in async handlers or in threads")
+
+    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+        raise AssertionError("there is no transaction to commit here")
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         try:

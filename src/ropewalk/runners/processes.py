@@ -7,6 +7,7 @@ stop: nothing else ends a handler that does not listen. Knows no store; what a h
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Final
 
 from ropewalk.definitions.attempt_port import AttemptPort
@@ -22,7 +23,7 @@ from ropewalk.runners.conversation import Conversation, Reporter
 from ropewalk.runners.frames import Garbled, frame_bytes_max
 from ropewalk.runners.handler_process import HandlerProcess
 from ropewalk.runners.messages import Run
-from ropewalk.runners.source import not_found, source_of
+from ropewalk.runners.source import Source, not_found, source_of
 
 STARTING: Final = "start of a handler's process"
 NOT_STARTED: Final = Released(delay_us=SECOND)
@@ -73,6 +74,9 @@ class ProcessPool(Isolation):
             limits=self._limits,
             defaults=self._defaults,
             idempotency_key=attempt.idempotency_key,
+            now=attempt.now(),
+            dependencies=list(attempt.dependencies()),
+            types=_types(attempt),
         )
 
     async def _take(self) -> HandlerProcess | None:
@@ -116,6 +120,17 @@ class ProcessPool(Isolation):
     async def _end(self, process: HandlerProcess) -> None:
         await process.kill()
         self._processes.discard(process)
+
+
+def _types(attempt: AttemptPort) -> dict[str, Source]:
+    """Where those are found that the job depends on. One that only this process can find is left out."""
+    sources: dict[str, Source] = {}
+    for name in {each.job.type for each in attempt.dependencies() if each.job is not None}:
+        known = attempt.known_type(name)
+        if known is not None:
+            with contextlib.suppress(DefinitionError):
+                sources[name] = source_of(known)
+    return sources
 
 
 def _crashed(how: str) -> Outcome:

@@ -1,0 +1,193 @@
+"""Durable steps: what a handler did once is not done again when it runs from the top, in whatever attempt.
+
+Each step has a place (the how-manieth it is) and a name, and both must be the same in every run. Knows no store: what
+is kept, and the signals that arrived, come through the attempt's port.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+from ropewalk.definitions.attempt_port import AttemptPort
+from ropewalk.definitions.step_values import StepValues
+from ropewalk.definitions.suspend import Suspend
+from ropewalk.domain.flags import STEPPED
+from ropewalk.domain.instants import Seconds, Span, to_span
+from ropewalk.domain.sequel import StepKind, StepRecord, Suspension
+from ropewalk.errors import Abort, InvalidInput, LimitExceeded, RopewalkError, WaitTimeout
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_INSIDE: Final[ContextVar[str | None]] = ContextVar("ropewalk_step", default=None)
+
+
+class Nondeterministic(RopewalkError):
+    """The handler did not come by its stored steps as it did before: a permanent failure, code `nondeterministic`."""
+
+
+class Steps:
+    """The steps of one attempt, in the order the handler asks for them."""
+
+    def __init__(self, port: AttemptPort) -> None:
+        self._port = port
+        self._stored: dict[int, StepRecord] | None = None
+        self._names: dict[str, int] = {}
+        """→ its place"""
+        self._ordinals: Counter[str] = Counter()
+        self._fault: Nondeterministic | None = None
+        self._suspended: Suspension | None = None
+
+    # ── a function ──────────────────────────────────────────────────────────────────────────────────────────
+
+    async def step(self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        place = self._take_place(name)
+        values = StepValues(self._port, name, fn)
+        held = await self._held(place, name, "step")
+        if held is not None:
+            return cast("T", values.decode(held.value))
+        with _Inside(name):
+            value = await fn(*args, **kwargs)
+        await self._port.record_step(_done(place, name, values.encode(value)))
+        return value
+
+    def step_blocking(self, name: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for a plain function, in the handler's own thread."""
+        place = self._take_place(name)
+        values = StepValues(self._port, name, fn)
+        held = self._port.blocking(self._held(place, name, "step"))
+        if held is not None:
+            return cast("T", values.decode(held.value))
+        with _Inside(name):
+            value = fn(*args, **kwargs)
+        self._port.blocking(self._port.record_step(_done(place, name, values.encode(value))))
+        return value
+
+    # ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def sleep(self, seconds: Seconds) -> Coroutine[Any, Any, None]:
+        span_us = to_span(seconds, "seconds")
+        name = self._ordinal("sleep")
+        return self._sleep(self._take_place(name), name, span_us)
+
+    def wait_for(self, signal: str, timeout: Seconds | None) -> Coroutine[Any, Any, object]:
+        _check_signal(signal)
+        span_us = None if timeout is None else to_span(timeout, "timeout")
+        name = self._ordinal(f"wait_for-{signal}")
+        return self._wait_for(self._take_place(name), name, signal, span_us)
+
+    async def _sleep(self, place: int, name: str, span_us: Span) -> None:
+        held = await self._held(place, name, "sleep")
+        if held is None:
+            raise self._suspend(Suspension(position=place, name=name, span_us=span_us))
+        if not held.finished and held.until is not None and held.until > self._port.now():
+            raise self._suspend(Suspension(position=place, name=name, until=held.until))
+
+    async def _wait_for(self, place: int, name: str, signal: str, span_us: Span | None) -> object:
+        held = await self._held(place, name, "signal")
+        if held is None or not held.finished:
+            held = await self._arrived(place, name, signal, held, span_us)
+        if held.until is not None:
+            # A signal that came has no `until`: this was given up, and stays so even if one came later.
+            raise WaitTimeout(f"wait_for({signal!r}): no such signal came in time")
+        return self._port.decode_value(held.value)
+
+    async def _arrived(
+        self, place: int, name: str, signal: str, held: StepRecord | None, span_us: Span | None
+    ) -> StepRecord:
+        """The signal, or the end of the wait, as it is kept from now on; else the handler is left."""
+        taken = await self._port.take_signal(StepRecord(position=place, name=name, kind="signal"), signal)
+        if taken is not None:
+            return taken
+        if held is None:
+            raise self._suspend(Suspension(position=place, name=name, signal=signal, span_us=span_us))
+        if held.until is None or held.until > self._port.now():
+            raise self._suspend(Suspension(position=place, name=name, signal=signal, until=held.until))
+        given_up = StepRecord(position=place, name=name, kind="signal", until=held.until)
+        await self._port.record_step(given_up)
+        return given_up
+
+    # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ended(self) -> Suspension | None:
+        """The handler returned. A suspension that it kept from leaving still counts. Raises Nondeterministic."""
+        if self._fault is not None:
+            raise self._fault
+        if self._suspended is not None:
+            return self._suspended
+        if self._stored is None:
+            if self._port.job.flags & STEPPED:
+                raise self._nondeterministic("the handler returned without any of its stored steps")
+            return None
+        left = [each for place, each in sorted(self._stored.items()) if place >= len(self._names)]
+        if left:
+            told = ", ".join(repr(each.name) for each in left[:3])
+            raise self._nondeterministic(f"the handler returned without its stored step(s) {told}")
+        return None
+
+    # ── places and names ────────────────────────────────────────────────────────────────────────────────────
+
+    def _take_place(self, name: str) -> int:
+        """At once when it is asked for, so that steps run side by side have their places in the order of the calls."""
+        if (around := _INSIDE.get()) is not None:
+            raise Abort(InvalidInput(f"step {name!r} is inside step {around!r}: steps stand one beside another"))
+        if not isinstance(name, str) or not name:
+            raise Abort(InvalidInput(f"a step's name is {name!r}: give it at least one character", field="name"))
+        if name in self._names:
+            raise Abort(InvalidInput(f"two steps are named {name!r}: give each its own name", field="name"))
+        limits = self._port.limits
+        if len(name) > limits.name_chars_max:
+            raise Abort(LimitExceeded(f"a step's name has {len(name)} characters: {name[:40]!r}...", field="name"))
+        if len(self._names) >= limits.steps_max:
+            raise Abort(LimitExceeded(f"step {name!r} is over steps_max={limits.steps_max:,}", field="step"))
+        return self._names.setdefault(name, len(self._names))
+
+    def _ordinal(self, kind: str) -> str:
+        self._ordinals[kind] += 1
+        return f"{kind}-{self._ordinals[kind]}"
+
+    async def _held(self, place: int, name: str, kind: StepKind) -> StepRecord | None:
+        """What is stored at this place. Raises Nondeterministic where that is another step."""
+        if self._stored is None:
+            stored = {each.position: each for each in await self._port.steps()}
+            if self._stored is None:
+                self._stored = stored
+        held = self._stored.get(place)
+        if held is not None and (held.name, held.kind) != (name, kind):
+            raise self._nondeterministic(f"step {place + 1} is {name!r} now and was {held.name!r} before")
+        return held
+
+    def _nondeterministic(self, what: str) -> Nondeterministic:
+        self._fault = Nondeterministic(
+            f"{what}: a handler must come by the same steps in the same order every time it runs from the top"
+        )
+        return self._fault
+
+    def _suspend(self, suspension: Suspension) -> Suspend:
+        self._suspended = suspension
+        return Suspend(suspension)
+
+
+class _Inside:
+    """While a step's function runs: another step in it would not be there when its value is replayed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._token = _INSIDE.set(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        _INSIDE.reset(self._token)
+
+
+def _done(place: int, name: str, value: bytes | None) -> StepRecord:
+    return StepRecord(position=place, name=name, kind="step", value=value)
+
+
+def _check_signal(signal: object) -> None:
+    if not isinstance(signal, str) or not signal:
+        raise InvalidInput(f"wait_for({signal!r}): give the name of a signal, at least one character", field="name")

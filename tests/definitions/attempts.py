@@ -1,0 +1,37 @@
+"""A context to call handlers with, and what their return value comes to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.returned import outcome_of_return
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import NewJob, new_record
+from ropewalk.domain.outcome import Completed
+from ropewalk.domain.sequel import Sequel
+from ropewalk.domain.transition import claim
+from tests.definitions.ports import FakeAttempt
+
+NOW = 1_800_000_000 * SECOND
+
+
+def attempt_of(job_type: JobType[..., Any, Any], **fields: Any) -> FakeAttempt:
+    new = NewJob(**{"id": "parent", "type": job_type.name, "input": b"{}", **fields})
+    job = new_record(new, seq=1, now=NOW)
+    claim(job, owner="w", ticket=1, epoch=0, lease_us=SECOND, now=NOW)
+    return FakeAttempt(job, job_type)
+
+
+def completed(ctx: Context, value: object, *, strict: bool = True) -> Completed:
+    port = ctx.port
+    outcome = outcome_of_return(port.job_type, ctx, value, port.limits, strict=strict)
+    assert isinstance(outcome, Completed), outcome
+    return outcome
+
+
+def sequel_of(ctx: Context, value: object) -> Sequel:
+    sequel = completed(ctx, value).sequel
+    assert sequel is not None
+    return sequel

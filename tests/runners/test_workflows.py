@@ -1,0 +1,111 @@
+"""Handlers in processes of their own queue, continue, contribute, take steps and wait like all others."""
+
+from __future__ import annotations
+
+from ropewalk.domain.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.failure import Category
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import JobRecord, NewJob, new_record
+from ropewalk.domain.outcome import Aborted, Completed, Errored, Suspended
+from ropewalk.domain.sequel import StepRecord, Suspension
+from ropewalk.domain.states import Status
+from ropewalk.ports.exchange import Dependency
+from ropewalk.runners.processes import ProcessPool
+from tests.runners import handlers
+from tests.runners.recording import CANCELLED, Recording
+
+
+async def test_children_with_gates(pool: ProcessPool) -> None:
+    attempt = Recording(handlers.fans_out, count=2)
+    attempt.job.workflow_id = "w"
+    outcome = await pool.run(attempt)
+    assert isinstance(outcome, Completed)
+    assert outcome.sequel is not None
+    first, second, last = outcome.sequel.children
+    assert [(each.type, each.input, each.gate) for each in (first, second)] == [
+        ("child", b'{"number":0}', None),
+        ("child", b'{"number":1}', None),
+    ]
+    assert (last.parent_id, last.group_id, last.workflow_id, last.tags) == ("the-job", "the-job", "w", {"a": "b"})
+    assert last.gate is not None
+    assert [(each.kind, each.id) for each in last.gate.parents] == [
+        (ParentKind.TREE, first.id),
+        (ParentKind.TREE, second.id),
+    ]
+    assert (last.gate.need, last.gate.of) == (2, "done")
+
+
+async def test_a_continuation(pool: ProcessPool) -> None:
+    outcome = await pool.run(Recording(handlers.continues))
+    assert isinstance(outcome, Completed)
+    assert outcome.sequel is not None and outcome.sequel.continuation is not None
+    assert (outcome.result, outcome.sequel.continuation.type) == (None, "add")
+
+
+async def test_contributions(pool: ProcessPool) -> None:
+    outcome = await pool.run(Recording(handlers.contributes, append="sum"))
+    assert isinstance(outcome, Completed)
+    assert outcome.sequel is not None and outcome.sequel.contribution is not None
+    assert (outcome.sequel.contribution.reducer, outcome.sequel.contribution.value) == ("sum", b"3")
+
+
+async def test_a_function_cannot_fold_from_there(pool: ProcessPool) -> None:
+    outcome = await pool.run(Recording(handlers.folds))
+    assert isinstance(outcome, Aborted)
+    assert "folds returned append=<function> from a process of its own" in outcome.error.message
+
+
+async def test_steps_sleep_and_signals(pool: ProcessPool) -> None:
+    attempt = Recording(handlers.steps)
+    assert await pool.run(attempt) == Suspended(Suspension(position=1, name="sleep-1", span_us=60 * SECOND))
+    assert list(attempt.stored) == [0]
+    attempt.stored[1] = StepRecord(position=1, name="sleep-1", kind="sleep", until=attempt.clock, finished=False)
+    waiting = Suspension(position=2, name="wait_for-answer-1", signal="answer", span_us=10 * SECOND)
+    assert await pool.run(attempt) == Suspended(waiting)
+    attempt.signals["answer"] = b'{"$rw":"set","v":[1]}'
+    assert await pool.run(attempt) == Completed(b'["Order","7","{1}"]')
+    assert attempt.stored[2].value == b'{"$rw":"set","v":[1]}'
+
+
+async def test_a_step_of_a_lost_lease(pool: ProcessPool) -> None:
+    attempt = Recording(handlers.steps)
+    attempt.cancel = CANCELLED
+    outcome = await pool.run(attempt)
+    assert isinstance(outcome, Errored)
+    assert outcome.error.type == "LeaseLost"
+
+
+async def test_other_steps_than_before(pool: ProcessPool) -> None:
+    attempt = Recording(handlers.steps)
+    await attempt.record_step(StepRecord(position=0, name="other", kind="step"))
+    outcome = await pool.run(attempt)
+    assert isinstance(outcome, Aborted)
+    assert (outcome.error.category, outcome.error.code) == (Category.PERMANENT, "nondeterministic")
+
+
+async def test_parents_are_read_by_their_types(pool: ProcessPool) -> None:
+    attempt = Recording(handlers.reads_parents)
+    attempt.types = [handlers.discount]
+    data = b'{"id":1,"price":"2.50","at":"2030-01-01T00:00:00Z","tags":[]}'
+    attempt.waited_for = [
+        waited_for("a", parent("a", "discount", data)),
+        waited_for("b", parent("b", "stranger", b'{"x":1}')),
+        waited_for("c", None),
+    ]
+    outcome = await pool.run(attempt)
+    assert isinstance(outcome, Completed)
+    told = (outcome.result or b"").decode()
+    assert "a discount completed Order(id=1, price=Decimal('2.50')" in told
+    assert "b stranger completed {'x': 1}" in told
+    assert "c None completed None" in told
+
+
+def parent(job_id: str, kind: str, result: bytes) -> JobRecord:
+    job = new_record(NewJob(id=job_id, type=kind, input=b"{}"), seq=9, now=1)
+    job.status, job.result = Status.COMPLETED, result
+    return job
+
+
+def waited_for(parent_id: str, job: JobRecord | None) -> Dependency:
+    edge = Edge(kind=ParentKind.JOB, parent=9, parent_id=parent_id, seq=1, position=0, ending=Ending.COMPLETED)
+    return Dependency(edge=edge, job=job)
