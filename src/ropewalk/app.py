@@ -24,6 +24,7 @@ from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import ErrorHook, EventHook, EventHub
 from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.engine.services.orphans import OrphanHook
 from ropewalk.engine.workbench import Workbench
 from ropewalk.engine.worker import Worker
 from ropewalk.errors import DefinitionError
@@ -43,6 +44,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     lifespan: Lifespan | None
     on_event: EventHook | None
     on_error: ErrorHook | None
+    on_orphan_group: OrphanHook | None
 
 
 class App(Client):
@@ -53,6 +55,7 @@ class App(Client):
     lifespan: async context manager, entered once per worker; handlers find what it yields (one object, or a tuple
         of them) by ctx.resource(Class).
     on_event, on_error: hooks; on_error(error, phase) hears what must not disturb the engine.
+    on_orphan_group: hears, from a worker, of groups that closed with nobody waiting; at least once each.
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class App(Client):
         lifespan: Lifespan | None = None,
         on_event: EventHook | None = None,
         on_error: ErrorHook | None = None,
+        on_orphan_group: OrphanHook | None = None,
         runtime: Runtime | None = None,
         allow_weaker_durability: bool = False,
     ) -> None:
@@ -76,6 +80,7 @@ class App(Client):
             lifespan=lifespan,
             on_event=on_event,
             on_error=on_error,
+            on_orphan_group=on_orphan_group,
         )
         runtime = runtime or SystemRuntime()
         registry = Registry(*jobs)
@@ -91,6 +96,7 @@ class App(Client):
             codec=DEFAULT_CODEC,
             limits=limits,
             defaults=self.settings.defaults,
+            reports_orphans=on_orphan_group is not None,
         )
         super().__init__(core, DEFAULT_TENANT)
         self._url = resolved(url)
@@ -153,6 +159,7 @@ class App(Client):
             config,
             retention=self.settings.retention,
             lifespan=None if self.settings.lifespan is None else self._resources,
+            on_orphan_group=self.settings.on_orphan_group,
         )
 
     @asynccontextmanager

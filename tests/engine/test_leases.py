@@ -75,7 +75,8 @@ async def _steal(app: App, job_id: str) -> None:
         app._core.runtime.now = real_now  # type: ignore[method-assign]
     (job_,) = claimed.jobs
     assert job_.crashes == 1
-    (settled,) = await store.settle(
+    settlements = await store.settle(
         "thief", [Settlement(seq=job_.seq, fence=job_.fence, move=Move.COMPLETE, result=b"1")]
     )
+    (settled,) = settlements.settled
     assert settled.move is Move.COMPLETE

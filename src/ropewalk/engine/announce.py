@@ -1,21 +1,23 @@
-"""After a commit: tell hooks what happened to jobs, and wake whoever waits for them or could run them."""
+"""After a commit: tell hooks what happened to jobs and groups, and wake whoever waits for them or could run them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.states import SETTLING, Move, Status
-from ropewalk.engine.events import EventHub
+from ropewalk.engine.events import EventHub, event_of
+from ropewalk.ports.exchange import ClosedGroup, Moved, Ripple
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 
 HINT_IDS_MAX: Final = 200
+NOTHING_ELSE: Final = Ripple()
 
 
 class News(Struct, frozen=True):
@@ -24,19 +26,53 @@ class News(Struct, frozen=True):
     error: ErrorInfo | None
 
 
-def announce(news: Iterable[News], *, store: Store, events: EventHub, runtime: Runtime) -> None:
+def announce(
+    news: Iterable[News],
+    *,
+    store: Store,
+    events: EventHub,
+    runtime: Runtime,
+    ripple: Ripple = NOTHING_ELSE,
+    queued: Sequence[NewJob] = (),
+    control: bool = False,
+) -> None:
+    """`ripple` is what followed from the news, `queued` what was written with it; `control` also wakes holders."""
     finished: list[str] = []
-    ready: set[str] = set()
+    ready: set[str] = {new.queue for new in queued}
     now = runtime.now()
-    for job, move, error in ((each.job, each.move, each.error) for each in news):
-        if SETTLING[move] is Status.WAITING:
-            ready.add(job.queue)
+    for job, move, error in ((each.job, each.move, each.error) for each in (*news, *map(news_of, ripple.moved))):
+        if SETTLING.get(move) is Status.WAITING:
+            if not job.unmet:
+                ready.add(job.queue)
         else:
             finished.append(job.id)
             if job.on_failure is not None and move is not Move.COMPLETE:
                 ready.add(job.on_failure.queue)
         if events.heard(job.type):
             events.moved(job, move, at=now, error=error)
-    if finished or ready:
+    for new in queued:
+        events.queued(new, new.group_id or new.id)
+    ready.update(ripple.ready)
+    finished.extend(group.id for group in ripple.closed)
+    if ripple.closed and events.heard_at_all:
+        runtime.spawn(_tell_closed(ripple.closed, store, events, runtime), name="ropewalk-group-closed")
+    if finished or ready or control:
         many = len(finished) > HINT_IDS_MAX
-        store.notifier.publish(Hint(ready=tuple(ready), finished=tuple(finished[:HINT_IDS_MAX]), many=many))
+        hint = Hint(ready=tuple(ready), finished=tuple(finished[:HINT_IDS_MAX]), many=many, control=control)
+        store.notifier.publish(hint)
+
+
+def news_of(moved: Moved) -> News:
+    return News(moved.job, moved.move, moved.job.error)
+
+
+async def _tell_closed(closed: Sequence[ClosedGroup], store: Store, events: EventHub, runtime: Runtime) -> None:
+    """The event is about the root: what that is, the store knows."""
+    now = runtime.now()
+    try:
+        for group in closed:
+            root = (await store.get(group.tenant, [group.id])).jobs.get(group.id)
+            if root is not None and events.heard(root.type):
+                events.emit(event_of(root, "group_closed", at=now))
+    except Exception as error:
+        events.report(error, "group_closed")

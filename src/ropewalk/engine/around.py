@@ -1,6 +1,8 @@
-"""What stands around a job that waits: is its queue paused, does a live worker serve it, what comes first."""
+"""What stands around a job that waits: its parents, a pause, whether a live worker serves it, what comes first."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
@@ -8,8 +10,13 @@ from ropewalk.domain.why import Surroundings
 from ropewalk.ports.exchange import WorkerCard
 from ropewalk.ports.store import Store
 
+NAMED_MAX: Final = 3
+
 
 async def surroundings(store: Store, job: JobRecord, now: Instant) -> Surroundings:
+    if job.unmet and job.awaits is None:
+        waits_for = [edge.parent_id for edge in await store.edges([job.seq]) if edge.ending is None]
+        return Surroundings(paused=False, served=True, ahead=0, waits_for=tuple(waits_for[:NAMED_MAX]))
     if not job.ready_at(now):
         return Surroundings(paused=False, served=True, ahead=0)
     paused = any(queue.paused for queue in await store.queues(job.tenant) if queue.name == job.queue)

@@ -9,12 +9,14 @@ from msgspec import Struct
 from ropewalk.domain.instants import SECOND, Span
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
-from ropewalk.engine.announce import News, announce
+from ropewalk.engine.announce import announce
 from ropewalk.engine.buffer import Buffer
 from ropewalk.engine.claimer import Claimer, lease
 from ropewalk.engine.drain import Drain
 from ropewalk.engine.executor import Executor
 from ropewalk.engine.heartbeat import Heartbeat
+from ropewalk.engine.services.cascade import Cascade
+from ropewalk.engine.services.orphans import Orphans
 from ropewalk.engine.services.pruner import Pruner
 from ropewalk.engine.services.reclaimer import Reclaimer
 from ropewalk.engine.settler import Settler
@@ -22,7 +24,7 @@ from ropewalk.engine.supervisor import Supervisor
 from ropewalk.engine.wake import Signal
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import InvalidInput, RopewalkError
-from ropewalk.ports.exchange import Moved, SkipQueue
+from ropewalk.ports.exchange import Ripple, SkipQueue
 from ropewalk.ports.notifier import Hint, Unsubscribe
 
 DEFAULT_LEASE: Final[Span] = 30 * SECOND
@@ -64,6 +66,7 @@ class Assembly:
         bench: Workbench,
         config: WorkerConfig,
         retention: Retention,
+        orphans: Orphans | None,
     ) -> None:
         self.bench = bench
         self._config = config
@@ -83,16 +86,20 @@ class Assembly:
         )
         self.heartbeat = Heartbeat(bench)
         self.drain = Drain(bench, self.buffer, self.executor, self.settler)
-        self._reclaimer = Reclaimer(bench, self._on_moved)
+        self._reclaimer = Reclaimer(bench, self._tell)
+        self._cascade = Cascade(bench, self._tell)
+        self._orphans = orphans
         self._pruner = Pruner(bench, retention)
         self.loops = Supervisor(bench.runtime, on_error=bench.events.report)
         self._services = Supervisor(bench.runtime, on_error=bench.events.report)
         self._unsubscribe: Unsubscribe = lambda: None
         self._changed = Signal()
         self.settler.on_settled = self._on_settled
+        bench.settled_elsewhere = self.settler.report
+        self.settler.on_ripple = self._on_ripple
         self.buffer.on_low = self.claimer.nudge
         self.claimer.on_claimed = self._changed.fire
-        self.claimer.on_moved = self._on_moved
+        self.claimer.on_ripple = self._tell
 
     def start(self) -> None:
         self._unsubscribe = self.bench.store.notifier.subscribe(self._on_hint)
@@ -101,7 +108,10 @@ class Assembly:
         self.loops.start("claimer", self.claimer.run)
         self.loops.start("settler", self.settler.run)
         self._services.start("reclaimer", self._reclaimer.run)
+        self._services.start("cascade", self._cascade.run)
         self._services.start("pruner", self._pruner.run)
+        if self._orphans is not None:
+            self._services.start("orphans", self._orphans.run)
 
     async def stop(self, grace_seconds: float) -> bool:
         self.draining = True
@@ -122,10 +132,12 @@ class Assembly:
         return clean
 
     async def idle(self) -> None:
-        """Until nothing is held here and a look at the store found nothing ready."""
+        """Until nothing is held here, nothing is left for upkeep, and a look at the store found nothing ready."""
         while True:
             while self.bench.held:
                 await self._changed.wait()
+            while await self._reclaimer.run_once() or await self._cascade.run_once():
+                pass
             seen = self.claimer.claims
             self.claimer.nudge()
             while self.claimer.claims == seen:
@@ -168,7 +180,14 @@ class Assembly:
         self.claimer.hint(hint)
         self.heartbeat.hint(hint)
 
-    def _on_moved(self, moved: list[Moved]) -> None:
-        """The store took leases back or ended jobs: tell hooks, waiters and the other workers."""
-        news = [News(each.job, each.move, each.job.error) for each in moved]
-        announce(news, store=self.bench.store, events=self.bench.events, runtime=self.bench.runtime)
+    def _tell(self, ripple: Ripple) -> None:
+        """The store took leases back or ended jobs by itself: tell hooks, waiters and the other workers."""
+        announce([], store=self.bench.store, events=self.bench.events, runtime=self.bench.runtime, ripple=ripple)
+        self._on_ripple(ripple)
+
+    def _on_ripple(self, ripple: Ripple) -> None:
+        """Whoever made it has told of it; what it left to do is for our services."""
+        if ripple.more:
+            self._cascade.nudge()
+        if ripple.closed and self._orphans is not None:
+            self._orphans.nudge()

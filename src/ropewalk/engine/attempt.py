@@ -5,25 +5,33 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import structs
 
 from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.family import child_of
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.submission import to_new_job
+from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.idempotency import input_hash
-from ropewalk.domain.instants import SECOND, Seconds, Span, to_span
+from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_span
 from ropewalk.domain.job import JobRecord, NewJob, Progress
 from ropewalk.domain.lease import LossReason
+from ropewalk.domain.limits import Limits
+from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
+from ropewalk.engine import transacting
 from ropewalk.engine.events import event_of
+from ropewalk.engine.folding import PendingFold
 from ropewalk.engine.workbench import Workbench
-from ropewalk.errors import InvalidInput, LeaseLost, LimitExceeded, RopewalkError
-from ropewalk.ports.exchange import Holder, Note, Submission
+from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
+from ropewalk.ports.exchange import Dependency, Holder, Note, StepAnswer, Submission
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Timer
+from ropewalk.ports.transaction import UserTransaction
 
 T = TypeVar("T")
 
@@ -38,6 +46,12 @@ GONE = frozenset(
 """reasons after which nothing this attempt says is sent any more"""
 
 
+class Stoppable(Protocol):
+    """What a handler runs on."""
+
+    def cancel(self) -> object: ...
+
+
 class Attempt:
     """An AttemptPort (by shape). Changed only on the worker's loop; other threads read, and hand changes over."""
 
@@ -45,11 +59,13 @@ class Attempt:
         "_began_at",
         "_bench",
         "_claimed_at",
+        "_dependencies",
         "_job_type",
         "_limit_timers",
         "_notice",
         "_runner",
         "_spawned",
+        "fold",
         "handed_over",
         "job",
         "key",
@@ -74,7 +90,10 @@ class Attempt:
         self._job_type = job_type
         self._bench = bench
         self._notice: Cancellation | None = None
-        self._runner: asyncio.Task[Any] | None = None
+        self._runner: Stoppable | None = None
+        self.fold: PendingFold | None = None
+        """of a completion whose value a function folds into the group's"""
+        self._dependencies: Sequence[Dependency] = ()
         self._limit_timers: list[Timer] = []
         self._spawned: Counter[tuple[str, bytes]] | None = None
 
@@ -92,8 +111,8 @@ class Attempt:
     def gone(self) -> bool:
         return self.stopped is not None and self.stopped.reason in GONE
 
-    def begin(self, runner: asyncio.Task[Any], *, timeout_us: Span | None, deadline_in_us: Span | None) -> None:
-        """The handler starts on `runner`; a stop from now on cancels that task."""
+    def begin(self, runner: Stoppable, *, timeout_us: Span | None, deadline_in_us: Span | None) -> None:
+        """The handler starts on `runner`; a stop from now on cancels it."""
         self._runner = runner
         self._began_at = self._bench.runtime.monotonic()
         for span, reason in ((timeout_us, LossReason.TIMEOUT), (deadline_in_us, LossReason.DEADLINE)):
@@ -133,6 +152,10 @@ class Attempt:
     @property
     def idempotency_key(self) -> str:
         return f"{self.job.id}:{self.job.run}"
+
+    @property
+    def limits(self) -> Limits:
+        return self._bench.limits
 
     def cancellation(self) -> Cancellation | None:
         return self.stopped or self._notice
@@ -185,6 +208,9 @@ class Attempt:
         if isinstance(answer, RopewalkError):
             raise answer
         self._bench.store.notifier.publish(Hint(ready=tuple({child.queue for child in new})))
+        for child, accepted in zip(new, answer, strict=True):
+            if not accepted.duplicate:
+                self._bench.events.queued(child, accepted.group_id)
         return [child.id for child in answer]
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
@@ -204,21 +230,58 @@ class Attempt:
             raise RuntimeError("ctx.sync is for sync handlers: in an async handler await the method of ctx itself")
         return asyncio.run_coroutine_threadsafe(work, self._bench.loop).result()
 
+    async def load_dependencies(self) -> None:
+        """For the executor, before the handler starts."""
+        self._dependencies = await self._bench.store.dependencies(self.job.seq)
+
+    def dependencies(self) -> Sequence[Dependency]:
+        return self._dependencies
+
+    def known_type(self, name: str) -> JobType[..., Any, Any] | None:
+        registry = self._bench.registry
+        return registry.get(name) if name in registry else None
+
+    def decode_result(self, job: JobRecord) -> object:
+        known = self.known_type(job.type)
+        return self.decode_value(job.result) if known is None else known.decode_result(job.result)
+
+    def encode_value(self, value: object) -> bytes | None:
+        return None if value is None else self._bench.codec.encode(value, Any)
+
+    def decode_value(self, data: bytes | None) -> object:
+        return None if data is None else self._bench.codec.decode(data, Any)
+
+    async def steps(self) -> list[StepRecord]:
+        if not self.job.flags & STEPPED:
+            return []
+        return await self._bench.store.steps(self.job.seq)
+
+    async def record_step(self, step: StepRecord) -> None:
+        self._still_held(await self._bench.store.record_step(self.holder, step))
+
+    async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
+        return self._still_held(await self._bench.store.take_signal(self.holder, step, signal)).taken
+
+    async def begin_transaction(self) -> UserTransaction:
+        return transacting.begin(self, self._bench)
+
+    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+        answer = await transacting.commit(self, self._bench, held, context, returned)
+        if answer.move is None:
+            raise self._lost(answer.lost or LossReason.NOT_FOUND)
+
+    def now(self) -> Instant:
+        """The store's clock at the claim, plus the time since then by our own monotonic one."""
+        return (self.job.started_at or self.job.created_at) + round(self.since_claim() * SECOND)
+
+    def _still_held(self, answer: StepAnswer) -> StepAnswer:
+        if answer.lost is not None:
+            raise self._lost(answer.lost)
+        return answer
+
     def _child(self, child: NewJob, key: str | None) -> NewJob:
-        parent = self.job
-        if child.tenant != parent.tenant:
-            raise InvalidInput(
-                f"a job of tenant {parent.tenant!r} cannot spawn one of tenant {child.tenant!r}", field="tenant"
-            )
-        return structs.replace(
-            child,
-            parent_id=parent.id,
-            group_id=parent.group_id or parent.id,
-            spawn_key=key if key is not None else self._default_key(child),
-            workflow_id=child.workflow_id or parent.workflow_id,
-            workflow_type=child.workflow_type or parent.workflow_type,
-            correlation_id=child.correlation_id or parent.correlation_id,
-        )
+        spawn_key = key if key is not None else self._default_key(child)
+        return structs.replace(child_of(self.job, child), spawn_key=spawn_key)
 
     def _default_key(self, child: NewJob) -> str:
         """The same spawn in a later attempt gets the same key: type, input, and the how-manieth such pair it is."""

@@ -20,7 +20,7 @@ from ropewalk.engine.executor import Executor
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
-from ropewalk.ports.exchange import Claimed, ClaimRequest, Moved
+from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
 from ropewalk.ports.notifier import Hint
 
 BUFFER_SECONDS: Final = 0.1
@@ -60,7 +60,7 @@ class Claimer:
         """monotonic time of the last successful claim: what readiness is judged by"""
         self.claims = 0
         self.last_was_empty = False
-        self.on_moved: Callable[[list[Moved]], object] = lambda _: None
+        self.on_ripple: Callable[[Ripple], object] = lambda _: None
         self.on_claimed: Callable[[], object] = lambda: None
 
     @property
@@ -121,8 +121,8 @@ class Claimer:
         self.claims += 1
         self.last_was_empty = not claimed.jobs and wanted > 0
         self._accept(claimed, upto)
-        if claimed.moved:
-            self.on_moved(claimed.moved)
+        if claimed.moved or claimed.closed:
+            self.on_ripple(Ripple(moved=claimed.moved, closed=claimed.closed))
         self.on_claimed()
         return claimed
 

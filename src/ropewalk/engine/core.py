@@ -10,8 +10,10 @@ from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.limits import Limits
+from ropewalk.engine.awaited import Awaited
 from ropewalk.engine.enqueuer import Enqueuer
 from ropewalk.engine.events import EventHub
+from ropewalk.engine.looks import ChainLook, GroupLook, JobLook
 from ropewalk.engine.waiter import Waiter
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.exchange import SkipQueue
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
 class Session:
     """The parts that live on one event loop."""
 
-    def __init__(self, store: Store, runtime: Runtime, events: EventHub) -> None:
+    def __init__(self, store: Store, runtime: Runtime, events: EventHub, awaited: Awaited) -> None:
         self.enqueuer = Enqueuer(store, runtime, events)
-        self.waiter = Waiter(store, runtime)
+        self.jobs = Waiter(JobLook(store), store.notifier, runtime)
+        self.groups = Waiter(GroupLook(store, awaited), store.notifier, runtime)
+        self.chains = Waiter(ChainLook(store), store.notifier, runtime)
 
 
 class Core:
@@ -41,6 +45,7 @@ class Core:
         codec: Codec,
         limits: Limits,
         defaults: AppDefaults,
+        reports_orphans: bool = False,
     ) -> None:
         self.store = store
         self.runtime = runtime
@@ -49,6 +54,9 @@ class Core:
         self.codec = codec
         self.limits = limits
         self.defaults = defaults
+        self.reports_orphans = reports_orphans
+        """somebody here wants to hear of groups that close with nobody waiting"""
+        self.awaited = Awaited(runtime)
         self._opened = False
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
         self._workers: dict[Worker, asyncio.AbstractEventLoop] = {}
@@ -59,7 +67,7 @@ class Core:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
-            session = self._sessions[loop] = Session(self.store, self.runtime, self.events)
+            session = self._sessions[loop] = Session(self.store, self.runtime, self.events, self.awaited)
         return session
 
     async def open(self) -> None:

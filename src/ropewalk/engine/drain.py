@@ -31,6 +31,7 @@ class Drain:
     async def run(self, grace_seconds: float) -> bool:
         """True when every handler ended. The claimer has stopped before."""
         self._settler.release(self._buffer.take_all())
+        self._executor.batches.start_all()
         if not await self._idle_within(grace_seconds):
             for attempt in list(self._executor.running):
                 attempt.stop(Cancellation(LossReason.SHUTDOWN, "the worker is stopping"))

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ropewalk.domain.instants import to_datetime
-from ropewalk.engine.events import Event, EventHub
+from ropewalk.engine.events import EventHub
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.exchange import Accepted, Submission
 from ropewalk.ports.notifier import Hint
@@ -76,17 +75,5 @@ class Enqueuer:
             if answer.duplicate or answer.leased is not None:
                 continue
             queues.add(new.queue)
-            if self._events.heard(new.type):
-                self._events.emit(
-                    Event(
-                        kind="queued",
-                        job_id=new.id,
-                        type=new.type,
-                        queue=new.queue,
-                        tenant=new.tenant,
-                        at=to_datetime(self._runtime.now()),
-                        attempt=0,
-                        group_id=answer.group_id,
-                    )
-                )
+            self._events.queued(new, answer.group_id)
         return queues

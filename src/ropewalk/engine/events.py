@@ -12,9 +12,10 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.flags import SKIPPED
 from ropewalk.domain.instants import Instant, to_datetime
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.states import Move
+from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.states import Move, Status
 from ropewalk.ports.runtime import Runtime
 
 logger = logging.getLogger("ropewalk")
@@ -24,6 +25,7 @@ EventKind: TypeAlias = Literal[
     "started",
     "progress",
     "deferred",
+    "suspended",
     "succeeded",
     "failed",
     "expired",
@@ -32,10 +34,13 @@ EventKind: TypeAlias = Literal[
     "released",
     "dead_lettered",
     "lease_lost",
+    "group_closed",
 ]
 
 
 class Event(Struct, frozen=True, kw_only=True):
+    """What happened to a job. `group_closed` is about the root of the group."""
+
     kind: EventKind
     job_id: str
     type: str
@@ -50,6 +55,8 @@ class Event(Struct, frozen=True, kw_only=True):
     percent: float | None = None
     message: str | None = None
     worker: str | None = None
+    skipped: bool = False
+    """of `succeeded`: it never ran, because its dependencies failed and it asked to be passed over then"""
 
 
 EventHook: TypeAlias = Callable[[Event], Awaitable[object] | object]
@@ -61,11 +68,15 @@ _KIND_OF_MOVE: dict[Move, EventKind] = {
     Move.FAIL: "failed",
     Move.BURY: "dead_lettered",
     Move.DEFER: "deferred",
+    Move.SUSPEND: "suspended",
     Move.RELEASE: "released",
     Move.LOSE: "reclaimed",
     Move.EXPIRE: "expired",
     Move.CANCEL: "cancelled",
+    Move.DOOM: "failed",
+    Move.SKIP: "succeeded",
 }
+_WILL_RETRY: dict[Move, bool] = {Move.RETRY: True, Move.FAIL: False, Move.DOOM: False}
 
 
 class EventHub:
@@ -87,8 +98,29 @@ class EventHub:
 
     def moved(self, job: JobRecord, move: Move, *, at: Instant, error: ErrorInfo | None = None) -> None:
         if self.heard(job.type):
-            retry = {Move.RETRY: True, Move.FAIL: False}.get(move)
-            self.emit(event_of(job, _KIND_OF_MOVE[move], at=at, will_retry=retry, error=error))
+            if move is Move.RESOLVE:
+                move = Move.COMPLETE if job.status is Status.COMPLETED else Move.FAIL
+            self.emit(event_of(job, _KIND_OF_MOVE[move], at=at, will_retry=_WILL_RETRY.get(move), error=error))
+
+    def queued(self, new: NewJob, group_id: str) -> None:
+        if self.heard(new.type):
+            self.emit(
+                Event(
+                    kind="queued",
+                    job_id=new.id,
+                    type=new.type,
+                    queue=new.queue,
+                    tenant=new.tenant,
+                    at=to_datetime(self._runtime.now()),
+                    attempt=0,
+                    group_id=group_id,
+                )
+            )
+
+    @property
+    def heard_at_all(self) -> bool:
+        """Whether anybody listens to anything: ask before looking something up for an event."""
+        return self._on_event is not None or bool(self._streams) or bool(self._type_hooks)
 
     def emit(self, event: Event) -> None:
         for hook in (self._on_event, self._type_hooks.get(event.type)):
@@ -177,4 +209,5 @@ def event_of(
         percent=percent,
         message=message,
         worker=job.owner,
+        skipped=kind == "succeeded" and bool(job.flags & SKIPPED),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -23,13 +24,15 @@ from ropewalk.domain.instants import SECOND, Span, to_span
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
 from ropewalk.domain.transition import decide
-from ropewalk.engine.attempt import Attempt
+from ropewalk.engine.attempt import Attempt, Stoppable
+from ropewalk.engine.batches import Batches
 from ropewalk.engine.buffer import Buffer
 from ropewalk.engine.events import event_of
+from ropewalk.engine.folding import pending_fold
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
-from ropewalk.errors import InvalidInput, JobCancelled
+from ropewalk.errors import InvalidInput, JobCancelled, StoreUnavailable
 from ropewalk.ports.runtime import Task
 
 _SMOOTHING = 0.05
@@ -45,7 +48,7 @@ class Executor:
         self._settler = settler
         self._slots = slots
         self._tasks: list[Task] = []
-        self._closing = False
+        self.closing = False
         self._yielded_at = bench.runtime.monotonic()
         self.running = buffer.running
         self.idled = Wake(bench.runtime)
@@ -54,6 +57,7 @@ class Executor:
         """slots (among the running) whose thread still runs a handler that was given up"""
         self.mean_seconds: float | None = None
         """how long a handler takes, smoothed: sizes the buffer"""
+        self.batches = Batches(bench, self)
 
     def start(self) -> None:
         for number in range(self._slots):
@@ -61,7 +65,7 @@ class Executor:
 
     async def stop(self) -> None:
         """End the slots. One that is stuck behind a thread is let go: the thread ends with the process."""
-        self._closing = True
+        self.closing = True
         for task in self._tasks:
             task.cancel()
         # A handler that will not be cancelled must not hold up the end of everything else.
@@ -77,7 +81,7 @@ class Executor:
         return max(self.mean_seconds, sum(each.elapsed() for each in self.running) / len(self.running))
 
     def _open_slot(self, number: int) -> None:
-        if not self._closing:
+        if not self.closing:
             self._tasks.append(self._bench.runtime.spawn(self._keep_slot(number), name=f"ropewalk-slot-{number}"))
 
     async def _keep_slot(self, number: int) -> None:
@@ -91,7 +95,7 @@ class Executor:
     async def _slot(self) -> None:
         me = asyncio.current_task()
         assert me is not None
-        while not self._closing:
+        while not self.closing:
             attempt = await self._buffer.get()
             await self._serve(attempt, me)
             # Handlers that never wait would keep this slot going for the whole buffer: let the others breathe.
@@ -101,21 +105,32 @@ class Executor:
                 await _one_turn()
 
     async def _serve(self, attempt: Attempt, me: asyncio.Task[Any]) -> None:
-        try:
-            outcome = await self._perform(attempt, me)
-            self._measure(attempt)
-            self._hand_over(attempt, outcome)
-        finally:
-            self.running.discard(attempt)
-            if not self.running:
-                self.idled.set()
-        if attempt.stop_sent:
+        if attempt.job_type.options.batch is not None:
+            cancelled = await self.batches.serve(attempt, me)
+        else:
+            try:
+                outcome = await self._perform(attempt, me)
+                self.measure(attempt.elapsed())
+                self.hand_over(attempt, outcome)
+            finally:
+                self.leave(attempt)
+            cancelled = attempt.stop_sent
+        if cancelled:
             await _swallow_cancellation(me)
         if self._settler.full:
             await self._settler.room()
 
-    def _measure(self, attempt: Attempt) -> None:
-        took = attempt.elapsed()
+    def leave(self, attempt: Attempt) -> None:
+        """It runs no more, whatever way it ended."""
+        self.running.discard(attempt)
+        if not self.running:
+            self.idled.set()
+
+    def wants_more(self) -> None:
+        """A slot is free again although nothing was settled."""
+        self._buffer.on_low()
+
+    def measure(self, took: float) -> None:
         if self.mean_seconds is None:
             self.mean_seconds = took
         self.mean_seconds += (took - self.mean_seconds) * _SMOOTHING
@@ -124,22 +139,22 @@ class Executor:
         """Run the handler; every way it can end is an outcome. Raises only when the slot itself is ended."""
         cancelling_before = me.cancelling()
         if attempt.stopped is not None:
-            return self._stopped(attempt)
-        self._begin(attempt, me)
+            return self.stopped(attempt)
+        self.begin(attempt, me)
         try:
             return await self._call(attempt)
         except asyncio.CancelledError as error:
-            outcome = self._judge(attempt, error)
+            outcome = self.judge(attempt, error)
             if attempt.stopped is None and me.cancelling() > cancelling_before:
-                self._hand_over(attempt, Released() if self._closing else outcome)
+                self.hand_over(attempt, Released() if self.closing else outcome)
                 raise
             return outcome
         except BaseException as error:
-            return self._judge(attempt, error)
+            return self.judge(attempt, error)
         finally:
             attempt.end()
 
-    def _begin(self, attempt: Attempt, me: asyncio.Task[Any]) -> None:
+    def begin(self, attempt: Attempt, me: Stoppable) -> None:
         job, bench = attempt.job, self._bench
         deadline_in = None
         if job.deadline is not None and job.started_at is not None:
@@ -154,6 +169,8 @@ class Executor:
 
     async def _call(self, attempt: Attempt) -> Outcome:
         job_type = attempt.job_type
+        if attempt.job.gate is not None and not await self.dependencies_loaded(attempt):
+            return Released(SECOND)
         if job_type.style == "process":
             return await self._bench.isolation.run(attempt)
         try:
@@ -164,12 +181,21 @@ class Executor:
         token = activate(context)
         try:
             call = functools.partial(job_type.handler, *((context,) if job_type.takes_context else ()), **arguments)
-            value = await call() if job_type.style == "async" else await self._in_thread(attempt, call)
+            value = await call() if job_type.style == "async" else await self.in_thread([attempt], call)
         finally:
             deactivate(token)
         return self._returned(attempt, context, value)
 
-    async def _in_thread(self, attempt: Attempt, call: functools.partial[object]) -> object:
+    async def dependencies_loaded(self, attempt: Attempt) -> bool:
+        """The handler has not begun: with the store away the attempt is given back rather than burned."""
+        try:
+            await attempt.load_dependencies()
+        except StoreUnavailable as error:
+            self._bench.events.report(error, "dependencies")
+            return False
+        return True
+
+    async def in_thread(self, attempts: Sequence[Attempt], call: Callable[[], object]) -> object:
         """A thread cannot be stopped: when the wait is, the slot stays taken until the thread returns."""
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -184,9 +210,10 @@ class Executor:
         try:
             return await self._bench.runtime.in_thread(work)
         except asyncio.CancelledError as error:
-            if attempt.stopped is None:
+            if any(attempt.stopped is None for attempt in attempts):
                 raise
-            self._hand_over(attempt, self._judge(attempt, error))
+            for attempt in attempts:
+                self.hand_over(attempt, self.judge(attempt, error))
             self.stuck += 1
             try:
                 await done.wait()
@@ -196,12 +223,15 @@ class Executor:
 
     def _returned(self, attempt: Attempt, context: Context, value: object) -> Outcome:
         bench = self._bench
-        return outcome_of_return(attempt.job_type, context, value, bench.limits, strict=bench.defaults.strict_return)
+        outcome = outcome_of_return(attempt.job_type, context, value, bench.limits, strict=bench.defaults.strict_return)
+        if isinstance(outcome, Completed) and outcome.sequel is not None:
+            attempt.fold = pending_fold(value)
+        return outcome
 
-    def _judge(self, attempt: Attempt, error: BaseException) -> Outcome:
+    def judge(self, attempt: Attempt, error: BaseException) -> Outcome:
         """What the exception means. Whatever is wrong with it, there is an outcome: a slot never dies of a job."""
         if attempt.stopped is not None:
-            return self._stopped(attempt)
+            return self.stopped(attempt)
         try:
             if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
                 return Cancelled(described(error, Category.CANCELLED))
@@ -211,7 +241,7 @@ class Executor:
             message = f"{type(error).__name__}, which could not be described: {type(broken).__name__}"
             return Errored(ErrorInfo(category=Category.SYSTEM, code="indescribable", message=message))
 
-    def _stopped(self, attempt: Attempt) -> Outcome:
+    def stopped(self, attempt: Attempt) -> Outcome:
         assert attempt.stopped is not None
         match attempt.stopped.reason:
             case LossReason.TIMEOUT:
@@ -223,7 +253,7 @@ class Executor:
             case _:
                 return Released()
 
-    def _hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
+    def hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
         bench = self._bench
         if attempt.handed_over:
             return  # a thread that was given up came back

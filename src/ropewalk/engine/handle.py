@@ -50,14 +50,35 @@ class Handle(Generic[S, G]):
         return f"Handle({'?' if self._job_type is None else self._job_type.name} {self.id})"
 
     async def result(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
-        """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound."""
+        """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound.
+
+        One that continued (`ctx.continue_with`) leaves its result to the last of its chain.
+        """
         job = await self._client.wait_for_record(self.id, timeout)
         return result_of(job, self._decode)
 
+    async def group(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 # part of the fixed API
+        *,
+        raise_on_failure: bool = False,
+    ) -> G:
+        """The value of its group once nothing in it is open.
+
+        Raises GroupFailed where the value cannot be told, and with raise_on_failure where a job of it failed or was
+        cancelled; WaitTimeout, NotFound.
+        """
+        value = await self._client.wait_for_group(self.group_id, timeout, raise_on_failure=raise_on_failure)
+        return cast("G", value)
+
+    async def chain(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+        """The result of the last job of its chain. Raises like result()."""
+        return result_of(await self._client.wait_for_chain(self.id, timeout), self._decode)
+
     def _decode(self, job: JobRecord) -> S:
-        if self._job_type is not None:
+        if self._job_type is not None and job.type == self._job_type.name:
             return self._job_type.decode_result(job.result)
-        return cast("S", self._client.decode_untyped(job))
+        return cast("S", self._client.decode_result(job))
 
     async def status(self) -> JobInfo:
         return await self._client.get(self.id)
@@ -86,6 +107,15 @@ class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
     async def result(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
         """Enqueue and wait for the job's own result."""
         return await (await self).result(timeout)
+
+    async def group(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 # part of the fixed API
+        *,
+        raise_on_failure: bool = False,
+    ) -> G:
+        """Enqueue and wait for the value of its group."""
+        return await (await self).group(timeout, raise_on_failure=raise_on_failure)
 
     def __await__(self) -> Generator[Any, Any, Handle[S, G]]:
         return self._once().__await__()

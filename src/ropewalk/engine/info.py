@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.flags import SKIPPED
 from ropewalk.domain.history import HistoryEntry, assemble
 from ropewalk.domain.instants import Instant, to_datetime
 from ropewalk.domain.job import AttemptRecord, JobRecord
@@ -45,6 +46,13 @@ class JobInfo:
     deadline: datetime | None
     group_id: str
     parent_id: str | None
+    chain_id: str | None
+    """the first job of its chain; None where it never continued"""
+    chain_index: int | None
+    awaits: str | None
+    """the signal it waits for"""
+    skipped: bool
+    """completed without running: its dependencies failed and it asked to be passed over then"""
     worker: str | None
     idempotency_key: str | None
     correlation_id: str | None
@@ -127,6 +135,10 @@ class Describer:
             deadline=_datetime(job.deadline),
             group_id=job.group_id or job.id,
             parent_id=job.parent_id,
+            chain_id=job.chain_id,
+            chain_index=job.chain_index,
+            awaits=job.awaits,
+            skipped=bool(job.flags & SKIPPED),
             worker=job.owner,
             idempotency_key=job.idempotency_key,
             correlation_id=job.correlation_id,
@@ -139,7 +151,7 @@ class Describer:
             error=job.error,
             cancel_requested=job.cancel is not None,
             arguments=self._arguments(job),
-            result=self._result(job),
+            result=self.value(job.type, job.result),
         )
 
     def history(self, trail: Trail) -> list[HistoryInfo]:
@@ -165,12 +177,13 @@ class Describer:
             return None
         return cast("dict[str, object]", decoded) if isinstance(decoded, dict) else None
 
-    def _result(self, job: JobRecord) -> object:
-        if job.result is None:
+    def value(self, job_type: str | None, data: bytes | None) -> object:
+        """Every stored value is decoded by the type that produced it; untyped where that is not known here."""
+        if data is None:
             return None
-        if job.type in self._registry:
-            return self._registry.get(job.type).decode_result(job.result)
-        return self._codec.decode(job.result, Any)
+        if job_type is not None and job_type in self._registry:
+            return self._registry.get(job_type).decode_result(data)
+        return self._codec.decode(data, Any)
 
 
 def _datetime(instant: Instant | None) -> datetime | None:

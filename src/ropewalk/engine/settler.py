@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from ropewalk.domain.job import NewJob
 from ropewalk.domain.outcome import Released
 from ropewalk.domain.retry import BUILT_IN
+from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement, decide
-from ropewalk.engine.announce import News, announce
+from ropewalk.engine.announce import NOTHING_ELSE, News, announce
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.events import event_of
+from ropewalk.engine.folding import Folding
+from ropewalk.engine.refusal import refused_for_good, written_with
 from ropewalk.engine.wake import Signal, Wake
 from ropewalk.engine.workbench import Workbench
-from ropewalk.errors import StoreUnavailable
-from ropewalk.ports.exchange import Settled
+from ropewalk.errors import RopewalkError, StoreUnavailable
+from ropewalk.ports.exchange import Ripple, Settled, Settlements
 
 BATCH_MAX: Final = 512
 LINGER_SECONDS: Final = 0.004
@@ -37,8 +41,10 @@ class Settler:
         """since when the oldest of them waits: what gathered during a flush has lingered already"""
         self._closing = False
         self._in_flight = 0
+        self._folding = Folding(bench)
         self.settled = 0
         self.on_settled: Callable[[], object] = lambda: None
+        self.on_ripple: Callable[[Ripple], object] = lambda _: None
 
     @property
     def full(self) -> bool:
@@ -90,6 +96,9 @@ class Settler:
         batch, self._pending = self._pending[:BATCH_MAX], self._pending[BATCH_MAX:]
         self._in_flight = len(batch)
         try:
+            if self._folding.concerns(batch):
+                batch, later = await self._folding.fold(batch)
+                self._pending = later + self._pending
             answers = await self._bench.store.settle(self._bench.owner, [settlement for _, settlement in batch])
         except StoreUnavailable:
             # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
@@ -97,22 +106,41 @@ class Settler:
             raise
         finally:
             self._in_flight = 0
-        self._report(batch, answers)
+        self.report(batch, answers)
         self.flushed.fire()
-        self.on_settled()
 
-    def _report(self, batch: list[tuple[Attempt, Settlement]], answers: list[Settled]) -> None:
+    def report(self, batch: list[tuple[Attempt, Settlement]], answers: Settlements) -> None:
+        """What became of them, for the worker's books, hooks and everybody who waits."""
         news: list[News] = []
-        for (attempt, asked), answer in zip(batch, answers, strict=True):
+        queued: list[NewJob] = []
+        for (attempt, asked), answer in zip(batch, answers.settled, strict=True):
+            if answer.refused is not None:
+                self._settle_otherwise(attempt, asked, answer.refused)
+                continue
             self._bench.drop(attempt)
             if answer.move is None:
                 self._refused(attempt, answer)
-            elif answer.job is None:
+                continue
+            if answer.job is None:
                 news.append(News(attempt.job, answer.move, asked.error))
             else:
                 news.append(News(answer.job, answer.move, answer.job.error))
+            if asked.sequel is not None and answer.move is Move.COMPLETE:
+                queued += written_with(asked.sequel)
         self.settled += len(news)
-        announce(news, store=self._bench.store, events=self._bench.events, runtime=self._bench.runtime)
+        bench, ripple = self._bench, answers.ripple
+        announce(news, store=bench.store, events=bench.events, runtime=bench.runtime, ripple=ripple, queued=queued)
+        if ripple != NOTHING_ELSE:
+            self.on_ripple(ripple)
+        self.on_settled()
+
+    def _settle_otherwise(self, attempt: Attempt, asked: Settlement, error: RopewalkError) -> None:
+        """What should follow cannot be written. The lease is still ours, so the attempt gets another ending."""
+        if attempt.fold is None:
+            asked = refused_for_good(attempt.job, error, self._bench)
+        else:
+            attempt.fold.refused = error
+        self.put(attempt, asked)
 
     def _refused(self, attempt: Attempt, answer: Settled) -> None:
         self._bench.refused += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,9 @@ from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 
 if TYPE_CHECKING:
+    from ropewalk.domain.transition import Settlement
     from ropewalk.engine.attempt import Attempt
+    from ropewalk.ports.exchange import Settlements
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +49,8 @@ class Workbench:
     """held jobs that were running when a worker died: never more than one at a time"""
     refused: int = 0
     """settlements the store answered as stale"""
+    settled_elsewhere: Callable[[list[tuple[Attempt, Settlement]], Settlements], object] = lambda _, __: None
+    """tell of jobs that a handler's own transaction completed"""
 
     def __post_init__(self) -> None:
         self.guard = ClockGuard(self.runtime)

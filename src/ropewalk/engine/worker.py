@@ -13,6 +13,7 @@ from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.assembly import Assembly, WorkerConfig
 from ropewalk.engine.core import Core
+from ropewalk.engine.services.orphans import OrphanHook, Orphans
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.exchange import SkipQueue, WorkerCard
@@ -29,12 +30,14 @@ class Worker:
         *,
         retention: Retention,
         lifespan: Callable[[], AbstractAsyncContextManager[tuple[object, ...]]] | None,
+        on_orphan_group: OrphanHook | None = None,
     ) -> None:
         self._core = core
         self._make_bench = make_bench
         self._config = config
         self._retention = retention
         self._lifespan = lifespan
+        self._on_orphan_group = on_orphan_group
         self._stack = AsyncExitStack()
         self._parts: Assembly | None = None
 
@@ -69,7 +72,7 @@ class Worker:
             if self._lifespan is not None:
                 bench.resources = await stack.enter_async_context(self._lifespan())
             await bench.store.enlist(self._card(bench))
-            self._parts = Assembly(bench, self._config, self._retention)
+            self._parts = Assembly(bench, self._config, self._retention, self._orphans(bench))
             self._parts.start()
             self._stack = stack.pop_all()
         self._core.serves(self)
@@ -145,6 +148,10 @@ class Worker:
         if self._parts is None:
             raise RuntimeError("this worker is not running: use `async with worker:` or `await worker.run()`")
         return self._parts
+
+    def _orphans(self, bench: Workbench) -> Orphans | None:
+        hook = self._on_orphan_group
+        return None if hook is None else Orphans(bench, hook, self._core.awaited)
 
     def _card(self, bench: Workbench) -> WorkerCard:
         return WorkerCard(

@@ -36,6 +36,7 @@ class Rehearsal(App):
             lifespan=settings.lifespan,
             on_event=settings.on_event,
             on_error=settings.on_error,
+            on_orphan_group=settings.on_orphan_group,
             runtime=self.clock,
         )
         self._inline = inline

@@ -1,4 +1,4 @@
-"""Takes back the jobs of dead workers and ends those past their deadline. Every worker does it; none has to."""
+"""Takes back the jobs of dead workers, ends those past their deadline and waits that are over. Every worker does it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from ropewalk.engine.announce import NOTHING_ELSE
 from ropewalk.engine.services.periodic import every
 from ropewalk.engine.workbench import Workbench
-from ropewalk.ports.exchange import Moved
+from ropewalk.ports.exchange import Ripple
 
 
 class ReclaimerConfig(Struct, frozen=True):
@@ -18,10 +19,10 @@ class ReclaimerConfig(Struct, frozen=True):
 
 class Reclaimer:
     def __init__(
-        self, bench: Workbench, on_moved: Callable[[list[Moved]], object], config: ReclaimerConfig | None = None
+        self, bench: Workbench, on_ripple: Callable[[Ripple], object], config: ReclaimerConfig | None = None
     ) -> None:
         self._bench = bench
-        self._on_moved = on_moved
+        self._on_ripple = on_ripple
         self._config = config or ReclaimerConfig()
 
     async def run(self) -> None:
@@ -30,7 +31,7 @@ class Reclaimer:
     async def run_once(self) -> bool:
         if not self._bench.guard.calm:
             return False
-        moved = await self._bench.store.sweep(self._config.batch)
-        if moved:
-            self._on_moved(moved)
-        return len(moved) >= self._config.batch
+        ripple = await self._bench.store.sweep(self._config.batch)
+        if ripple != NOTHING_ELSE:
+            self._on_ripple(ripple)
+        return len(ripple.moved) >= self._config.batch
