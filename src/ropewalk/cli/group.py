@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "demo": "ropewalk.cli.demo.command:demo",
     "worker": "ropewalk.cli.worker:worker",
     "jobs": "ropewalk.cli.jobs:jobs",
+    "workflow": "ropewalk.cli.workflow:workflow",
     "why": "ropewalk.cli.why:why",
 }
 """name → module:attribute, in the order of the help page"""

@@ -1,0 +1,78 @@
+"""Jobs as a tree for a terminal: who queued whom, in what state, after what."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Final
+
+from ropewalk.cli import render
+from ropewalk.engine.graph_info import EdgeInfo
+from ropewalk.engine.info import JobInfo
+
+PARENTS_NAMED_MAX: Final = 3
+SIBLINGS_SHOWN_MAX: Final = 200
+"""below one job; a group of a hundred thousand is not for reading"""
+ID_CHARS: Final = 8
+"""of the end of an id: UUIDs made together begin alike"""
+
+
+class Drawing:
+    def __init__(self, nodes: Sequence[JobInfo], edges: Sequence[EdgeInfo]) -> None:
+        self._nodes = {node.id: node for node in nodes}
+        self._below: defaultdict[str | None, list[JobInfo]] = defaultdict(list)
+        for node in nodes:
+            self._below[node.parent_id if node.parent_id in self._nodes else None].append(node)
+        self._after: defaultdict[str, list[EdgeInfo]] = defaultdict(list)
+        for edge in edges:
+            self._after[edge.child].append(edge)
+
+    def lines(self) -> list[str]:
+        """Depth first, without recursion: a chain may be longer than Python's stack."""
+        lines: list[str] = []
+        stack = [(node, "", "") for node in reversed(self._shown(None))]
+        while stack:
+            node, lead, indent = stack.pop()
+            lines.append(lead + self._line(node))
+            below = self._shown(node.id)
+            hidden = len(self._below[node.id]) - len(below)
+            entries = [
+                (child, indent + ("└─ " if last and not hidden else "├─ "), indent + ("   " if last else "│  "))
+                for child, last in _with_last(below)
+            ]
+            stack.extend(reversed(entries))
+            if hidden:
+                lines.append(f"{indent}└─ … and {hidden:,} more")
+        return lines
+
+    def _shown(self, parent: str | None) -> list[JobInfo]:
+        return self._below[parent][:SIBLINGS_SHOWN_MAX]
+
+    def _line(self, node: JobInfo) -> str:
+        took = ""
+        if node.started_at is not None and node.finished_at is not None:
+            took = f"  {render.span(max(timedelta(0), node.finished_at - node.started_at).total_seconds())}"
+        error = f"  {render.safe(node.error.message)}" if node.error is not None else ""
+        name = f"{render.safe(node.type)} {_short(node.id)}"
+        return f"{name}  {render.state(node.state)}{took}{self._waited(node)}{error}"
+
+    def _waited(self, node: JobInfo) -> str:
+        edges = self._after[node.id]
+        if not edges:
+            return ""
+        names = [self._name(edge) for edge in edges[:PARENTS_NAMED_MAX]]
+        more = f" and {len(edges) - len(names)} more" if len(edges) > len(names) else ""
+        return f"  after {', '.join(names)}{more}"
+
+    def _name(self, edge: EdgeInfo) -> str:
+        parent = self._nodes.get(edge.parent)
+        return _short(edge.parent) if parent is None else f"{render.safe(parent.type)} {_short(parent.id)}"
+
+
+def _with_last(nodes: Sequence[JobInfo]) -> Iterator[tuple[JobInfo, bool]]:
+    return ((node, place == len(nodes) - 1) for place, node in enumerate(nodes))
+
+
+def _short(job_id: str) -> str:
+    return render.safe(job_id[-ID_CHARS:])
