@@ -106,6 +106,14 @@ class SyncHandle(Generic[S, G]):
         """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound."""
         return self._portal.wait(self._handle.result(timeout))
 
+    def group(self, timeout: float | None = None, *, raise_on_failure: bool = False) -> G:
+        """The value of its group once nothing in it is open. Raises GroupFailed, WaitTimeout, NotFound."""
+        return self._portal.wait(self._handle.group(timeout, raise_on_failure=raise_on_failure))
+
+    def chain(self, timeout: float | None = None) -> S:
+        """The result of the last job of its chain. Raises like result()."""
+        return self._portal.wait(self._handle.chain(timeout))
+
     def status(self) -> JobInfo:
         return self._portal.call(self._handle.status())
 
@@ -179,6 +187,13 @@ class SyncClient:
     update = blocking(Client.update)
     delete = blocking(Client.delete)
     delete_many = blocking(Client.delete_many)
+    delete_chain = blocking(Client.delete_chain)
+    complete = blocking(Client.complete)
+    fail = blocking(Client.fail)
+    signal = blocking(Client.signal)
+    group = blocking(Client.group)
+    cancel_group = blocking(Client.cancel_group)
+    chain = blocking(Client.chain)
     pause = blocking(Client.pause)
     resume = blocking(Client.resume)
     once = blocking(Client.once)
