@@ -6,6 +6,8 @@ else decides about it. Instants and spans are µs (instants.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -276,3 +278,12 @@ def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
         fairness=new.fairness,
         trace=new.trace,
     )
+
+
+def are_alike(jobs: Sequence[NewJob]) -> bool:
+    """Do they differ in nothing but id and input? Submitted together, so do their records, but for `seq`."""
+    shared = list(map(_but_id_and_input, jobs))
+    return shared.count(shared[0]) == len(shared)
+
+
+_but_id_and_input = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in {"id", "input"}))

@@ -17,8 +17,10 @@ from ropewalk.ports.store import Store
 
 HINT_IDS_MAX: Final = 200
 
+_WAITING: Final = Status.WAITING
 
-class News(Struct, frozen=True):
+
+class News(Struct, frozen=True, gc=False):
     job: JobRecord
     move: Move
     error: ErrorInfo | None
@@ -28,15 +30,16 @@ def announce(news: Iterable[News], *, store: Store, events: EventHub, runtime: R
     finished: list[str] = []
     ready: set[str] = set()
     now = runtime.now()
-    for job, move, error in ((each.job, each.move, each.error) for each in news):
-        if SETTLING[move] is Status.WAITING:
+    for each in news:
+        job, move = each.job, each.move
+        if SETTLING[move] is _WAITING:
             ready.add(job.queue)
         else:
             finished.append(job.id)
             if job.on_failure is not None and move is not Move.COMPLETE:
                 ready.add(job.on_failure.queue)
         if events.heard(job.type):
-            events.moved(job, move, at=now, error=error)
+            events.moved(job, move, at=now, error=each.error)
     if finished or ready:
         many = len(finished) > HINT_IDS_MAX
         store.notifier.publish(Hint(ready=tuple(ready), finished=tuple(finished[:HINT_IDS_MAX]), many=many))

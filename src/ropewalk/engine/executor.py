@@ -89,13 +89,13 @@ class Executor:
             self._bench.runtime.after(_REOPEN_SECONDS, lambda: self._open_slot(number))
 
     async def _slot(self) -> None:
-        me = asyncio.current_task()
+        me, monotonic = asyncio.current_task(), self._bench.runtime.monotonic
         assert me is not None
         while not self._closing:
-            attempt = await self._buffer.get()
+            attempt = self._buffer.take() or await self._buffer.get()
             await self._serve(attempt, me)
             # Handlers that never wait would keep this slot going for the whole buffer: let the others breathe.
-            now = self._bench.runtime.monotonic()
+            now = monotonic()
             if now - self._yielded_at > _YIELD_SECONDS:
                 self._yielded_at = now
                 await _one_turn()
@@ -156,18 +156,23 @@ class Executor:
         job_type = attempt.job_type
         if job_type.style == "process":
             return await self._bench.isolation.run(attempt)
+        contract = job_type.resolve()
         try:
-            arguments = job_type.decode_input(attempt.job.input)
+            arguments = contract.arguments.decode(attempt.job.input)
         except InvalidInput as error:
             return bad_input(error)
         context = Context(attempt)
+        first = (context,) if contract.takes_context else ()
         token = activate(context)
         try:
-            call = functools.partial(job_type.handler, *((context,) if job_type.takes_context else ()), **arguments)
-            value = await call() if job_type.style == "async" else await self._in_thread(attempt, call)
+            if job_type.style == "async":
+                value = await job_type.handler(*first, **arguments)
+            else:
+                value = await self._in_thread(attempt, functools.partial(job_type.handler, *first, **arguments))
         finally:
             deactivate(token)
-        return self._returned(attempt, context, value)
+        bench = self._bench
+        return outcome_of_return(job_type, context, value, bench.limits, strict=bench.defaults.strict_return)
 
     async def _in_thread(self, attempt: Attempt, call: functools.partial[object]) -> object:
         """A thread cannot be stopped: when the wait is, the slot stays taken until the thread returns."""
@@ -193,10 +198,6 @@ class Executor:
             finally:
                 self.stuck -= 1
             raise
-
-    def _returned(self, attempt: Attempt, context: Context, value: object) -> Outcome:
-        bench = self._bench
-        return outcome_of_return(attempt.job_type, context, value, bench.limits, strict=bench.defaults.strict_return)
 
     def _judge(self, attempt: Attempt, error: BaseException) -> Outcome:
         """What the exception means. Whatever is wrong with it, there is an outcome: a slot never dies of a job."""

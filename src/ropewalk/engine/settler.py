@@ -20,7 +20,7 @@ from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.exchange import Settled
 
-BATCH_MAX: Final = 512
+BATCH_MAX: Final = 1024
 LINGER_SECONDS: Final = 0.004
 UNSETTLED_MAX: Final = 2048
 

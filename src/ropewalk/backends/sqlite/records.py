@@ -22,8 +22,10 @@ from ropewalk.domain.states import Status
 WAITING, READY, RUNNING, FINISHED = range(4)
 """the places of a job"""
 
+_OWN: Final = ("seq", "id")
 _ALWAYS: Final = (
-    *("seq", "id", "tenant", "type", "queue", "priority", "prio_key", "time_key", "created_at", "run_at", "updated_at"),
+    *_OWN,
+    *("tenant", "type", "queue", "priority", "prio_key", "time_key", "created_at", "run_at", "updated_at"),
     *("flags", "max_attempts", "max_crashes", "format"),
 )
 _SOMETIMES: Final = (
@@ -83,6 +85,19 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
     tx.run_rows(_insert_block(tuple(used)), rows)
 
 
+def insert_alike(tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[int, str, bytes]]) -> None:
+    """The same for records that differ only in (seq, id, input): what they share is bound once, from the first."""
+    used = _used_columns([first])
+    shared = (
+        *_always(first)[len(_OWN) :],
+        place_of(first, tx.now),
+        lanes.id_of(tx, first.tenant, first.queue, first.type),
+        *(column[0] for column in used.values()),
+    )
+    rows = [(seq, job_id, bytearray(data)) for seq, job_id, data in own]
+    tx.run_rows(_insert_alike_block(tuple(used)), rows, *shared)
+
+
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
     """Records the domain changed, under the fence they were loaded with."""
     changed = tx.run_rows(SQL.save_jobs, [_save_row(job, tx.now) for job in jobs])
@@ -107,6 +122,16 @@ def _insert_block(optional: tuple[str, ...]) -> str:
     columns = (*_ALWAYS, "place", "lane", "input", *optional)
     marks = ", ".join("?" * len(columns))
     return f"INSERT INTO job ({', '.join(columns)}) VALUES ({marks}) /* each row */"  # noqa: S608  the names are ours
+
+
+@lru_cache(maxsize=64)
+def _insert_alike_block(optional: tuple[str, ...]) -> str:
+    shared = (*_ALWAYS[len(_OWN) :], "place", "lane", *optional)
+    marks = ", ".join("?" * len(shared))
+    return (
+        "WITH own (seq, id, input) AS (VALUES (?, ?, ?) /* each row */) "  # noqa: S608  the names are ours
+        f"INSERT INTO job (seq, id, input, {', '.join(shared)}) SELECT seq, id, input, {marks} FROM own"
+    )
 
 
 def _save_row(job: JobRecord, now: Instant) -> Row:
