@@ -6,12 +6,12 @@ import asyncio
 import heapq
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
-Handler: TypeAlias = Callable[[bytes], Awaitable[object]]
+from benchmarks.floors.call import Arguments, Handler, Ids, decode, encode
 
 BATCH: Final = 500
 SLOTS: Final = 100
@@ -20,7 +20,7 @@ LEASE_SECONDS: Final = 30.0
 
 @dataclass(slots=True)
 class Job:
-    id: int
+    id: str
     payload: bytes
     priority: int
     run_at: float
@@ -32,20 +32,23 @@ class MemoryFloor:
         self._handler = handler
         self._lines: dict[int, deque[Job]] = {}
         self._priorities: list[int] = []
-        self._delayed: list[tuple[float, int, Job]] = []
-        self._leases: dict[int, tuple[float, Job]] = {}
+        self._delayed: list[tuple[float, str, Job]] = []
+        self._leases: dict[str, tuple[float, Job]] = {}
+        self._ids = Ids()
         self._wake = asyncio.Event()
         self._submitted = self._completed = 0
 
-    async def submit(self, payloads: list[bytes], *, priority: int = 0, run_at: float = 0.0) -> None:
-        for payload in payloads:
-            self._submitted += 1
-            job = Job(self._submitted, payload, priority, run_at)
+    async def submit(self, calls: list[Arguments], *, priority: int = 0, run_at: float = 0.0) -> list[str]:
+        """The ids of the new jobs, in the order of the calls."""
+        jobs = [Job(self._ids.take(), encode(arguments), priority, run_at) for arguments in calls]
+        for job in jobs:
             if run_at:
                 heapq.heappush(self._delayed, (run_at, job.id, job))
             else:
                 self._ready(job)
+        self._submitted += len(jobs)
         self._wake.set()
+        return [job.id for job in jobs]
 
     async def counts(self) -> tuple[int, int]:
         """How many were ever submitted, and completed."""
@@ -99,6 +102,6 @@ class MemoryFloor:
     async def _slot(self, batch: deque[Job]) -> None:
         while batch:
             job = batch.popleft()
-            await self._handler(job.payload)
+            await self._handler(**decode(job.payload))
             if self._leases.pop(job.id, None) is not None:
                 self._completed += 1

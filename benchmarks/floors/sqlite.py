@@ -16,13 +16,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
-from benchmarks.floors.memory import Handler
+from benchmarks.floors.call import Arguments, Handler, Ids, decode, encode
 from ropewalk.backends.sqlite.library import sqlite
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Row: TypeAlias = tuple[str, int, float, bytes]
+"""(id, priority, run_at, payload)"""
 
 BATCH: Final = 500
 SLOTS: Final = 100
@@ -30,20 +32,20 @@ LEASE_SECONDS: Final = 30.0
 POLL_SECONDS: Final = 1.0
 
 SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS job (id INTEGER PRIMARY KEY, priority INTEGER, run_at REAL, payload BLOB,
+CREATE TABLE IF NOT EXISTS job (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, priority INTEGER, run_at REAL, payload BLOB,
                                 attempt INTEGER DEFAULT 0, owner TEXT, expires_at REAL);
-CREATE INDEX IF NOT EXISTS ready ON job (priority DESC, run_at, id) WHERE owner IS NULL;
+CREATE INDEX IF NOT EXISTS ready ON job (priority DESC, run_at, seq) WHERE owner IS NULL;
 CREATE INDEX IF NOT EXISTS leased ON job (expires_at) WHERE owner IS NOT NULL;
 CREATE TABLE IF NOT EXISTS tally (one INTEGER PRIMARY KEY, submitted INTEGER, completed INTEGER);
 INSERT OR IGNORE INTO tally VALUES (1, 0, 0);
 """
-INSERT: Final = "INSERT INTO job (priority, run_at, payload) VALUES (?, ?, ?)"
-ACKNOWLEDGE: Final = "DELETE FROM job WHERE id = ? AND owner = ?"
+INSERT: Final = "INSERT INTO job (id, priority, run_at, payload) VALUES (?, ?, ?, ?)"
+ACKNOWLEDGE: Final = "DELETE FROM job WHERE seq = ? AND owner = ?"
 RECLAIM: Final = "UPDATE job SET owner = NULL WHERE owner IS NOT NULL AND expires_at < ?"
 CLAIM: Final = """
 UPDATE job SET owner = ?, expires_at = ?, attempt = attempt + 1
-WHERE id IN (SELECT id FROM job WHERE owner IS NULL AND run_at <= ? ORDER BY priority DESC, run_at, id LIMIT ?)
-RETURNING id, payload
+WHERE seq IN (SELECT seq FROM job WHERE owner IS NULL AND run_at <= ? ORDER BY priority DESC, run_at, seq LIMIT ?)
+RETURNING seq, payload
 """
 
 
@@ -53,17 +55,21 @@ class SqliteFloor:
         self._db = sqlite.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
         self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;" + SCHEMA)
         self._thread = ThreadPoolExecutor(1)
-        self._pending: list[tuple[int, float, bytes]] = []
+        self._ids = Ids()
+        self._pending: list[Row] = []
         self._under_way: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
         self._bell = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._bell.settimeout(0)
 
-    async def submit(self, payloads: list[bytes], *, priority: int = 0, run_at: float = 0.0) -> None:
-        self._pending.extend((priority, run_at, payload) for payload in payloads)
+    async def submit(self, calls: list[Arguments], *, priority: int = 0, run_at: float = 0.0) -> list[str]:
+        """The ids of the new jobs, in the order of the calls, once they are durable."""
+        rows = [(self._ids.take(), priority, run_at, encode(arguments)) for arguments in calls]
+        self._pending.extend(rows)
         if self._next is None:
             self._next = asyncio.create_task(self._flush())
         await self._next
+        return [row[0] for row in rows]
 
     async def _flush(self) -> None:
         """Everything that gathers while the flush before is under way."""
@@ -76,7 +82,7 @@ class SqliteFloor:
             with suppress(OSError):
                 self._bell.sendto(b"!", str(worker))
 
-    def _insert(self, rows: list[tuple[int, float, bytes]]) -> None:
+    def _insert(self, rows: list[Row]) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(INSERT, rows)
         self._db.execute("UPDATE tally SET submitted = submitted + ?", (len(rows),))
@@ -113,7 +119,7 @@ class SqliteFloor:
     def _acknowledge_and_claim(self, owner: str, done: list[int]) -> deque[Any]:
         now = time.time()
         self._db.execute("BEGIN IMMEDIATE")
-        gone = self._db.executemany(ACKNOWLEDGE, ((job_id, owner) for job_id in done)).rowcount if done else 0
+        gone = self._db.executemany(ACKNOWLEDGE, ((seq, owner) for seq in done)).rowcount if done else 0
         if gone:
             self._db.execute("UPDATE tally SET completed = completed + ?", (gone,))
         self._db.execute(RECLAIM, (now,))
@@ -123,9 +129,9 @@ class SqliteFloor:
 
     async def _slot(self, batch: deque[Any], done: list[int]) -> None:
         while batch:
-            job_id, payload = batch.popleft()
-            await self._handler(payload)
-            done.append(job_id)
+            seq, payload = batch.popleft()
+            await self._handler(**decode(payload))
+            done.append(seq)
 
     async def counts(self) -> tuple[int, int]:
         """How many were ever submitted, and completed."""

@@ -1,29 +1,22 @@
-"""A floor under measurement: the same input and handler as ropewalk's, encoded by the same library."""
+"""A floor under measurement: the same arguments and the same handler as ropewalk's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-import msgspec
-
 from benchmarks.board import Board
-from benchmarks.floors.memory import Handler, MemoryFloor
+from benchmarks.floors.call import Arguments, Handler
+from benchmarks.floors.memory import MemoryFloor
 from benchmarks.floors.sqlite import SqliteFloor
 from benchmarks.payload import TEXT
 from benchmarks.subjects.subject import Subject
-
-
-class Input(msgspec.Struct):
-    number: int
-    text: str
 
 
 class FloorSubject(Subject):
     def __init__(self, make: Callable[[Handler], MemoryFloor | SqliteFloor], board: Board) -> None:
         self._make = make
         self._board = board
-        self._decode = msgspec.json.Decoder(Input).decode
 
     async def open(self) -> None:
         self._queue = self._make(self._handle)
@@ -32,10 +25,10 @@ class FloorSubject(Subject):
         await self._queue.close()
 
     async def submit(self, number: int) -> None:
-        await self._queue.submit([_payload(number)])
+        await self._queue.submit([_call(number)])
 
     async def submit_many(self, numbers: range) -> None:
-        await self._queue.submit([_payload(number) for number in numbers])
+        await self._queue.submit([_call(number) for number in numbers])
 
     def serving(self) -> AbstractAsyncContextManager[object]:
         return self._queue.serving()
@@ -50,9 +43,10 @@ class FloorSubject(Subject):
     async def completed(self) -> int:
         return (await self._queue.counts())[1]
 
-    async def _handle(self, payload: bytes) -> None:
-        self._board.mark(self._decode(payload).number)
+    async def _handle(self, number: int, text: str) -> int:
+        self._board.mark(number)
+        return number
 
 
-def _payload(number: int) -> bytes:
-    return msgspec.json.encode(Input(number, TEXT))
+def _call(number: int) -> Arguments:
+    return {"number": number, "text": TEXT}

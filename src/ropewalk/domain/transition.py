@@ -77,7 +77,7 @@ def decide(job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: flo
     seq, fence = job.seq, job.fence
     match outcome:
         case Completed(result, sequel):
-            return Settlement(seq=seq, fence=fence, move=Move.COMPLETE, result=result, sequel=sequel)
+            return Settlement(seq=seq, fence=fence, move=_COMPLETE, result=result, sequel=sequel)
         case Suspended(suspension):
             wait = 0 if suspension.signal is not None else suspension.span_us or 0
             at = None if suspension.signal is not None else suspension.until

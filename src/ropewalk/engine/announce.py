@@ -19,8 +19,10 @@ from ropewalk.ports.store import Store
 HINT_IDS_MAX: Final = 200
 NOTHING_ELSE: Final = Ripple()
 
+_WAITING: Final = Status.WAITING
 
-class News(Struct, frozen=True):
+
+class News(Struct, frozen=True, gc=False):
     job: JobRecord
     move: Move
     error: ErrorInfo | None
@@ -41,7 +43,7 @@ def announce(
     ready: set[str] = {new.queue for new in queued}
     now = runtime.now()
     for job, move, error in ((each.job, each.move, each.error) for each in (*news, *map(news_of, ripple.moved))):
-        if SETTLING.get(move) is Status.WAITING:
+        if SETTLING.get(move) is _WAITING:
             if not job.unmet:
                 ready.add(job.queue)
         else:

@@ -50,11 +50,19 @@ class Buffer:
         self._waiting.appendleft(attempt)
         self._hand_out()
 
+    def take(self) -> Attempt | None:
+        """The next one, if it may start now."""
+        if not self._waiting or self._waiting[0].job.ticket > self._permitted:
+            return None
+        attempt = self._leave()
+        if len(self._waiting) == self.low_mark:
+            self.on_low()
+        return attempt
+
     async def get(self) -> Attempt:
-        if self._waiting and self._waiting[0].job.ticket <= self._permitted:
-            attempt = self._leave()
-            if len(self._waiting) == self.low_mark:
-                self.on_low()
+        """The next one, as soon as it may start."""
+        attempt = self.take()
+        if attempt is not None:
             return attempt
         runner: asyncio.Future[Attempt] = asyncio.get_running_loop().create_future()
         self._runners.append(runner)

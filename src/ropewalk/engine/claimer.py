@@ -86,7 +86,8 @@ class Claimer:
             wanted = self._wanted()
             if wanted == 0 and not self._buffer.blocked:
                 self._give_back_what_waits()
-                self._buffer.low_mark = self._target() - self._refill() - self._slots
+                target = self._target()
+                self._buffer.low_mark = target - _refill(target) - self._slots
                 await self._wake.wait(self._poll_seconds)
                 continue
             claimed = await self._claim(wanted)
@@ -127,17 +128,11 @@ class Claimer:
         return claimed
 
     def _accept(self, claimed: Claimed, upto: int) -> None:
-        attempts = [self._attempt(job) for job in claimed.jobs]
+        attempts = [lease(job, self._bench) for job in claimed.jobs]
         if self._stopping:
             self._settler.release(attempts)
         else:
             self._buffer.put(attempts, started_upto=upto)
-
-    def _attempt(self, job: JobRecord) -> Attempt:
-        attempt = lease(job, self._bench)
-        if job.cancel is not None:  # noted between its last attempt and this claim
-            attempt.notice(Cancellation(LossReason.CANCELLED, job.cancel.reason))
-        return attempt
 
     async def _rest(self, claimed: Claimed) -> None:
         """Nothing more to claim: sleep until a hint, the poll, or the next job that comes due."""
@@ -154,19 +149,15 @@ class Claimer:
 
     def _wanted(self) -> int:
         """How many to claim now: at once for idle runners, else when it is worth it, so that claims stay large."""
-        idle = self._buffer.idle_runners
-        missing = self._target() - (len(self._buffer) + self._slots - idle)
-        if missing <= 0 or (idle == 0 and missing < self._refill()):
+        idle, target = self._buffer.idle_runners, self._target()
+        missing = target - (len(self._buffer) + self._slots - idle)
+        if missing <= 0 or (idle == 0 and missing < _refill(target)):
             return 0
         return missing
 
     def _target(self) -> int:
         """How many jobs to have here, running and buffered."""
         return self._slots + min(BUFFER_MAX, self._work_in(BUFFER_SECONDS))
-
-    def _refill(self) -> int:
-        """The least number worth a claim while every runner is busy."""
-        return self._target() // 2
 
     def _free_slots(self) -> int:
         return max(0, self._buffer.idle_runners - len(self._buffer))
@@ -182,9 +173,16 @@ class Claimer:
         return bool(queues) and (self._queues is None or not set(queues).isdisjoint(self._queues))
 
 
+def _refill(target: int) -> int:
+    """The least number worth a claim while every runner is busy."""
+    return target // 2
+
+
 def lease(job: JobRecord, bench: Workbench) -> Attempt:
     """A claimed job as an attempt held by this worker."""
     job_type: JobType[..., Any, Any] = bench.registry.get(job.type)
     attempt = Attempt(job, job_type, bench)
+    if job.cancel is not None:  # noted between its last attempt and this claim
+        attempt.notice(Cancellation(LossReason.CANCELLED, job.cancel.reason))
     bench.hold(attempt)
     return attempt

@@ -93,13 +93,13 @@ class Executor:
             self._bench.runtime.after(_REOPEN_SECONDS, lambda: self._open_slot(number))
 
     async def _slot(self) -> None:
-        me = asyncio.current_task()
+        me, monotonic = asyncio.current_task(), self._bench.runtime.monotonic
         assert me is not None
         while not self.closing:
-            attempt = await self._buffer.get()
+            attempt = self._buffer.take() or await self._buffer.get()
             await self._serve(attempt, me)
             # Handlers that never wait would keep this slot going for the whole buffer: let the others breathe.
-            now = self._bench.runtime.monotonic()
+            now = monotonic()
             if now - self._yielded_at > _YIELD_SECONDS:
                 self._yielded_at = now
                 await _one_turn()
@@ -173,15 +173,19 @@ class Executor:
             return Released(SECOND)
         if job_type.style == "process":
             return await self._bench.isolation.run(attempt)
+        contract = job_type.resolve()
         try:
-            arguments = job_type.decode_input(attempt.job.input)
+            arguments = contract.arguments.decode(attempt.job.input)
         except InvalidInput as error:
             return bad_input(error)
         context = Context(attempt)
+        first = (context,) if contract.takes_context else ()
         token = activate(context)
         try:
-            call = functools.partial(job_type.handler, *((context,) if job_type.takes_context else ()), **arguments)
-            value = await call() if job_type.style == "async" else await self.in_thread([attempt], call)
+            if job_type.style == "async":
+                value = await job_type.handler(*first, **arguments)
+            else:
+                value = await self.in_thread([attempt], functools.partial(job_type.handler, *first, **arguments))
         finally:
             deactivate(token)
         return self._returned(attempt, context, value)

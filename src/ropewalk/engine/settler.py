@@ -24,7 +24,7 @@ from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import RopewalkError, StoreUnavailable
 from ropewalk.ports.exchange import Ripple, Settled, Settlements
 
-BATCH_MAX: Final = 512
+BATCH_MAX: Final = 1024
 LINGER_SECONDS: Final = 0.004
 UNSETTLED_MAX: Final = 2048
 

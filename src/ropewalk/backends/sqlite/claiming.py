@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from itertools import islice
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import msgspec
@@ -37,6 +38,7 @@ Key: TypeAlias = tuple[int, Instant, int, int, int, Instant | None]
 """(prio_key, time_key, seq, suspect, last attempt, deadline) of a ready job"""
 
 _BEFORE_ALL: Final = (-(1 << 63), -(1 << 63), -(1 << 63))
+_leased = attrgetter("seq", "rev", "attempt", "fence", "ticket", "lease_expires_at")
 _keys = msgspec.json.Decoder(list[Key])
 _ints = msgspec.json.Decoder(list[int])
 _lines = msgspec.json.Decoder(list[Line])
@@ -74,7 +76,8 @@ class Claiming:
         in_order = [self._in_order(streams, chunk) for streams in lines]
         for _, _, seq, suspect, _, _ in islice(take_turns(in_order, self._request.turn), self._request.limit):
             self._given.append(seq)
-            self._suspect_given = self._suspect_given or bool(suspect)
+            if suspect:
+                self._suspect_given = True
         jobs = self._lease()
         # Last: a compensation born in this claim is work for the next one.
         expired = self._expire() if self._overdue else Ripple()
@@ -144,8 +147,7 @@ class Claiming:
         for ticket, job in enumerate(jobs, request.first_ticket):
             lease_us = request.types[job.type]
             transition.claim(job, owner=request.owner, ticket=ticket, epoch=self._epoch, lease_us=lease_us, now=tx.now)
-        rows = [(job.seq, job.rev, job.attempt, job.fence, job.ticket, job.lease_expires_at) for job in jobs]
-        leased = tx.run_rows(SQL.lease_jobs, rows, tx.now, request.owner, tx.now)
+        leased = tx.run_rows(SQL.lease_jobs, list(map(_leased, jobs)), tx.now, request.owner, tx.now)
         assert leased == len(self._given), f"{len(self._given)} jobs were ready, {leased} could be leased"
         return jobs
 

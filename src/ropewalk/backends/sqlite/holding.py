@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -15,7 +16,7 @@ from ropewalk.backends.sqlite.settling import Settling, leaves_only_a_result
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Row, Tx
 from ropewalk.domain import lease
-from ropewalk.domain.flags import settles_alone
+from ropewalk.domain.flags import SETTLES_ALONE
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
@@ -32,7 +33,8 @@ from ropewalk.ports.exchange import (
     WorkerCard,
 )
 
-_held = msgspec.json.Decoder(list[tuple[int, int, str, int]])
+_fences = msgspec.json.Decoder(dict[int, int])
+_COMPLETE: Final = Move.COMPLETE
 
 
 def enlist(tx: Tx, card: WorkerCard) -> None:
@@ -92,23 +94,28 @@ def note(tx: Tx, written: Note) -> Noted:
 
 def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
     """Settles completions that touch nothing but their own row; None where there is more to it."""
-    completing = [asked.seq for asked in settlements if asked.move is Move.COMPLETE]
-    held = {}
-    if completing:
-        found = _held.decode(tx.value(SQL.held_leases, (msgspec.json.encode(completing).decode(),)))
-        held = {seq: fence for seq, fence, holder, flags in found if holder == owner and settles_alone(flags)}
+    held = _held_alone(tx, owner, [asked.seq for asked in settlements if asked.move is _COMPLETE])
     answers: list[Settled | None] = []
     rows: list[Row] = []
     for asked in settlements:
-        held_fence = held.pop(asked.seq, None)  # of several settlements of one lease the first counts
-        if asked.move is Move.COMPLETE and held_fence == asked.fence and leaves_only_a_result(asked.sequel):
-            rows.append((asked.seq, asked.fence, None if asked.result is None else bytearray(asked.result)))
-            answers.append(Settled(seq=asked.seq, fence=asked.fence, move=Move.COMPLETE))
+        seq, fence, result = asked.seq, asked.fence, asked.result
+        # Of several settlements of one lease the first counts.
+        if held.pop(seq, None) == fence and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
+            rows.append((seq, fence, None if result is None else bytearray(result)))
+            answers.append(Settled(seq=seq, fence=fence, move=_COMPLETE))
         else:
             answers.append(None)
     completed = tx.run_rows(SQL.complete_plain, rows, tx.now, tx.now, owner)
     assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
     return answers
+
+
+def _held_alone(tx: Tx, owner: str, seqs: list[int]) -> dict[int, int]:
+    """The fences of those jobs that this owner holds and that settle alone."""
+    if not seqs:
+        return {}
+    wanted = msgspec.json.encode(seqs).decode()
+    return _fences.decode(tx.value(SQL.held_leases, (wanted, owner, SETTLES_ALONE)))
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:

@@ -78,14 +78,22 @@ def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
     assert found is not None
     records, extras, places, sizes, *pieces = found
     jobs = _records.decode(records)
-    inputs, checkpoints, results = (Pieces(column) for column in pieces)
-    given = _extras.decode(extras)
+    inputs, checkpoints, results = (column or b"" for column in pieces)
+    end = 0
     for job, size in zip(jobs, _sizes.decode(sizes), strict=True):
-        job.input = inputs.take(size)
-        if given and (extra := given.get(job.seq)) is not None:
-            _give(job, extra, checkpoints, results)
+        start, end = end, end + size
+        job.input = inputs[start:end]
+    given = _extras.decode(extras)
+    if given:
+        _give_all(jobs, given, Pieces(checkpoints), Pieces(results))
     _put_into_groups(jobs, _places.decode(places))
     return jobs
+
+
+def _give_all(jobs: Sequence[JobRecord], given: dict[int, Extras], checkpoints: Pieces, results: Pieces) -> None:
+    for job in jobs:
+        if (extra := given.get(job.seq)) is not None:
+            _give(job, extra, checkpoints, results)
 
 
 def _put_into_groups(
@@ -112,8 +120,8 @@ class Pieces:
 
     __slots__ = ("_at", "_whole")
 
-    def __init__(self, whole: bytes | None) -> None:
-        self._whole = whole or b""
+    def __init__(self, whole: bytes) -> None:
+        self._whole = whole
         self._at = 0
 
     def take(self, size: int) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from ropewalk.backends.sqlite import records
 from ropewalk.backends.sqlite.intake import Intake
 from ropewalk.backends.sqlite.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.domain.job import new_record
+from ropewalk.domain.job import NewJob, are_alike, new_record
 from ropewalk.ports.exchange import Accepted, Submission, SubmitAnswer
 
 
@@ -32,7 +33,23 @@ def _is_plain(submission: Submission) -> bool:
 
 
 def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
-    seqs = iter(records.take_seqs(tx, sum(len(submission.jobs) for submission in submissions)))
-    drafted = [[new_record(new, seq=next(seqs), now=tx.now) for new in each.jobs] for each in submissions]
-    records.insert(tx, lanes, [job for jobs in drafted for job in jobs])
-    return [[Accepted.of(job, tx.now, duplicate=False) for job in jobs] for jobs in drafted]
+    jobs = [new for submission in submissions for new in submission.jobs]
+    seqs = records.take_seqs(tx, len(jobs))
+    accepted = iter(_add_alike(tx, lanes, jobs, seqs) if jobs and are_alike(jobs) else _add_all(tx, lanes, jobs, seqs))
+    return [list(islice(accepted, len(submission.jobs))) for submission in submissions]
+
+
+def _add_alike(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: range) -> list[Accepted]:
+    """One record stands for all of them: most batches are many calls of one job type."""
+    first = new_record(jobs[0], seq=seqs[0], now=tx.now)
+    records.insert_alike(tx, lanes, first, [(seq, new.id, new.input) for seq, new in zip(seqs, jobs, strict=True)])
+    state, run_at, group_id = first.state_at(tx.now), first.run_at, first.group_id
+    return [
+        Accepted(id=new.id, duplicate=False, state=state, run_at=run_at, group_id=group_id or new.id) for new in jobs
+    ]
+
+
+def _add_all(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: range) -> list[Accepted]:
+    drafted = [new_record(new, seq=seq, now=tx.now) for seq, new in zip(seqs, jobs, strict=True)]
+    records.insert(tx, lanes, drafted)
+    return [Accepted.of(job, tx.now, duplicate=False) for job in drafted]

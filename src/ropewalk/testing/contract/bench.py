@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ropewalk.domain.history import HistoryEntry, assemble
 from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.transition import Settlement
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.exchange import Accepted, Claimed, Holder, Settled, Submission, SubmitAnswer, Trail
+from ropewalk.ports.exchange import (
+    Accepted,
+    CancelAnswer,
+    Claimed,
+    Holder,
+    Moved,
+    Settled,
+    Submission,
+    SubmitAnswer,
+    Trail,
+)
 from ropewalk.ports.store import Store
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
@@ -71,8 +83,17 @@ class Bench:
     ) -> Settled:
         """Settle the lease that `job` shows, as its owner."""
         by = owner if owner is not None else job.owner or "worker"
-        [settled] = await self.store.settle(by, [settlement(job, move, **how)])
+        [settled] = await self.settle_all(by, [settlement(job, move, **how)])
         return settled
+
+    async def settle_all(self, owner: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        return (await self.store.settle(owner, settlements)).settled
+
+    async def sweep(self, limit: int = 9) -> list[Moved]:
+        return (await self.store.sweep(limit)).moved
+
+    async def cancel(self, *ids: str, reason: str | None = None, force: bool = False) -> list[CancelAnswer]:
+        return (await self.store.cancel(DEFAULT_TENANT, ids, reason=reason, force=force)).answers
 
     async def finished(self, move: Move = Move.COMPLETE, **fields: Any) -> JobRecord:
         """Submit, claim and settle one job; as it is afterwards."""

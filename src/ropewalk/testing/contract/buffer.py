@@ -77,7 +77,7 @@ async def _suspects(bench: Bench, number: int, queues: tuple[str, ...] = ("defau
     ids = [await bench.add(queue=queues[each % len(queues)], max_attempts=None) for each in range(number)]
     await bench.claim(number, owner="dead")
     await bench.runtime.advance(LEASE / SECOND)
-    assert len(await bench.store.sweep(number)) == number
+    assert len(await bench.sweep(number)) == number
     return ids
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
+from ropewalk.domain.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, needed
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import SECOND, Span
 from ropewalk.domain.job import IdempotencyKey, JobRecord, KeyScope, NewJob
@@ -31,6 +32,21 @@ def new_job(type: str = "t", **fields: Any) -> NewJob:  # noqa: A002  the field'
 def keyed(key: str, *, scope: KeyScope = "open", window: float = 86_400, **fields: Any) -> NewJob:
     """A job with an idempotency key; `window` in seconds."""
     return new_job(key=IdempotencyKey(key=key, scope=scope, window_us=round(window * SECOND)), **fields)
+
+
+def gate_on(*parents: str | ParentRef, when: NamedCondition | tuple[int, Of] = "all_success", **fields: Any) -> NewGate:
+    """A gate over these jobs; a plain id is the job alone."""
+    need, of = needed(when, len(parents)) if isinstance(when, str) else when
+    refs = tuple(ParentRef(ParentKind.JOB, each) if isinstance(each, str) else each for each in parents)
+    return NewGate(parents=refs, need=need, of=of, **fields)
+
+
+def tree(job_id: str) -> ParentRef:
+    return ParentRef(ParentKind.TREE, job_id)
+
+
+def chain(job_id: str) -> ParentRef:
+    return ParentRef(ParentKind.CHAIN, job_id)
 
 
 def claim_request(

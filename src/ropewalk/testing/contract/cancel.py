@@ -70,9 +70,7 @@ class CancelContract(Contract):
         done = await bench.finished()
         running = await bench.running()
         waiting = await bench.add()
-        answers = await bench.store.cancel(
-            "default", [waiting, "missing", done.id, running.id, waiting], reason=None, force=False
-        )
+        answers = await bench.cancel(waiting, "missing", done.id, running.id, waiting)
         assert [(answer.id, answer.status) for answer in answers] == [
             (waiting, CancelStatus.CANCELLED),
             ("missing", CancelStatus.NOT_FOUND),
@@ -81,9 +79,9 @@ class CancelContract(Contract):
             (waiting, CancelStatus.ALREADY_COMPLETE),
         ]
         assert answers[1].previous is None
-        assert await bench.store.cancel("default", [], reason=None, force=False) == []
+        assert await bench.cancel() == []
 
 
 async def _cancel(bench: Bench, job_id: str, *, reason: str | None = None, force: bool = False) -> CancelAnswer:
-    [answer] = await bench.store.cancel("default", [job_id], reason=reason, force=force)
+    [answer] = await bench.cancel(job_id, reason=reason, force=force)
     return answer

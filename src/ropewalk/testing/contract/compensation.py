@@ -69,7 +69,7 @@ class CompensationContract(Contract):
         for _ in range(3):
             await bench.add(on_failure=FollowUp(type="undo"))
         jobs = await bench.claim(3, owner="me")
-        await bench.store.settle("me", [settlement(job, Move.FAIL, error=BOOM) for job in jobs])
+        await bench.settle_all("me", [settlement(job, Move.FAIL, error=BOOM) for job in jobs])
         undone = await bench.claim(9, types=["undo"])
         assert sorted(job.parent_id or "" for job in undone) == sorted(job.id for job in jobs)
 

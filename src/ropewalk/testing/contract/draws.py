@@ -8,12 +8,23 @@ from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import DAY, HOUR, SECOND
 from ropewalk.domain.job import FollowUp, IdempotencyKey, NewJob, Progress
 from ropewalk.domain.operator import Amendment, Revival
-from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Deferred, Errored, Expired, Released
+from ropewalk.domain.outcome import (
+    Aborted,
+    Cancelled,
+    Completed,
+    Crashed,
+    Deferred,
+    Errored,
+    Expired,
+    Released,
+    Suspended,
+)
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import State
 from ropewalk.ports.exchange import ClaimRequest, WorkerCard
+from ropewalk.testing.contract import flow_draws
 from ropewalk.testing.contract.build import BOOM, LEASE, worker_card
 
 TENANTS = ("acme", "zeta")
@@ -64,6 +75,8 @@ new_jobs = st.builds(
     correlation_id=st.none() | st.just("corr"),
     workflow_id=st.none() | st.just("w"),
     on_failure=st.none() | follow_ups,
+    inherits_priority=seldom,
+    report_orphan=seldom,
 )
 claim_requests = st.builds(
     ClaimRequest,
@@ -90,6 +103,7 @@ outcomes = st.one_of(
     st.builds(Released, short_spans),
     st.just(Expired()),
     st.builds(Cancelled, st.none() | errors),
+    st.builds(Suspended, flow_draws.suspensions),
 )
 
 revivals = st.builds(
@@ -99,6 +113,7 @@ revivals = st.builds(
     delay_us=short_spans,
     fresh=seldom,
     include_cancelled=st.booleans(),
+    cascade=st.booleans(),
 )
 amendments = st.builds(Amendment, input=st.none() | inputs, priority=st.none() | priorities, run_now=st.booleans())
 retentions = st.builds(

@@ -44,7 +44,7 @@ class HistoryContract(Contract):
         await bench.settle(await bench.claim_one(owner="one"), Move.RETRY, error=BOOM)
         await bench.claim_one(owner="two")
         await bench.runtime.advance(60)
-        await bench.store.sweep(9)
+        await bench.sweep(9)
         held = await bench.claim_one(owner="three")
         await bench.store.cancel("default", [job_id], reason="enough", force=False)
         await bench.settle(held, Move.RETRY)
@@ -111,7 +111,7 @@ async def _live_on(bench: Bench, job_id: str, held: JobRecord | None, chance: Fa
             await bench.store.amend("default", job_id, Amendment(run_now=True))
         case 4:
             await bench.runtime.advance(60)
-            await bench.store.sweep(9)
+            await bench.sweep(9)
         case 5 | 6 | 7 if held is not None:
             move = list(SETTLING)[int(chance.random() * len(SETTLING))]
             if move is Move.RETRY and held.attempt >= 4:

@@ -46,12 +46,12 @@ class KeyContract(Contract):
         [overdue] = await bench.submit(keyed("k", ttl_us=SECOND))
         assert not overdue.duplicate
         await bench.runtime.advance(1)
-        await bench.store.sweep(9)
+        await bench.sweep(9)
         [lost] = await bench.submit(keyed("k", max_crashes=1))
         assert not lost.duplicate
         await bench.claim_one()
         await bench.runtime.advance(60)
-        await bench.store.sweep(9)
+        await bench.sweep(9)
         [last] = await bench.submit(keyed("k"))
         assert not last.duplicate
 

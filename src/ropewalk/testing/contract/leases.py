@@ -32,7 +32,7 @@ class RenewContract(Contract):
         for _ in range(5):
             await bench.runtime.advance(29)
             await bench.store.renew("me", [_renewal(job)])
-        assert await bench.store.sweep(9) == []
+        assert await bench.sweep(9) == []
         assert (await bench.settle(job)).move is Move.COMPLETE
 
     async def test_an_expired_lease_nobody_took_back_is_renewed(self, bench: Bench) -> None:
@@ -41,7 +41,7 @@ class RenewContract(Contract):
         await bench.runtime.advance(hours=1)
         renewed = await bench.store.renew("me", [_renewal(job)])
         assert renewed.lost == []
-        assert await bench.store.sweep(9) == []
+        assert await bench.sweep(9) == []
 
     async def test_every_reason_for_a_loss(self, bench: Bench) -> None:
         """R4: typed reasons; the others in the call are renewed."""

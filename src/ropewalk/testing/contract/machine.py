@@ -14,7 +14,6 @@ from typing import Final
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
@@ -32,23 +31,21 @@ from ropewalk.domain.retry import resolve
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import Status
 from ropewalk.domain.transition import Settlement, decide
-from ropewalk.errors import LeaseLost, RopewalkError
+from ropewalk.errors import RopewalkError
 from ropewalk.ports.exchange import (
-    Claimed,
     ClaimRequest,
-    Moved,
     Note,
     Renewal,
-    Renewed,
     SkipQueue,
     Submission,
-    SubmitAnswer,
 )
 from ropewalk.testing.contract import draws
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.bench import holder
 from ropewalk.testing.contract.build import LEASE, claim_request
+from ropewalk.testing.contract.compared import cancelled, claimed, renewed, rippled, settled, submitted
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
+from ropewalk.testing.contract.machine_flow import FlowRules, pick, picks
 
 EXAMPLES: Final = os.environ.get("ROPEWALK_EXAMPLES")
 SETTINGS: Final = settings(
@@ -59,10 +56,6 @@ SETTINGS: Final = settings(
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-
-pick = st.integers(0, 30)
-"""one of the jobs or leases there are, the newest first"""
-picks = st.lists(pick, min_size=1, max_size=4)
 
 
 def differential(make_backend: Callable[[], Backend]) -> type:
@@ -80,7 +73,7 @@ def differential(make_backend: Callable[[], Backend]) -> type:
     return Differential
 
 
-class StoreMachine(RuleBasedStateMachine):
+class StoreMachine(FlowRules):
     def new_backend(self) -> Backend:
         raise NotImplementedError("`differential` makes machines that know their backend")
 
@@ -98,47 +91,41 @@ class StoreMachine(RuleBasedStateMachine):
     def nothing_differs(self) -> None:
         self.stores.check()
 
-    def some_job(self) -> bool:
-        return bool(self.stores.jobs)
-
-    def some_lease(self) -> bool:
-        return bool(self.leases)
-
     # ── intake
 
     @initialize(batch=st.lists(draws.new_jobs, min_size=8, max_size=12))
     def begin(self, batch: list[NewJob]) -> None:
-        self._submit([Submission(jobs=[new]) for new in batch])
+        self.submit_all([Submission(jobs=[new]) for new in batch])
 
     @rule(batches=st.lists(st.lists(draws.new_jobs, max_size=4), min_size=2, max_size=5))
     def submit(self, batches: list[list[NewJob]]) -> None:
-        self._submit([Submission(jobs=batch) for batch in batches])
+        self.submit_all([Submission(jobs=batch) for batch in batches])
 
-    @precondition(some_lease)
+    @precondition(FlowRules.some_lease)
     @rule(which=pick, new=draws.new_jobs, key=st.sampled_from(("s1", "s2")))
     def spawn(self, which: int, new: NewJob, key: str) -> None:
         lease = self._lease(which)
         child = structs.replace(new, tenant=lease.tenant, parent_id=lease.id, spawn_key=key)
-        self._submit([Submission(jobs=[child], under=holder(lease))])
+        self.submit_all([Submission(jobs=[child], under=holder(lease))])
 
     @rule(new=draws.new_jobs, owner=draws.owners)
     def submit_leased(self, new: NewJob, owner: str) -> None:
         skip = SkipQueue(owner=owner, ticket=self._next_tickets(owner, 1), lease_us=LEASE)
-        self._submit([Submission(jobs=[new], skip_queue=skip)])
+        self.submit_all([Submission(jobs=[new], skip_queue=skip)])
 
-    @precondition(some_job)
+    @precondition(FlowRules.some_job)
     @rule(which=picks, force=st.booleans())
     def cancel(self, *, which: list[int], force: bool) -> None:
         tenant, ids = self._names(which)
-        self.stores.ask(lambda store: store.cancel(tenant, ids, reason="r", force=force))
+        self.stores.ask(lambda store: store.cancel(tenant, ids, reason="r", force=force), compared=cancelled)
 
-    @precondition(some_job)
+    @precondition(FlowRules.some_job)
     @rule(which=picks, revival=draws.revivals)
     def revive(self, which: list[int], revival: Revival) -> None:
         tenant, ids = self._names(which)
         self.stores.ask(lambda store: store.revive(tenant, ids, revival))
 
-    @precondition(some_job)
+    @precondition(FlowRules.some_job)
     @rule(which=pick, amendment=draws.amendments, wait_us=st.none() | draws.spans)
     def amend(self, which: int, amendment: Amendment, wait_us: int | None) -> None:
         tenant, [job_id] = self._names([which])
@@ -146,7 +133,7 @@ class StoreMachine(RuleBasedStateMachine):
         asked = structs.replace(amendment, run_at=run_at)
         self.stores.ask(lambda store: store.amend(tenant, job_id, asked))
 
-    @precondition(some_job)
+    @precondition(FlowRules.some_job)
     @rule(which=picks)
     def delete(self, which: list[int]) -> None:
         tenant, ids = self._names(which)
@@ -175,30 +162,30 @@ class StoreMachine(RuleBasedStateMachine):
         self.stores.advance(LEASE / SECOND)
         self._claim(claim_request(owner=owner, types=draws.TYPES, limit=4), started=4)
 
-    @precondition(some_lease)
+    @precondition(FlowRules.some_lease)
     @rule(owner=draws.owners, which=st.lists(st.tuples(pick, draws.progress), max_size=4))
     def renew(self, owner: str, which: list[tuple[int, Progress | None]]) -> None:
         leases = [(self._lease(number), progress) for number, progress in which]
         renewals = [
             Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE, progress=progress) for job, progress in leases
         ]
-        self.stores.ask(lambda store: store.renew(owner, renewals), compared=_renewed)
+        self.stores.ask(lambda store: store.renew(owner, renewals), compared=renewed)
 
     @rule(owner=draws.owners, outcomes=st.lists(draws.outcomes, min_size=3, max_size=8))
     def settle_what_is_held(self, owner: str, outcomes: list[Outcome]) -> None:
         held = [job for job in self.stores.jobs if job.status is Status.RUNNING and job.owner == owner]
         asked = [_settlement(job, outcome) for job, outcome in zip(held, outcomes, strict=False)]
-        self.stores.ask(lambda store: store.settle(owner, asked))
+        self.stores.ask(lambda store: store.settle(owner, asked), compared=settled)
 
-    @precondition(some_lease)
+    @precondition(FlowRules.some_lease)
     @rule(ends=st.lists(st.tuples(pick, draws.outcomes), min_size=1, max_size=4))
     def settle_any_lease(self, ends: list[tuple[int, Outcome]]) -> None:
         """Old ones included; as the owner of the first, so that those of others are stale by that."""
         owner = holder(self._lease(ends[0][0])).owner
         asked = [_settlement(self._lease(number), outcome) for number, outcome in ends]
-        self.stores.ask(lambda store: store.settle(owner, asked))
+        self.stores.ask(lambda store: store.settle(owner, asked), compared=settled)
 
-    @precondition(some_lease)
+    @precondition(FlowRules.some_lease)
     @rule(which=pick, checkpoint=st.none() | st.just(b"[1]"), progress=draws.progress)
     def note(self, which: int, checkpoint: bytes | None, progress: Progress | None) -> None:
         note = Note(holder=holder(self._lease(which)), checkpoint=checkpoint, progress=progress)
@@ -210,7 +197,7 @@ class StoreMachine(RuleBasedStateMachine):
     def time_passes(self, *, seconds: float, swept: bool) -> None:
         self.stores.advance(seconds)
         if swept:
-            self.stores.ask(lambda store: store.sweep(MANY), compared=_moved)
+            self.stores.ask(lambda store: store.sweep(MANY), compared=rippled)
 
     @rule(retention=draws.retentions)
     def prune(self, retention: Retention) -> None:
@@ -233,7 +220,7 @@ class StoreMachine(RuleBasedStateMachine):
             self.stores.page(tenant, wanted, order=order, limit=limit, cursor=cursor)
         self.stores.ask(lambda store: store.count(tenant, wanted))
 
-    @precondition(some_job)
+    @precondition(FlowRules.some_job)
     @rule(which=picks)
     def get_and_ahead_of(self, which: list[int]) -> None:
         tenant, ids = self._names(which)
@@ -242,8 +229,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     # ── helpers
 
-    def _submit(self, submissions: Sequence[Submission]) -> None:
-        answers = self.stores.ask(lambda store: store.submit(submissions), compared=_without_texts)
+    def submit_all(self, submissions: Sequence[Submission]) -> None:
+        answers = self.stores.ask(lambda store: store.submit(submissions), compared=submitted)
         accepted = [each for answer in answers if not isinstance(answer, RopewalkError) for each in answer]
         self.leases += [each.leased for each in accepted if each.leased is not None]
 
@@ -251,7 +238,7 @@ class StoreMachine(RuleBasedStateMachine):
         first = self._next_tickets(request.owner, request.limit)
         started_upto = first - 1 + min(started, request.limit)
         numbered = structs.replace(request, first_ticket=first, started_upto=started_upto)
-        self.leases += self.stores.ask(lambda store: store.claim(numbered), compared=_claimed).jobs
+        self.leases += self.stores.ask(lambda store: store.claim(numbered), compared=claimed).jobs
 
     def _ahead_of(self, job: JobRecord) -> None:
         self.stores.ask(lambda store: store.ahead_of(job))
@@ -272,30 +259,3 @@ class StoreMachine(RuleBasedStateMachine):
 
 def _settlement(job: JobRecord, outcome: Outcome) -> Settlement:
     return decide(job, outcome, resolve(job.backoff), roll=0.0)
-
-
-def _without_texts(answers: list[SubmitAnswer]) -> list[object]:
-    """How a refusal is worded is the store's own."""
-    return [
-        (type(answer), answer.reason if isinstance(answer, LeaseLost) else None)
-        if isinstance(answer, RopewalkError)
-        else answer
-        for answer in answers
-    ]
-
-
-def _moved(moved: list[Moved]) -> list[Moved]:
-    """In whatever order."""
-    return sorted(moved, key=lambda each: each.job.seq)
-
-
-def _claimed(claimed: Claimed) -> Claimed:
-    return structs.replace(claimed, moved=_moved(claimed.moved))
-
-
-def _renewed(renewed: Renewed) -> Renewed:
-    return Renewed(
-        lost=sorted(renewed.lost, key=lambda each: each.seq),
-        cancels=sorted(renewed.cancels, key=lambda each: each.seq),
-        busy=renewed.busy,
-    )

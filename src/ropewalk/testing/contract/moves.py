@@ -7,15 +7,16 @@ from typing import Final, TypeAlias
 
 import pytest
 
+from ropewalk.domain.dependency import Policy
 from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.job import DEFAULT_TENANT, JobRecord
-from ropewalk.domain.operator import Revival
+from ropewalk.domain.operator import Resolution, Revival
 from ropewalk.domain.states import LEGAL_MOVES, SETTLING, TERMINAL, Move, Status
 from ropewalk.domain.transition import Settlement
 from ropewalk.ports.exchange import SkipQueue, Trail
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, new_job
+from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job
 
 Step: TypeAlias = tuple[Move, Status | None, Status | None]
 """(move, before, after); None is "not there" """
@@ -23,6 +24,8 @@ Asking: TypeAlias = Callable[[Bench, JobRecord | None], Awaitable[object]]
 """asks the store for a move of the walked job, given as it was last seen by whoever held it"""
 
 WALKED: Final = "walked"
+PARENT: Final = "parent"
+BY_A_GATE: Final[dict[Move, Policy]] = {Move.DOOM: "fail", Move.SKIP: "skip"}
 PLACES: Final[tuple[Status | None, ...]] = (None, *Status)
 LEGAL: Final = sorted(
     ((move, before, after) for move, pairs in LEGAL_MOVES.items() for before, after in pairs), key=str
@@ -39,7 +42,7 @@ class MovesContract(Contract):
     @pytest.mark.parametrize("step", LEGAL, ids=str)
     async def test_every_legal_move_happens(self, bench: Bench, step: Step) -> None:
         move, before, after = step
-        job = await _bring_to(bench, before)
+        job = await _bring_to(bench, before, move)
         await WAYS[step](bench, job)
         assert await _place(bench) is after
         if after is not None:
@@ -49,7 +52,7 @@ class MovesContract(Contract):
     @pytest.mark.parametrize(("move", "before"), ILLEGAL)
     async def test_every_illegal_move_is_refused(self, bench: Bench, move: Move, before: Status | None) -> None:
         """By every way that leads to it from somewhere else."""
-        job = await _bring_to(bench, before)
+        job = await _bring_to(bench, before, move)
         untouched = await _all_about(bench)
         for asking in [way for step, way in WAYS.items() if step[0] is move]:
             await asking(bench, job)
@@ -58,7 +61,7 @@ class MovesContract(Contract):
     @pytest.mark.parametrize("move", NO_ENDS)
     async def test_no_attempt_ends_by_such_a_move(self, bench: Bench, move: Move) -> None:
         """A settlement that asks for what is no end of an attempt is a bug: it raises and changes nothing."""
-        job = await _bring_to(bench, Status.RUNNING)
+        job = await _bring_to(bench, Status.RUNNING, move)
         assert job is not None
         untouched = await _all_about(bench)
         with pytest.raises((KeyError, ValueError, AssertionError)):
@@ -66,14 +69,23 @@ class MovesContract(Contract):
         assert await _all_about(bench) == untouched
 
 
-async def _bring_to(bench: Bench, place: Status | None) -> JobRecord | None:
-    """Have the walked job in this status; answers its last lease, if it had one."""
+async def _bring_to(bench: Bench, place: Status | None, move: Move) -> JobRecord | None:
+    """Have the walked job in this status; answers its last lease, if it had one.
+
+    Where it is to be doomed it depends on a job that is open, and on another one that let it start.
+    """
+    gate = None
+    if move in BY_A_GATE:
+        await bench.add("a", id=PARENT)
+        done = await bench.finished(type="b")
+        parents = (PARENT,) if place is Status.WAITING else (PARENT, done.id)
+        gate = gate_on(*parents, when="any_success", policy=BY_A_GATE[move])
     if place is None:
         return None
-    await bench.add(id=WALKED, ttl_us=10 * HOUR)
+    await bench.add(id=WALKED, ttl_us=10 * HOUR, gate=gate)
     if place is Status.WAITING:
         return None
-    job = await bench.claim_one(owner="walker")
+    job = await bench.claim_one(owner="walker", types=["t"])
     if place in TERMINAL:
         [end] = [move for move in (Move.COMPLETE, Move.FAIL, Move.BURY, Move.CANCEL) if SETTLING[move] is place]
         await bench.settle(job, end)
@@ -104,16 +116,29 @@ async def _claim(bench: Bench, _: JobRecord | None) -> None:
 
 async def _sweep_leases(bench: Bench, _: JobRecord | None) -> None:
     await bench.runtime.advance(LEASE / SECOND)
-    await bench.store.sweep(9)
+    await bench.sweep(9)
 
 
 async def _sweep_deadlines(bench: Bench, _: JobRecord | None) -> None:
     await bench.runtime.advance(hours=11)
-    await bench.store.sweep(9)
+    await bench.sweep(9)
 
 
 async def _cancel(bench: Bench, _: JobRecord | None) -> None:
     await bench.store.cancel(DEFAULT_TENANT, [WALKED], reason=None, force=True)
+
+
+async def _fail_its_parent(bench: Bench, _: JobRecord | None) -> None:
+    parent = await bench.claim_one(owner="parent", types=["a"])
+    await bench.settle(parent, Move.FAIL)
+
+
+async def _complete_from_outside(bench: Bench, _: JobRecord | None) -> None:
+    await bench.store.resolve(DEFAULT_TENANT, WALKED, Resolution())
+
+
+async def _fail_from_outside(bench: Bench, _: JobRecord | None) -> None:
+    await bench.store.resolve(DEFAULT_TENANT, WALKED, Resolution(error=BOOM))
 
 
 async def _revive(bench: Bench, _: JobRecord | None) -> None:
@@ -128,12 +153,13 @@ def _settle(move: Move) -> Asking:
     async def asking(bench: Bench, job: JobRecord | None) -> None:
         """By the last holder; where nobody ever held it, by somebody who made a lease up."""
         seq, fence = (1, 1) if job is None else (job.seq, job.fence)
-        await bench.store.settle("walker", [Settlement(seq=seq, fence=fence, move=move)])
+        await bench.settle_all("walker", [Settlement(seq=seq, fence=fence, move=move)])
 
     return asking
 
 
 W, R = Status.WAITING, Status.RUNNING
+C, F = Status.COMPLETED, Status.FAILED
 
 WAYS: Final[dict[Step, Asking]] = {
     (Move.SUBMIT, None, W): _submit,
@@ -143,6 +169,10 @@ WAYS: Final[dict[Step, Asking]] = {
     (Move.LOSE, R, W): _sweep_leases,
     (Move.EXPIRE, W, Status.DEAD_LETTER): _sweep_deadlines,
     (Move.CANCEL, W, Status.CANCELLED): _cancel,
+    (Move.DOOM, W, F): _fail_its_parent,
+    (Move.SKIP, W, C): _fail_its_parent,
+    **{(Move.RESOLVE, before, C): _complete_from_outside for before in (W, R)},
+    **{(Move.RESOLVE, before, F): _fail_from_outside for before in (W, R)},
     **{(Move.REVIVE, before, W): _revive for before, _ in LEGAL_MOVES[Move.REVIVE]},
     **{(Move.DELETE, before, None): _delete for before, _ in LEGAL_MOVES[Move.DELETE]},
 }

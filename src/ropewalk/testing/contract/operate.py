@@ -9,7 +9,7 @@ from ropewalk.domain.instants import HOUR, MINUTE
 from ropewalk.domain.operator import Amendment
 from ropewalk.domain.order import order_key
 from ropewalk.domain.states import Move, State, Status
-from ropewalk.ports.exchange import AmendAnswer
+from ropewalk.ports.exchange import AmendAnswer, Deletion
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM
@@ -89,17 +89,20 @@ class DeleteContract(Contract):
     @pytest.mark.parametrize("move", list(ENDS))
     async def test_a_finished_job_is_gone(self, bench: Bench, move: Move) -> None:
         done = await bench.finished(move)
-        assert await bench.store.delete("default", [done.id]) == {done.id: True}
+        assert await bench.store.delete("default", [done.id]) == {done.id: Deletion.DELETED}
         assert await bench.find(done.id) is None
         assert await bench.store.trail("default", done.id) is None
-        assert await bench.store.delete("default", [done.id]) == {done.id: None}
+        assert await bench.store.delete("default", [done.id]) == {done.id: Deletion.NOT_FOUND}
 
     async def test_a_live_job_stays(self, bench: Bench) -> None:
         running = await bench.running()
         waiting = await bench.add()
         delayed = await bench.add(delay_us=HOUR)
         ids = [running.id, waiting, delayed]
-        assert await bench.store.delete("default", [*ids, "missing"]) == {**dict.fromkeys(ids, False), "missing": None}
+        assert await bench.store.delete("default", [*ids, "missing"]) == {
+            **dict.fromkeys(ids, Deletion.NOT_TERMINAL),
+            "missing": Deletion.NOT_FOUND,
+        }
         assert len((await bench.store.get("default", ids)).jobs) == 3
 
     async def test_its_id_is_free_again_and_its_past_forgotten(self, bench: Bench) -> None:
@@ -113,7 +116,7 @@ class DeleteContract(Contract):
 
     async def test_the_same_id_twice_in_one_call(self, bench: Bench) -> None:
         done = await bench.finished()
-        assert await bench.store.delete("default", [done.id, done.id]) == {done.id: True}
+        assert await bench.store.delete("default", [done.id, done.id]) == {done.id: Deletion.DELETED}
         assert await bench.store.delete("default", []) == {}
 
 

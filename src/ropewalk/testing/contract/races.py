@@ -43,7 +43,7 @@ class RaceContract(Contract):
             claimed, answer = await _together(
                 turn,
                 bench.claim(),
-                other.store.cancel("default", [job_id], reason=None, force=False),
+                other.cancel(job_id),
             )
             if claimed:
                 assert answer[0].status is CancelStatus.CANCEL_REQUESTED
@@ -59,7 +59,7 @@ class RaceContract(Contract):
             settled, answer = await _together(
                 turn,
                 bench.settle(job),
-                other.store.cancel("default", [job.id], reason=None, force=True),
+                other.cancel(job.id, force=True),
             )
             assert settled.move is Move.COMPLETE
             assert answer[0].status in (CancelStatus.CANCEL_REQUESTED, CancelStatus.ALREADY_COMPLETE)
@@ -71,7 +71,7 @@ class RaceContract(Contract):
         for turn in range(ROUNDS):
             job = await bench.running()
             await bench.runtime.advance(60)
-            settled, moved = await _together(turn, bench.settle(job), other.store.sweep(9))
+            settled, moved = await _together(turn, bench.settle(job), other.sweep(9))
             if settled.lost is None:
                 assert moved == []
                 assert await bench.status(job.id) is Status.COMPLETED
@@ -149,7 +149,7 @@ async def _work_off(store: Store, owner: str) -> list[str]:
     done: list[str] = []
     while jobs := (await store.claim(claim_request(owner=owner, limit=5))).jobs:
         answers = await store.settle(owner, [settlement(job) for job in jobs])
-        done += [job.id for job, answer in zip(jobs, answers, strict=True) if answer.lost is None]
+        done += [job.id for job, answer in zip(jobs, answers.settled, strict=True) if answer.lost is None]
     return done
 
 

@@ -62,7 +62,7 @@ class ReviveContract(Contract):
         attempts = await bench.finished(Move.BURY, max_attempts=1)
         crashed = await bench.running(max_attempts=None, max_crashes=1)
         await bench.runtime.advance(60)
-        await bench.store.sweep(9)
+        await bench.sweep(9)
         answers = await bench.store.revive("default", [attempts.id, crashed.id], Revival(reset_attempts=False))
         assert [(answer.status, answer.reason) for answer in answers] == [
             (RetryStatus.NOT_RETRIABLE, "attempts_exhausted"),
@@ -110,7 +110,7 @@ class ReviveContract(Contract):
         assert (await bench.job(passed.id)).deadline is None
         assert (await bench.job(coming.id)).deadline == coming.deadline
         await bench.runtime.advance(hours=1)
-        assert [moved.job.id for moved in await bench.store.sweep(9)] == [coming.id]
+        assert [moved.job.id for moved in await bench.sweep(9)] == [coming.id]
 
     async def test_the_old_holder_stays_out(self, bench: Bench) -> None:
         """safe-5: across runs."""

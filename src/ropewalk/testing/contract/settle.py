@@ -160,7 +160,7 @@ class SettleBatchContract(Contract):
     async def test_a_batch_answers_in_order(self, bench: Bench) -> None:
         ids = [await bench.add() for _ in range(4)]
         a, b, c, d = await bench.claim(4, owner="me")
-        answers = await bench.store.settle(
+        answers = await bench.settle_all(
             "me",
             [
                 settlement(d, Move.FAIL, error=BOOM),
@@ -179,12 +179,12 @@ class SettleBatchContract(Contract):
         assert statuses == [Status.COMPLETED, Status.WAITING, Status.RUNNING, Status.FAILED]
 
     async def test_an_empty_batch(self, bench: Bench) -> None:
-        assert await bench.store.settle("me", []) == []
+        assert await bench.settle_all("me", []) == []
 
     async def test_a_large_batch(self, bench: Bench) -> None:
         ids = [await bench.add() for _ in range(600)]
         jobs = await bench.claim(600, owner="me")
-        answers = await bench.store.settle("me", [settlement(job, result=job.id.encode()) for job in jobs])
+        answers = await bench.settle_all("me", [settlement(job, result=job.id.encode()) for job in jobs])
         assert all(answer.move is Move.COMPLETE for answer in answers)
         done = (await bench.store.get("default", ids)).jobs
         assert all(done[each].result == each.encode() for each in ids)

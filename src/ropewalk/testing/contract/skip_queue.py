@@ -46,7 +46,7 @@ class SkipQueueContract(Contract):
         """R7."""
         [accepted] = await bench.submit(new_job(deadline=bench.runtime.now()), skip_queue=self.SKIP)
         assert accepted.leased is None
-        [moved] = await bench.store.sweep(10)
+        [moved] = await bench.sweep(10)
         assert (moved.job.id, moved.move) == (accepted.id, Move.EXPIRE)
 
     async def test_a_duplicate_is_never_leased(self, bench: Bench) -> None:

@@ -42,7 +42,7 @@ class StaleContract(Contract):
     async def test_a_lease_taken_back_and_given_to_another(self, bench: Bench, move: Move) -> None:
         old = await bench.running(owner="old")
         await bench.runtime.advance(60)
-        await bench.store.sweep(1)
+        await bench.sweep(1)
         await _refused(bench, old, move, LossReason.TAKEN_BY_ANOTHER_WORKER)
         new = await bench.claim_one(owner="new")
         await _refused(bench, old, move, LossReason.TAKEN_BY_ANOTHER_WORKER)
@@ -90,7 +90,7 @@ class StaleContract(Contract):
         """safe-6: the first counts, whichever way a store takes it."""
         job = await bench.running(owner="me")
         asked = [settlement(job, first, error=BOOM), settlement(job, second, error=BOOM)]
-        answers = await bench.store.settle("me", asked)
+        answers = await bench.settle_all("me", asked)
         assert [(answer.move, answer.lost) for answer in answers] == [(first, None), (None, lost)]
         assert await bench.status(job.id) is SETTLING[first]
 

@@ -31,6 +31,7 @@ from ropewalk.testing.contract.upkeep import (
     PruneKeysContract,
     SilentWorkersContract,
 )
+from ropewalk.testing.contract.workflow import WorkflowContract
 
 
 class StoreContract(
@@ -76,6 +77,8 @@ class StoreContract(
     PruneKeysContract,
     OnceContract,
     SilentWorkersContract,
+    # belonging together
+    WorkflowContract,
     # and overall
     MovesContract,
     HistoryContract,

@@ -20,9 +20,9 @@ class SweepContract(Contract):
         """R3, live-2: the attempt is used, a crash counted, no backoff."""
         job = await bench.running(owner="dead")
         await bench.runtime.advance(LEASE / SECOND - 0.000_001)
-        assert await bench.store.sweep(9) == []
+        assert await bench.sweep(9) == []
         await bench.runtime.advance(0.000_001)
-        [moved] = await bench.store.sweep(9)
+        [moved] = await bench.sweep(9)
         after = await bench.job(job.id)
         assert (moved.move, moved.job) == (Move.LOSE, after)
         assert (after.status, after.attempt, after.crashes) == (Status.WAITING, 1, 1)
@@ -31,7 +31,7 @@ class SweepContract(Contract):
         [record] = (await bench.trail(job.id)).attempts
         assert (record.move, record.owner, record.error) == (Move.LOSE, "dead", WORKER_LOST)
         assert record.next_run_at == job.run_at
-        assert await bench.store.sweep(9) == []
+        assert await bench.sweep(9) == []
 
     async def test_at_max_crashes_it_is_buried(self, bench: Bench) -> None:
         """R3, safe-7: crashes ≤ max_crashes."""
@@ -40,7 +40,7 @@ class SweepContract(Contract):
         for _ in range(2):
             await bench.claim_one()
             await bench.runtime.advance(60)
-            moves += [moved.move for moved in await bench.store.sweep(9)]
+            moves += [moved.move for moved in await bench.sweep(9)]
         assert moves == [Move.LOSE, Move.BURY]
         job = await bench.job(job_id)
         assert (job.status, job.crashes, job.error) == (Status.DEAD_LETTER, 2, WORKER_LOST)
@@ -50,7 +50,7 @@ class SweepContract(Contract):
         """R3, safe-7."""
         job = await bench.running(max_attempts=1)
         await bench.runtime.advance(60)
-        [moved] = await bench.store.sweep(9)
+        [moved] = await bench.sweep(9)
         assert (moved.move, moved.job.status, moved.job.error) == (Move.BURY, Status.DEAD_LETTER, WORKER_LOST)
         assert await bench.claim() == []
         assert (await bench.job(job.id)).attempt == 1
@@ -59,7 +59,7 @@ class SweepContract(Contract):
         """safe-14: exactly as for any other terminal failure."""
         job = await bench.running(max_attempts=1, on_failure=FollowUp(type="undo"))
         await bench.runtime.advance(60)
-        await bench.store.sweep(9)
+        await bench.sweep(9)
         undo = await bench.claim_one(types=["undo"])
         assert undo.origin is not None
         assert (undo.origin.id, undo.origin.error) == (job.id, WORKER_LOST)
@@ -70,7 +70,7 @@ class SweepContract(Contract):
         ids = [await bench.add(max_crashes=1) for _ in range(3)]
         await bench.claim(3, owner="w", slots=1, first_ticket=1, started_upto=1)
         await bench.runtime.advance(60)
-        moved = {each.job.id: each for each in await bench.store.sweep(9)}
+        moved = {each.job.id: each for each in await bench.sweep(9)}
         assert [moved[each].move for each in ids] == [Move.BURY, Move.RELEASE, Move.RELEASE]
         for each in ids[1:]:
             job = await bench.job(each)
@@ -84,7 +84,7 @@ class SweepContract(Contract):
         await bench.claim(3, owner="w", slots=1, first_ticket=1, started_upto=1)
         await bench.claim(0, owner="w", first_ticket=4, started_upto=2)
         await bench.runtime.advance(60)
-        assert [moved.move for moved in await bench.store.sweep(9)] == [Move.LOSE, Move.LOSE, Move.RELEASE]
+        assert [moved.move for moved in await bench.sweep(9)] == [Move.LOSE, Move.LOSE, Move.RELEASE]
 
     async def test_of_an_unknown_worker_the_worst_is_assumed(self, bench: Bench) -> None:
         """Never enlisted, or dismissed: its jobs count as started."""
@@ -95,7 +95,7 @@ class SweepContract(Contract):
         await bench.claim_one(owner="gone", started_upto=0)
         await bench.store.dismiss("gone")
         await bench.runtime.advance(60)
-        assert [moved.move for moved in await bench.store.sweep(9)] == [Move.LOSE, Move.LOSE]
+        assert [moved.move for moved in await bench.sweep(9)] == [Move.LOSE, Move.LOSE]
 
     async def test_a_renewed_lease_is_left_alone(self, bench: Bench) -> None:
         await bench.add()
@@ -104,26 +104,26 @@ class SweepContract(Contract):
         await bench.runtime.advance(20)
         await bench.store.renew("me", [Renewal(seq=kept.seq, fence=kept.fence, lease_us=LEASE)])
         await bench.runtime.advance(10)
-        assert [moved.job.id for moved in await bench.store.sweep(9)] == [lost.id]
+        assert [moved.job.id for moved in await bench.sweep(9)] == [lost.id]
 
     async def test_a_shortened_lease_is_seen(self, bench: Bench) -> None:
         job = await bench.running(owner="me")
         await bench.store.renew("me", [Renewal(seq=job.seq, fence=job.fence, lease_us=SECOND)])
         await bench.runtime.advance(1)
-        assert [moved.job.id for moved in await bench.store.sweep(9)] == [job.id]
+        assert [moved.job.id for moved in await bench.sweep(9)] == [job.id]
 
     async def test_a_settled_lease_is_left_alone(self, bench: Bench) -> None:
         job = await bench.running()
         await bench.settle(job)
         await bench.runtime.advance(60)
-        assert await bench.store.sweep(9) == []
+        assert await bench.sweep(9) == []
 
     async def test_a_noted_cancellation_ends_a_lost_job(self, bench: Bench) -> None:
         """R8: cancelled, never retried, and no crash counted."""
         job = await bench.running(on_failure=FollowUp(type="undo"))
         await bench.store.cancel("default", [job.id], reason="r", force=False)
         await bench.runtime.advance(60)
-        [moved] = await bench.store.sweep(9)
+        [moved] = await bench.sweep(9)
         assert (moved.move, moved.job.status, moved.job.crashes) == (Move.CANCEL, Status.CANCELLED, 0)
         assert await bench.claim(9) == []
 
@@ -133,14 +133,14 @@ class SweepContract(Contract):
             ids.append((await bench.running()).id)
             await bench.runtime.advance(1)
         await bench.runtime.advance(60)
-        taken = [[moved.job.id for moved in await bench.store.sweep(2)] for _ in range(4)]
+        taken = [[moved.job.id for moved in await bench.sweep(2)] for _ in range(4)]
         assert taken == [ids[:2], ids[2:4], ids[4:], []]
 
     async def test_the_lost_holder_is_told(self, bench: Bench) -> None:
         """R4."""
         job = await bench.running(owner="me")
         await bench.runtime.advance(60)
-        await bench.store.sweep(9)
+        await bench.sweep(9)
         renewed = await bench.store.renew("me", [Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE)])
         assert [lost.reason for lost in renewed.lost] == [LossReason.TAKEN_BY_ANOTHER_WORKER]
 
@@ -151,7 +151,7 @@ class DeadlineSweepContract(Contract):
     async def test_a_waiting_job_past_its_deadline_expires(self, bench: Bench) -> None:
         job_id = await bench.add(ttl_us=HOUR)
         await bench.runtime.advance(hours=1)
-        [moved] = await bench.store.sweep(9)
+        [moved] = await bench.sweep(9)
         job = await bench.job(job_id)
         assert (moved.move, moved.job) == (Move.EXPIRE, job)
         assert (job.status, job.error) == (Status.DEAD_LETTER, DEADLINE_EXCEEDED)
@@ -165,20 +165,20 @@ class DeadlineSweepContract(Contract):
         paused = await bench.add(ttl_us=2 * HOUR, queue="q")
         nobodys = await bench.add("unregistered", ttl_us=2 * HOUR)
         await bench.runtime.advance(hours=2)
-        assert {moved.job.id for moved in await bench.store.sweep(9)} == {retrying.id, delayed, paused, nobodys}
+        assert {moved.job.id for moved in await bench.sweep(9)} == {retrying.id, delayed, paused, nobodys}
 
     async def test_before_the_deadline_nothing_happens(self, bench: Bench) -> None:
         await bench.add(ttl_us=HOUR)
         await bench.runtime.advance(3599.999_999)
-        assert await bench.store.sweep(9) == []
+        assert await bench.sweep(9) == []
 
     async def test_a_running_job_is_left_to_its_holder(self, bench: Bench) -> None:
         """storage.md: touched only after its lease expired; then it expires instead of running again."""
         job = await bench.running(ttl_us=10 * SECOND)
         await bench.runtime.advance(20)
-        assert await bench.store.sweep(9) == []
+        assert await bench.sweep(9) == []
         await bench.runtime.advance(10)
-        [moved] = await bench.store.sweep(9)
+        [moved] = await bench.sweep(9)
         assert (moved.job.id, moved.move, moved.job.error) == (job.id, Move.EXPIRE, DEADLINE_EXCEEDED)
 
     async def test_a_lost_attempt_of_an_expired_job_says_what_became_of_it(self, bench: Bench) -> None:
@@ -187,7 +187,7 @@ class DeadlineSweepContract(Contract):
         started, buffered = [await bench.add(ttl_us=10 * SECOND) for _ in range(2)]
         await bench.claim(2, owner="dead", slots=1, started_upto=1)
         await bench.runtime.advance(60)
-        await bench.store.sweep(9)
+        await bench.sweep(9)
         for job_id, error in ((started, WORKER_LOST), (buffered, None)):
             trail = await bench.trail(job_id)
             assert (trail.job.status, trail.job.error) == (Status.DEAD_LETTER, DEADLINE_EXCEEDED)
@@ -196,12 +196,12 @@ class DeadlineSweepContract(Contract):
     async def test_no_more_than_the_limit_of_deadlines(self, bench: Bench) -> None:
         ids = [await bench.add(ttl_us=HOUR + number) for number in range(5)]
         await bench.runtime.advance(hours=2)
-        taken = [[moved.job.id for moved in await bench.store.sweep(2)] for _ in range(4)]
+        taken = [[moved.job.id for moved in await bench.sweep(2)] for _ in range(4)]
         assert taken == [ids[:2], ids[2:4], ids[4:], []]
 
     async def test_a_finished_job_never_expires(self, bench: Bench) -> None:
         """safe-6."""
         done = await bench.finished(ttl_us=HOUR)
         await bench.runtime.advance(hours=2)
-        assert await bench.store.sweep(9) == []
+        assert await bench.sweep(9) == []
         assert await bench.job(done.id) == done

@@ -1,10 +1,11 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
 -- name: held_leases
-SELECT json_group_array(json_array(job.seq, fence, owner, flags))
+-- Of those asked for: what this owner holds, as far as no other flags are set than these.
+SELECT json_group_object(job.seq, fence)
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
-WHERE place = 2
+WHERE place = 2 AND owner = ? AND flags & ~? = 0
 
 -- name: complete_plain
 WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)

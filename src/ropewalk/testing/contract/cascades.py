@@ -1,0 +1,150 @@
+"""Fan-outs too large for one transaction, and what meets while it happens."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import pytest
+
+from ropewalk.domain.search import Filter
+from ropewalk.domain.states import Move, State
+from ropewalk.ports.exchange import Accepted, Ripple
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.build import gate_on, new_job, settlement, tree
+from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+
+FAN: Final = 2500
+ROUNDS: Final = 20
+
+
+class CascadeContract(Contract):
+    """safe-9: resolved exactly once however large the fan-out; no transaction is longer than its budget."""
+
+    @pytest.mark.parametrize(("move", "state"), [(Move.COMPLETE, State.SCHEDULED), (Move.FAIL, State.FAILED)])
+    async def test_a_wide_fan_out(self, bench: Bench, move: Move, state: State) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN)), node("other"))
+        ended = (await flow.ended("p", move)).ripple
+        assert ended.more
+        assert await bench.store.count("default", Filter(types=("t",), states=(State.PENDING,))) >= FAN - 1000
+        ripples = [ended, *await _cascade_all(bench)]
+        assert await bench.store.count("default", Filter(types=("t",), states=(state,))) == FAN
+        moved = [each.job.id for ripple in ripples for each in ripple.moved]
+        assert len(moved) == len(set(moved)) == (FAN if move is Move.FAIL else 0)
+        assert await bench.state("other") is State.SCHEDULED
+
+    async def test_a_group_closes_once_at_the_end_of_a_cascade(self, bench: Bench) -> None:
+        """Its members are doomed by one failure, in several steps."""
+        flow = Flow(bench)
+        await flow.submit(node("root"), node("after", tree("root")))
+        await flow.end("root", left=sequel(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN))))
+        ripples = [(await flow.ended("p", Move.FAIL)).ripple, *await _cascade_all(bench)]
+        assert [closed_by(each) for each in ripples].count(["root"]) == 1
+        assert await flow.counts("root") == (0, 1, FAN + 1, 0)
+        assert await flow.states("after") == ["failed"]
+
+    async def test_a_limited_step_does_no_more_than_asked(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(1500)))
+        await flow.end("p", Move.FAIL)
+        ripple = await bench.store.cascade(100)
+        assert 0 < len(ripple.moved) <= 100
+
+    async def test_it_is_told_while_something_is_left(self, bench: Bench) -> None:
+        """Of this fan-out or of another one."""
+        flow = Flow(bench)
+        for name in ("p", "q"):
+            await flow.submit(node(name), *(new_job(gate=gate_on(name)) for _ in range(1100)))
+            await flow.end(name, Move.FAIL)
+        left = 2200 - await bench.store.count("default", Filter(types=("t",), states=(State.FAILED,)))
+        limits = iter([1, 1, 1])
+        while left > 0:
+            ripple = await bench.store.cascade(next(limits, 400))
+            left -= len(ripple.moved)
+            assert ripple.more or left == 0, f"{left} left, and nobody is told"
+
+    async def test_several_workers_go_on_with_it_together(self, bench: Bench) -> None:
+        other = await bench.second()
+        flow = Flow(bench)
+        await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN)))
+        moved = [each.job.id for each in (await flow.ended("p", Move.FAIL)).ripple.moved]
+        for _ in range(20):
+            steps = await asyncio.gather(*(each.store.cascade(100) for each in (bench, other)))
+            moved += [each.job.id for step in steps for each in step.moved]
+        assert len(moved) == len(set(moved)) == FAN
+
+    async def test_nothing_left_is_nothing_to_do(self, bench: Bench) -> None:
+        assert await bench.store.cascade(9) == Ripple()
+
+
+class FlowRaceContract(Contract):
+    """safe-9, safe-10: whoever is first."""
+
+    @pytest.mark.parametrize("move", [Move.COMPLETE, Move.FAIL])
+    async def test_a_dependant_submitted_while_its_parent_ends(self, bench: Bench, move: Move) -> None:
+        """The edge is never lost: it is resolved by one of the two."""
+        other = await bench.second()
+        flow = Flow(bench)
+        for turn in range(ROUNDS):
+            parent = node(f"p{turn}")
+            await flow.submit(parent)
+            job = await flow.start(parent.id)
+            asked = [
+                bench.settle(job, move),
+                other.submit(node(f"a{turn}", parent.id), node(f"b{turn}", tree(parent.id))),
+            ]
+            await asyncio.gather(*(asked if turn % 2 else asked[::-1]))
+            expected = "scheduled" if move is Move.COMPLETE else "failed"
+            assert await flow.states(f"a{turn}", f"b{turn}") == [expected, expected]
+
+    async def test_many_settlers_close_a_group_once(self, bench: Bench) -> None:
+        benches = [bench, await bench.second()]
+        for turn in range(5):
+            flow = Flow(bench)
+            root = f"root{turn}"
+            await flow.submit(node(root))
+            await flow.spawn(root, *(node(f"{root}-{number}") for number in range(20)))
+            jobs = [await flow.held(name) for name in (root, *(f"{root}-{number}" for number in range(20)))]
+            answers = await asyncio.gather(
+                *(benches[n % 2].store.settle("worker", [settlement(job)]) for n, job in enumerate(jobs))
+            )
+            assert [name for each in answers for name in closed_by(each)] == [root]
+            assert await flow.counts(root) == (0, 21, 0, 0)
+
+    async def test_parents_that_end_at_the_same_moment(self, bench: Bench) -> None:
+        benches = [bench, await bench.second()]
+        flow = Flow(bench)
+        for turn in range(5):
+            names = [f"p{turn}-{number}" for number in range(10)]
+            await flow.submit(*(node(name) for name in names), node(f"a{turn}", *names))
+            jobs = [await flow.held(name) for name in names]
+            answers = await asyncio.gather(
+                *(benches[n % 2].store.settle("worker", [settlement(job)]) for n, job in enumerate(jobs))
+            )
+            assert [each.ripple.ready for each in answers].count(["default"]) == 1
+            assert await flow.states(f"a{turn}") == ["scheduled"]
+
+    async def test_one_spawn_key_from_two_attempts_at_once(self, bench: Bench) -> None:
+        other = await bench.second()
+        flow = Flow(bench)
+        for turn in range(ROUNDS):
+            root = node(f"root{turn}")
+            await flow.submit(root)
+            job = await flow.start(root.id)
+            child = node(f"child{turn}", parent_id=root.id, spawn_key="k")
+            answers: list[list[Accepted]] = await asyncio.gather(
+                *(each.submit(child, under=holder(job)) for each in (bench, other))
+            )
+            assert sum(not accepted.duplicate for [accepted] in answers) == 1
+            assert (await flow.counts(root.id))[0] == 2
+
+
+async def _cascade_all(bench: Bench) -> list[Ripple]:
+    """Until nothing is left."""
+    ripples = [await bench.store.cascade(1000)]
+    while ripples[-1].more:
+        ripples.append(await bench.store.cascade(1000))
+        assert len(ripples) < 50, "it never ends"
+    return ripples

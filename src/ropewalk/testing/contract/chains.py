@@ -1,0 +1,143 @@
+"""A job and its continuations, one after another."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ropewalk.domain.dependency import Ending
+from ropewalk.domain.operator import Revival
+from ropewalk.domain.states import Move
+from ropewalk.errors import Conflict
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import chain, settlement, tree
+from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+
+
+class ChainContract(Contract):
+    """A job continues once, when it completes; (chain, index) is unique."""
+
+    async def test_members_are_numbered_and_listed_in_order(self, bench: Bench) -> None:
+        flow = await _chain(bench, "a", "b", "c")
+        for name in "abc":
+            members = await bench.store.chain("default", name)
+            assert [(job.id, job.chain_id, job.chain_index) for job in members] == [
+                ("a", "a", 0),
+                ("b", "a", 1),
+                ("c", "a", 2),
+            ]
+        assert await flow.states("a", "b", "c") == ["completed", "completed", "scheduled"]
+
+    async def test_a_job_that_never_continued_is_alone(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"))
+        assert [job.id for job in await bench.store.chain("default", "a")] == ["a"]
+        assert await bench.store.chain("default", "missing") == []
+        assert (await bench.job("a")).chain_id is None
+
+    async def test_it_is_part_of_its_group(self, bench: Bench) -> None:
+        """However long: one more opens as one ends, and the group closes with the last."""
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("c0")))
+        for number in range(30):
+            assert (
+                await flow.ended(f"c{number}", Move.COMPLETE, sequel(then=node(f"c{number + 1}")))
+            ).ripple.closed == []
+            assert await flow.counts("root") == (1, number + 2, 0, 0)
+        job = await bench.job("c30")
+        assert (job.group_id, job.chain_id, job.chain_index) == ("root", "c0", 30)
+        assert closed_by(await flow.ended("c30")) == ["root"]
+
+    async def test_who_waits_for_a_chain_waits_for_its_end(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("job", "a"), node("chain", chain("a")), node("tree", tree("a")))
+        await flow.end("a", left=sequel(then=node("b")))
+        assert await flow.states("job", "chain", "tree") == ["scheduled", "pending", "pending"]
+        await flow.submit(node("late", chain("b")), node("early", chain("a")))
+        await flow.end("b", left=sequel(node("side"), then=node("c")))
+        assert await flow.states("chain", "tree", "late", "early") == ["pending"] * 4
+        await flow.end("c", result=b"3")
+        assert await flow.states("chain", "late", "early") == ["scheduled"] * 3
+        assert await flow.states("tree") == ["pending"], "its side job is open"
+        [found] = await bench.store.dependencies((await bench.job("late")).seq)
+        assert found.job is not None
+        assert (found.edge.parent_id, found.edge.ending, found.job.id, found.job.result) == (
+            "a",
+            Ending.COMPLETED,
+            "c",
+            b"3",
+        )
+
+    @pytest.mark.parametrize("move", [Move.FAIL, Move.BURY, Move.CANCEL])
+    async def test_a_failure_in_the_middle_ends_it(self, bench: Bench, move: Move) -> None:
+        flow = await _chain(bench, "a", "b")
+        await flow.submit(node("after", chain("a")))
+        ended = await flow.ended("b", move)
+        assert closed_by(ended) == ["a"]
+        assert await flow.states("after") == ["cancelled" if move is Move.CANCEL else "failed"]
+
+    async def test_a_retry_does_not_end_it_and_it_continues_once(self, bench: Bench) -> None:
+        """safe-5: what a stale attempt continues with is not written."""
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("after", chain("a")))
+        old = await flow.start("a")
+        await flow.end("a", Move.RETRY, sequel(then=node("b")))
+        await flow.end("a", left=sequel(then=node("c")))
+        stale = await bench.settle(old, sequel=sequel(then=node("d")))
+        assert stale.lost is not None
+        assert [job.id for job in await bench.store.chain("default", "a")] == ["a", "c"]
+        assert [await bench.find(name) for name in "bd"] == [None, None]
+
+    async def test_one_lease_settled_twice_continues_once(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"))
+        job = await flow.start("a")
+        twice = [settlement(job, sequel=sequel(then=node(name))) for name in "bc"]
+        first, second = await bench.settle_all("worker", twice)
+        assert (first.move, second.lost is not None) == (Move.COMPLETE, True)
+        assert await bench.find("c") is None
+
+    async def test_it_does_not_continue_with_a_job_that_is_there(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("b"))
+        settled = await flow.end("a", left=sequel(then=node("b")))
+        assert isinstance(settled.refused, Conflict)
+        assert await flow.states("a") == ["running"]
+
+    async def test_the_priority_of_its_predecessor_is_taken_over(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a", priority=7))
+        await flow.end("a", left=sequel(then=node("b", inherits_priority=True)))
+        await flow.end("b", left=sequel(then=node("c", priority=1)))
+        assert [(await bench.job(name)).priority for name in "abc"] == [7, 7, 1]
+
+    async def test_a_continuation_may_wait_for_something(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("p"))
+        await flow.submit(node("a"))
+        await flow.end("a", left=sequel(then=node("b", "p")))
+        assert await flow.states("b") == ["pending"]
+        await flow.end("p", Move.FAIL)
+        assert await flow.states("b") == ["failed"]
+        assert (await flow.group("a")).closed_at is not None
+
+    async def test_a_revived_end_goes_on(self, bench: Bench) -> None:
+        flow = await _chain(bench, "a", "b")
+        await flow.end("b", Move.FAIL)
+        await bench.store.revive("default", ["b"], Revival())
+        await flow.end("b", left=sequel(then=node("c")))
+        assert [job.id for job in await bench.store.chain("default", "b")] == ["a", "b", "c"]
+        assert closed_by(await flow.ended("c")) == ["a"]
+        assert (await flow.group("a")).generation == 2
+
+
+async def _chain(bench: Bench, *names: str) -> Flow:
+    """Of these, the last one waiting."""
+    flow = Flow(bench)
+    await flow.submit(node(names[0]))
+    for name, following in pairwise(names):
+        await flow.end(name, left=sequel(then=node(following)))
+    return flow

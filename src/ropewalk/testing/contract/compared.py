@@ -1,0 +1,59 @@
+"""What of an answer two stores must agree on: everything but the order and the words the port leaves to them."""
+
+from __future__ import annotations
+
+from msgspec import structs
+
+from ropewalk.errors import LeaseLost, RopewalkError
+from ropewalk.ports.exchange import (
+    Cancellations,
+    Claimed,
+    Moved,
+    Renewed,
+    ResolveAnswer,
+    Ripple,
+    Settlements,
+    SubmitAnswer,
+)
+
+
+def rippled(ripple: Ripple) -> Ripple:
+    return structs.replace(ripple, moved=moved(ripple.moved), closed=sorted(ripple.closed))
+
+
+def claimed(claimed: Claimed) -> Claimed:
+    return structs.replace(claimed, moved=moved(claimed.moved), closed=sorted(claimed.closed))
+
+
+def settled(settlements: Settlements) -> tuple[object, Ripple]:
+    answers = [(structs.replace(each, refused=None), type(each.refused)) for each in settlements.settled]
+    return answers, rippled(settlements.ripple)
+
+
+def cancelled(cancellations: Cancellations) -> tuple[object, Ripple]:
+    return cancellations.answers, rippled(cancellations.ripple)
+
+
+def resolved(answer: ResolveAnswer) -> ResolveAnswer:
+    return structs.replace(answer, ripple=None if answer.ripple is None else rippled(answer.ripple))
+
+
+def renewed(renewed: Renewed) -> Renewed:
+    return Renewed(
+        lost=sorted(renewed.lost, key=lambda each: each.seq),
+        cancels=sorted(renewed.cancels, key=lambda each: each.seq),
+        busy=renewed.busy,
+    )
+
+
+def submitted(answers: list[SubmitAnswer]) -> list[object]:
+    return [
+        (type(answer), answer.reason if isinstance(answer, LeaseLost) else None)
+        if isinstance(answer, RopewalkError)
+        else answer
+        for answer in answers
+    ]
+
+
+def moved(moved: list[Moved]) -> list[Moved]:
+    return sorted(moved, key=lambda each: each.job.seq)

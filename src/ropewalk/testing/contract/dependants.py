@@ -1,0 +1,151 @@
+"""What may be deleted while others depend on it, and who sees whose graph."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.operator import Resolution
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.states import Move, State
+from ropewalk.errors import NotFound
+from ropewalk.ports.exchange import Deletion, Pruned
+from ropewalk.ports.store import Store
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import chain, new_job, tree
+from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+
+AT_ONCE = Retention(completed_us=0, failed_us=0, dead_letter_us=0, cancelled_us=0)
+
+
+class InUseContract(Contract):
+    """Never leaving dangling dependants: what is waited for is kept."""
+
+    @pytest.mark.parametrize("ref", [tree, chain])
+    async def test_a_parent_somebody_still_waits_for(self, bench: Bench, ref: object) -> None:
+        """It has completed, its tree and chain have not."""
+        assert callable(ref)
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("after", ref("a")))
+        await flow.end("a", left=sequel(then=node("b")))
+        assert await _delete(bench, "a") == [Deletion.IN_USE]
+        await bench.runtime.advance(1)
+        assert await bench.store.prune(AT_ONCE, 9) == Pruned(jobs=0, results=0, keys=0)
+        await flow.end("b")
+        assert await flow.states("after") == ["scheduled"]
+
+    async def test_a_job_whose_tree_is_open(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("a"), node("b")))
+        assert await _delete(bench, "root") == [Deletion.IN_USE]
+        await flow.end("a")
+        assert await _delete(bench, "root", "b") == [Deletion.IN_USE, Deletion.NOT_TERMINAL]
+        await flow.end("b")
+        assert await _delete(bench, "root") == [Deletion.DELETED]
+        assert await bench.store.groups("default", ["root"]) == {}
+        assert await bench.store.contributions("default", "root") == []
+
+    async def test_a_parent_of_a_job_that_has_not_ended(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("q"), node("after", "a", "q"))
+        await flow.end("a")
+        assert await _delete(bench, "a") == [Deletion.IN_USE], "its result may be read"
+        await flow.end_all("q", "after")
+        assert await _delete(bench, "a") == [Deletion.DELETED]
+
+    async def test_a_whole_graph_at_once(self, bench: Bench) -> None:
+        """A dependant among them does not protect."""
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("b", "a"), node("c", tree("b")))
+        await flow.end_all("a", "b", "c")
+        assert await _delete(bench, "a", "b", "c") == [Deletion.DELETED] * 3
+        assert [await bench.find(name) for name in "abc"] == [None] * 3
+
+    async def test_members_go_and_their_group_goes_on(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("a"), node("b")))
+        await flow.end("a")
+        assert await _delete(bench, "a") == [Deletion.DELETED]
+        assert await flow.counts("root") == (1, 2, 0, 0)
+        assert closed_by(await flow.ended("b")) == ["root"]
+
+    async def test_retention_takes_a_finished_graph(self, bench: Bench) -> None:
+        """live-8."""
+        flow = Flow(bench)
+        await flow.submit(node("root"), node("after", tree("root")))
+        await flow.end("root", left=sequel(node("a"), then=node("next"), value=b"1", reducer="list"))
+        await flow.end_all("a", "next", "after")
+        await bench.runtime.advance(1)
+        for _ in range(4):
+            await bench.store.prune(AT_ONCE, 99)
+        assert (await bench.store.get("default", ["root", "a", "next", "after"])).jobs == {}
+        assert await bench.store.groups("default", ["root"]) == {}
+        assert await bench.store.contributions("default", "root") == []
+
+    async def test_a_deleted_id_starts_anew(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("a"), value=b"1"))
+        await flow.end("a")
+        await _delete(bench, "root", "a")
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("a")))
+        group = await flow.group("root")
+        assert (group.generation, group.value.contributions, group.completed) == (1, 0, 1)
+
+
+VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
+    "resolve": lambda store, tenant, job_id: store.resolve(tenant, job_id, Resolution()),
+    "signal": lambda store, tenant, job_id: store.signal(tenant, job_id, "ring", b"1"),
+    "cancel_group": lambda store, tenant, job_id: store.cancel_group(tenant, job_id, reason=None, force=True),
+    "await_group": lambda store, tenant, job_id: store.await_group(tenant, job_id, SECOND),
+    "groups": lambda store, tenant, job_id: store.groups(tenant, [job_id]),
+    "contributions": lambda store, tenant, job_id: store.contributions(tenant, job_id),
+    "chain": lambda store, tenant, job_id: store.chain(tenant, job_id),
+}
+
+
+class TenantGraphContract(Contract):
+    """safe-15, for graphs."""
+
+    @pytest.mark.parametrize("verb", list(VERBS))
+    async def test_a_foreign_group_answers_like_a_missing_one(self, bench: Bench, verb: str) -> None:
+        flow = Flow(bench)
+        root = node("secret-7f3a", tenant="acme")
+        await flow.submit(root)
+        job = await bench.claim_one(types=[root.type])
+        children = sequel(node("a", tenant="acme"), then=node("b", tenant="acme"), value=b"1", reducer="list")
+        await bench.settle(job, sequel=children)
+        before = await bench.store.groups("acme", [root.id])
+        foreign = await VERBS[verb](bench.store, "zeta", root.id)
+        missing = await VERBS[verb](bench.store, "zeta", "job-that-never-was")
+        assert repr(foreign).replace(root.id, "job-that-never-was") == repr(missing)
+        assert await bench.store.groups("acme", [root.id]) == before
+
+    async def test_a_foreign_parent_is_unknown(self, bench: Bench) -> None:
+        await bench.submit(node("p", tenant="acme"))
+        assert isinstance(await bench.answer(node("a", "p", tenant="zeta")), NotFound)
+        [accepted] = await bench.submit(node("a", "p", tenant="zeta", gate={"allow_missing": True}))
+        assert accepted.state is State.SCHEDULED
+
+    async def test_the_same_names_in_two_tenants(self, bench: Bench) -> None:
+        for tenant in ("acme", "zeta"):
+            await bench.submit(node("p", tenant=tenant), node("a", "p", tenant=tenant))
+        job = await bench.claim_one(types=["p"], tenants=("acme",))
+        await bench.settle(job, Move.FAIL)
+        assert [await bench.state("a", tenant=tenant) for tenant in ("acme", "zeta")] == [State.FAILED, State.PENDING]
+
+    async def test_one_submission_may_serve_two_tenants(self, bench: Bench) -> None:
+        await bench.submit(
+            new_job(id="x", tenant="acme"), node("y", "x", tenant="acme"), new_job(id="x", tenant="zeta")
+        )
+        assert await bench.state("y", tenant="acme") is State.PENDING
+
+
+async def _delete(bench: Bench, *ids: str) -> list[Deletion]:
+    return list((await bench.store.delete("default", ids)).values())

@@ -1,0 +1,252 @@
+"""Gates: every condition against every way a parent can end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import pytest
+
+from ropewalk.domain.dependency import Ending, NamedCondition, Of, Policy
+from ropewalk.domain.flags import SKIPPED
+from ropewalk.domain.instants import HOUR
+from ropewalk.domain.job import NewJob
+from ropewalk.domain.operator import Resolution
+from ropewalk.domain.states import Move
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import BOOM
+from ropewalk.testing.contract.flow import Flow, node
+
+
+async def _complete(flow: Flow, name: str) -> None:
+    await flow.end(name)
+
+
+async def _fail(flow: Flow, name: str) -> None:
+    await flow.end(name, Move.FAIL)
+
+
+async def _bury(flow: Flow, name: str) -> None:
+    await flow.end(name, Move.BURY)
+
+
+async def _cancel_waiting(flow: Flow, name: str) -> None:
+    await flow.bench.cancel(name)
+
+
+async def _cancel_running(flow: Flow, name: str) -> None:
+    await flow.end(name, Move.CANCEL)
+
+
+async def _expire(flow: Flow, name: str) -> None:
+    await flow.bench.runtime.advance(hours=2)
+    await flow.bench.sweep()
+
+
+async def _expire_in_the_claim(flow: Flow, name: str) -> None:
+    await flow.bench.runtime.advance(hours=2)
+    assert await flow.bench.claim(types=[name]) == []
+
+
+async def _lose(flow: Flow, name: str) -> None:
+    await flow.lose(name)
+
+
+async def _lose_in_the_claim(flow: Flow, name: str) -> None:
+    await flow.start(name)
+    await flow.bench.runtime.advance(60)
+    assert await flow.bench.claim(types=["nothing"]) == []
+
+
+async def _skip(flow: Flow, name: str) -> None:
+    """Its own gate is given up, and it asked to be passed over."""
+    await flow.end(f"before-{name}", Move.FAIL)
+
+
+async def _resolve(flow: Flow, name: str) -> None:
+    await flow.bench.store.resolve("default", name, Resolution())
+
+
+async def _resolve_failed(flow: Flow, name: str) -> None:
+    await flow.bench.store.resolve("default", name, Resolution(error=BOOM))
+
+
+async def _fail_and_delete(flow: Flow, name: str) -> None:
+    await flow.end(name, Move.FAIL)
+    await flow.bench.store.delete("default", [name])
+
+
+async def _complete_and_delete(flow: Flow, name: str) -> None:
+    await flow.end(name)
+    await flow.bench.store.delete("default", [name])
+
+
+WAYS: Final[dict[str, tuple[Callable[[Flow, str], Awaitable[None]], Ending]]] = {
+    "completed": (_complete, Ending.COMPLETED),
+    "failed": (_fail, Ending.FAILED),
+    "dead_letter": (_bury, Ending.FAILED),
+    "cancelled before it started": (_cancel_waiting, Ending.CANCELLED),
+    "cancelled while it ran": (_cancel_running, Ending.CANCELLED),
+    "expired": (_expire, Ending.FAILED),
+    "expired in a claim": (_expire_in_the_claim, Ending.FAILED),
+    "worker lost": (_lose, Ending.FAILED),
+    "worker lost, found by a claim": (_lose_in_the_claim, Ending.FAILED),
+    "skipped": (_skip, Ending.COMPLETED),
+    "resolved": (_resolve, Ending.COMPLETED),
+    "resolved as failed": (_resolve_failed, Ending.FAILED),
+    "failed and deleted": (_fail_and_delete, Ending.FAILED),
+    "completed and deleted": (_complete_and_delete, Ending.COMPLETED),
+}
+CONDITIONS: Final[list[NamedCondition | tuple[int, Of]]] = [
+    "all_success",
+    "all_done",
+    "any_success",
+    "any_done",
+    (2, "success"),
+    (2, "done"),
+]
+ENDS: Final[dict[Policy | None, str]] = {
+    "fail": "failed",
+    "cancel": "cancelled",
+    "skip": "completed",
+    "run": "scheduled",
+}
+
+every_way = pytest.mark.parametrize("way", list(WAYS))
+every_condition = pytest.mark.parametrize("when", CONDITIONS, ids=str)
+
+
+class GateContract(Contract):
+    """safe-8, safe-9: a job starts only when its gate is open, and what can no longer open is settled at once."""
+
+    @every_way
+    @every_condition
+    async def test_a_gate_over_three_parents(
+        self, bench: Bench, when: NamedCondition | tuple[int, Of], way: str
+    ) -> None:
+        """One ends in this way, then one completes, then one fails: after each step the gate says what it must."""
+        flow = Flow(bench)
+        await _submit(
+            flow, way, node("q"), node("r"), node("child", "p", "q", "r", gate={"when": when, "policy": "fail"})
+        )
+        end, ending = WAYS[way]
+        await end(flow, "p")
+        assert await flow.states("child") == [_expected(when, [ending])]
+        await flow.end("q")
+        assert await flow.states("child") == [_expected(when, [ending, Ending.COMPLETED])]
+        await flow.end("r", Move.FAIL)
+        assert await flow.states("child") == [_expected(when, [ending, Ending.COMPLETED, Ending.FAILED])]
+
+    @every_way
+    @pytest.mark.parametrize("policy", [None, *ENDS])
+    async def test_a_gate_that_can_no_longer_open_follows_its_policy(
+        self, bench: Bench, policy: Policy | None, way: str
+    ) -> None:
+        flow = Flow(bench)
+        await _submit(flow, way, node("q"), node("child", "p", "q", gate={"policy": policy}))
+        end, ending = WAYS[way]
+        await end(flow, "p")
+        if ending is Ending.COMPLETED:
+            assert await flow.states("child") == ["pending"]
+            return
+        unnamed = "cancelled" if ending is Ending.CANCELLED else "failed"
+        assert await flow.states("child") == [ENDS.get(policy, unnamed)]
+        child = await bench.job("child")
+        assert bool(child.flags & SKIPPED) == (policy == "skip")
+        reason = (await bench.history("child"))[-1].reason or ""
+        assert "it depends on p" in reason
+        if child.status.value == "failed":
+            assert child.error is not None
+            assert (child.error.code, child.error.context) == (
+                "dependency_failed",
+                {"parent": "p", "ending": ending.value},
+            )
+        await flow.end("q")
+        assert await flow.states("child") == [ENDS.get(policy, unnamed)], "decided once"
+
+    @every_way
+    async def test_a_parent_that_ended_before(self, bench: Bench, way: str) -> None:
+        """safe-9: the gate is decided when it is submitted."""
+        flow = Flow(bench)
+        await _submit(flow, way)
+        end, ending = WAYS[way]
+        await end(flow, "p")
+        if way.endswith("deleted"):
+            return
+        [answer] = await bench.submit(node("child", "p"))
+        expected = {Ending.COMPLETED: "scheduled", Ending.FAILED: "failed", Ending.CANCELLED: "cancelled"}[ending]
+        assert (answer.state.value, await flow.states("child")) == (expected, [expected])
+
+    async def test_a_pending_job_is_not_given_out_and_a_released_one_at_once(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("p"), node("child", "p", queue="q"))
+        assert await bench.claim(9, types=["child"]) == []
+        ended = await flow.ended("p")
+        assert (ended.ripple.ready, ended.ripple.moved) == (["q"], [])
+        assert (await flow.start("child")).rev == 2, "becoming ready is no move"
+
+    async def test_what_is_doomed_is_told(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("p"), node("child", "p"), node("grandchild", "child"))
+        ended = await flow.ended("p", Move.FAIL)
+        assert [(moved.job.id, moved.move) for moved in ended.ripple.moved] == [
+            ("child", Move.DOOM),
+            ("grandchild", Move.DOOM),
+        ]
+
+    async def test_a_delay_is_kept_behind_the_gate(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("p"), node("child", "p", delay_us=HOUR))
+        await flow.end("p")
+        assert await flow.states("child") == ["delayed"]
+        await bench.runtime.advance(hours=1)
+        assert (await flow.start("child")).id == "child"
+
+    async def test_a_retried_parent_has_not_ended(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("p"), node("child", "p"))
+        for move in (Move.RETRY, Move.DEFER, Move.RELEASE, Move.LOSE):
+            await flow.end("p", move)
+            assert await flow.states("child") == ["pending"]
+
+    async def test_a_pending_job_can_be_cancelled_and_its_parents_end_in_peace(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("p"), node("q"), node("child", "p", "q"), node("grandchild", "child"))
+        await bench.cancel("child")
+        assert await flow.states("child", "grandchild") == ["cancelled", "cancelled"]
+        await flow.end("p")
+        await flow.end("q", Move.FAIL)
+        assert (await bench.job("child")).last_move is Move.CANCEL
+
+
+async def _submit(flow: Flow, way: str, *others: NewJob) -> None:
+    """These, and a job p that can end in this way."""
+    fields: dict[str, Any] = {"max_crashes": 1}
+    if way.startswith("expired"):
+        fields["ttl_us"] = HOUR
+    if way != "skipped":
+        await flow.submit(node("p", **fields), *others)
+        return
+    await flow.submit(node("before-p"), node("p", "before-p", gate={"policy": "skip"}), *others)
+
+
+def _expected(when: NamedCondition | tuple[int, Of], ended: list[Ending]) -> str:
+    """The state of a job behind three parents of which these have ended."""
+    good, open_ = ended.count(Ending.COMPLETED), 3 - len(ended)
+    match when:
+        case "all_success":
+            holds, may_hold = good == 3, good + open_ == 3
+        case "all_done":
+            holds, may_hold = open_ == 0, True
+        case "any_success":
+            holds, may_hold = good > 0, good + open_ > 0
+        case "any_done":
+            holds, may_hold = bool(ended), True
+        case (number, "success"):
+            holds, may_hold = good >= number, good + open_ >= number
+        case (number, "done"):
+            holds, may_hold = len(ended) >= number, True
+    if holds:
+        return "scheduled"
+    return "pending" if may_hold else "failed"

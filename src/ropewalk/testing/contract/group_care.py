@@ -1,0 +1,136 @@
+"""Cancelling a group, and hearing of groups nobody waits for."""
+
+from __future__ import annotations
+
+from ropewalk.domain.instants import MINUTE
+from ropewalk.domain.operator import Revival
+from ropewalk.domain.states import Move
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+
+
+class CancelGroupContract(Contract):
+    """What is written into a cancelled group later is born cancelled."""
+
+    async def test_children_written_later_are_born_cancelled(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.spawn("root", node("a"))
+        assert await bench.store.cancel_group("default", "root", reason="enough", force=False)
+        await flow.spawn("root", node("b"), node("c", "b"), node("d", "a"))
+        assert await flow.states("b", "c", "d") == ["cancelled"] * 3
+        cancel = (await bench.job("b")).cancel
+        assert cancel is not None
+        assert cancel.reason == "enough"
+        ended = await flow.ended("a", Move.COMPLETE, sequel(node("aa"), then=node("next")))
+        assert {moved.job.id for moved in ended.ripple.moved} == {"aa", "next"}
+        assert await flow.states("root", "a", "aa", "next") == ["running", "completed", "cancelled", "cancelled"]
+        assert closed_by(await flow.ended("root")) == ["root"]
+        group = await flow.group("root")
+        assert group.cancelled_by is not None
+        assert (group.cancelled_by.reason, group.cancelled) == ("enough", 5)
+
+    async def test_it_reaches_every_level(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.spawn("root", node("a"))
+        await flow.spawn("a", node("aa"))
+        await bench.store.cancel_group("default", "root", reason=None, force=False)
+        await flow.spawn("aa", node("aaa"))
+        await flow.spawn("a", node("ab"))
+        assert await flow.states("aa", "aaa", "ab") == ["running", "cancelled", "cancelled"]
+
+    async def test_a_group_that_is_only_its_root(self, bench: Bench) -> None:
+        """The mark must not get lost where there is no scope to put it on yet."""
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.start("root")
+        assert await bench.store.cancel_group("default", "root", reason="enough", force=False)
+        await flow.spawn("root", node("a"))
+        assert await flow.states("a") == ["cancelled"]
+
+    async def test_a_group_that_is_not_there(self, bench: Bench) -> None:
+        assert not await bench.store.cancel_group("default", "missing", reason=None, force=False)
+
+    async def test_other_groups_go_on(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"), node("other"))
+        for name in ("root", "other"):
+            await flow.spawn(name, node(f"{name}-a"))
+        await bench.store.cancel_group("default", "root", reason=None, force=False)
+        await flow.spawn("other", node("b"))
+        assert await flow.states("b", "root-a") == ["scheduled", "scheduled"]
+
+
+class OrphanContract(Contract):
+    """A group that closes with nobody waiting is told at least once, under one id."""
+
+    async def test_it_is_told_until_somebody_says_so(self, bench: Bench) -> None:
+        await _closed(bench, "root")
+        [orphan] = await bench.store.take_orphans(9, MINUTE)
+        assert (orphan.tenant, orphan.group_id, orphan.closed_at) == ("default", "root", bench.runtime.now())
+        assert await bench.store.take_orphans(9, MINUTE) == []
+        await bench.runtime.advance(60)
+        assert await bench.store.take_orphans(9, MINUTE) == [orphan]
+        await bench.store.orphan_told(orphan.id)
+        await bench.runtime.advance(hours=1)
+        assert await bench.store.take_orphans(9, MINUTE) == []
+        await bench.store.orphan_told(orphan.id)
+
+    async def test_oldest_first_and_no_more_than_asked_for(self, bench: Bench) -> None:
+        for number in range(5):
+            await _closed(bench, f"g{number}")
+            await bench.runtime.advance(1)
+        taken = [[each.group_id for each in await bench.store.take_orphans(2, MINUTE)] for _ in range(4)]
+        assert taken == [["g0", "g1"], ["g2", "g3"], ["g4"], []]
+
+    async def test_who_waits_is_no_orphan(self, bench: Bench) -> None:
+        flow = await _open(bench, "root")
+        await bench.store.await_group("default", "root", MINUTE)
+        await bench.runtime.advance(59)
+        await flow.end("root-child")
+        assert await bench.store.take_orphans(9, MINUTE) == []
+
+    async def test_who_gave_up_waiting_makes_one(self, bench: Bench) -> None:
+        flow = await _open(bench, "root")
+        await bench.store.await_group("default", "root", MINUTE)
+        await bench.runtime.advance(60)
+        await flow.end("root-child")
+        assert len(await bench.store.take_orphans(9, MINUTE)) == 1
+
+    async def test_nobody_asked(self, bench: Bench) -> None:
+        await _closed(bench, "root", report_orphan=False)
+        await bench.store.await_group("default", "missing", MINUTE)
+        assert await bench.store.take_orphans(9, MINUTE) == []
+
+    async def test_once_for_each_generation(self, bench: Bench) -> None:
+        flow = await _open(bench, "root")
+        await flow.end("root-child", Move.FAIL)
+        [first] = await bench.store.take_orphans(9, MINUTE)
+        await bench.store.orphan_told(first.id)
+        await bench.store.revive("default", ["root-child"], Revival())
+        assert await bench.store.take_orphans(9, MINUTE) == []
+        await flow.end("root-child")
+        [second] = await bench.store.take_orphans(9, MINUTE)
+        assert (second.group_id, second.id != first.id) == ("root", True)
+
+    async def test_only_the_whole_group_is_one(self, bench: Bench) -> None:
+        flow = await _open(bench, "root")
+        await flow.end("root-child", left=sequel(node("a", report_orphan=True)))
+        await flow.end("a", left=sequel(node("b")))
+        assert await bench.store.take_orphans(9, MINUTE) == []
+        await flow.end("b")
+        assert [each.group_id for each in await bench.store.take_orphans(9, MINUTE)] == ["root"]
+
+
+async def _open(bench: Bench, name: str, *, report_orphan: bool = True) -> Flow:
+    """A group whose child is open."""
+    flow = Flow(bench)
+    await flow.submit(node(name, report_orphan=report_orphan))
+    await flow.end(name, left=sequel(node(f"{name}-child")))
+    return flow
+
+
+async def _closed(bench: Bench, name: str, *, report_orphan: bool = True) -> None:
+    await (await _open(bench, name, report_orphan=report_orphan)).end(f"{name}-child")

@@ -1,0 +1,141 @@
+"""Durable steps, and handlers that sleep."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from ropewalk.domain.instants import HOUR, MINUTE
+from ropewalk.domain.lease import LossReason
+from ropewalk.domain.operator import Revival
+from ropewalk.domain.sequel import StepRecord, Suspension
+from ropewalk.domain.states import Move, State
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.flow import Flow, node
+
+
+def step(position: int, value: bytes | None = b"1", **fields: object) -> StepRecord:
+    return structs.replace(StepRecord(position=position, name=f"s{position}", kind="step", value=value), **fields)
+
+
+class StepContract(Contract):
+    """What a handler finished stays finished; fenced like every write."""
+
+    async def test_steps_are_kept_in_order_of_position(self, bench: Bench) -> None:
+        job = await bench.running()
+        assert await bench.store.steps(job.seq) == []
+        for position in (2, 0, 1):
+            answer = await bench.store.record_step(holder(job), step(position))
+            assert (answer.lost, answer.taken) == (None, None)
+        assert await bench.store.steps(job.seq) == [step(0), step(1), step(2)]
+
+    async def test_a_later_attempt_finds_them(self, bench: Bench) -> None:
+        job = await bench.running()
+        await bench.store.record_step(holder(job), step(0))
+        await bench.settle(job, Move.RETRY)
+        await bench.claim_one()
+        assert await bench.store.steps(job.seq) == [step(0)]
+
+    async def test_a_stale_holder_records_nothing(self, bench: Bench) -> None:
+        """safe-5."""
+        job = await bench.running()
+        lease = holder(job)
+        for stale in (structs.replace(lease, fence=lease.fence + 1), structs.replace(lease, owner="other")):
+            answer = await bench.store.record_step(stale, step(0))
+            assert answer.lost is LossReason.TAKEN_BY_ANOTHER_WORKER
+        await bench.settle(job)
+        assert (await bench.store.record_step(lease, step(0))).lost is LossReason.ALREADY_COMPLETED
+        gone = structs.replace(lease, seq=10**9)
+        assert (await bench.store.record_step(gone, step(0))).lost is LossReason.NOT_FOUND
+        assert await bench.store.steps(job.seq) == []
+
+    async def test_a_finished_step_replaces_an_unfinished_one(self, bench: Bench) -> None:
+        job = await bench.running()
+        await _suspend(bench, job.id, Suspension(position=0, name="nap", span_us=MINUTE))
+        [waiting] = await bench.store.steps(job.seq)
+        until = bench.runtime.now() + MINUTE
+        assert waiting == StepRecord(position=0, name="nap", kind="sleep", until=until, finished=False)
+        await bench.runtime.advance(60)
+        again = await bench.claim_one()
+        done = structs.replace(waiting, finished=True)
+        await bench.store.record_step(holder(again), done)
+        assert await bench.store.steps(job.seq) == [done]
+
+    @pytest.mark.parametrize(("fresh", "kept"), [(False, 1), (True, 0)])
+    async def test_a_retry_keeps_them_and_a_fresh_start_forgets_them(
+        self, bench: Bench, *, fresh: bool, kept: int
+    ) -> None:
+        job = await bench.running()
+        await bench.store.record_step(holder(job), step(0))
+        await bench.settle(job, Move.FAIL)
+        await bench.store.revive("default", [job.id], Revival(fresh=fresh))
+        assert len(await bench.store.steps(job.seq)) == kept
+
+    async def test_they_go_with_their_job(self, bench: Bench) -> None:
+        job = await bench.running()
+        await bench.store.record_step(holder(job), step(0))
+        await bench.settle(job)
+        await bench.store.delete("default", [job.id])
+        assert await bench.store.steps(job.seq) == []
+
+
+class SleepContract(Contract):
+    """A sleeping handler gives its slot and its attempt back and runs again from the top."""
+
+    async def test_a_sleeping_job_is_delayed(self, bench: Bench) -> None:
+        job = await bench.running(max_attempts=1)
+        await _suspend(bench, job.id, Suspension(position=0, name="nap", span_us=HOUR))
+        seen = await bench.job(job.id)
+        assert (seen.state_at(bench.runtime.now()), seen.attempt, seen.owner) == (State.DELAYED, 0, None)
+        assert seen.run_at == bench.runtime.now() + HOUR
+        await bench.runtime.advance(3599.999_999)
+        assert await bench.claim() == []
+        await bench.runtime.advance(0.000_001)
+        assert (await bench.claim_one()).attempt == 1
+
+    async def test_an_absolute_end_set_before_wins(self, bench: Bench) -> None:
+        job = await bench.running()
+        until = bench.runtime.now() + MINUTE
+        await _suspend(bench, job.id, Suspension(position=0, name="nap", span_us=HOUR, until=until), run_at=until)
+        assert (await bench.job(job.id)).run_at == until
+        assert [each.until for each in await bench.store.steps(job.seq)] == [until]
+
+    async def test_it_is_told_in_its_history(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"))
+        await flow.start("a")
+        await _suspend(bench, "a", Suspension(position=0, name="nap", span_us=MINUTE))
+        await bench.runtime.advance(60)
+        await flow.end("a")
+        assert [entry.kind for entry in await bench.history("a")] == [
+            "queued",
+            "started",
+            "suspend",
+            "started",
+            "complete",
+        ]
+
+    async def test_a_stale_suspension_leaves_no_step(self, bench: Bench) -> None:
+        job = await bench.running()
+        await bench.runtime.advance(60)
+        await bench.sweep()
+        settled = await bench.settle(job, Move.SUSPEND, suspension=Suspension(position=0, name="nap", span_us=1))
+        assert settled.lost is not None
+        assert await bench.store.steps(job.seq) == []
+
+    async def test_past_its_deadline_it_expires_instead(self, bench: Bench) -> None:
+        job = await bench.running(ttl_us=MINUTE)
+        await _suspend(bench, job.id, Suspension(position=0, name="nap", span_us=HOUR))
+        assert await bench.state(job.id) is State.DEAD_LETTER
+
+
+async def _suspend(bench: Bench, job_id: str, suspension: Suspension, run_at: int | None = None) -> None:
+    settled = await bench.settle(
+        await bench.job(job_id),
+        Move.SUSPEND,
+        suspension=suspension,
+        delay_us=suspension.span_us or 0 if suspension.signal is None else 0,
+        run_at=run_at,
+    )
+    assert settled.lost is None

@@ -1,0 +1,152 @@
+"""The value of a group."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Reducer
+from ropewalk.domain.states import Move
+from ropewalk.errors import Conflict
+from ropewalk.ports.exchange import Kept
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import settlement
+from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+
+FOLDED: dict[Reducer, bytes] = {"count": b"3", "sum": b"6", "min": b"-1", "max": b"5"}
+
+
+class GroupValueContract(Contract):
+    """The last contribution, a final one, or an exact fold."""
+
+    async def test_the_last_to_finish_gives_the_value(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b")
+        assert await flow.value("root") is None
+        await flow.end("b", left=sequel(value=b'"b"'))
+        assert await flow.value("root") == b'"b"'
+        await flow.end("a", left=sequel(value=b'"a"'))
+        assert await flow.value("root") == b'"a"'
+        assert (await flow.group("root")).value.contributions == 2
+
+    async def test_in_one_batch_the_order_asked_for_decides(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b", "c")
+        jobs = [await flow.held(name) for name in ("c", "a", "b")]
+        await bench.settle_all("worker", [settlement(job, sequel=sequel(value=job.id.encode())) for job in jobs])
+        assert await flow.value("root") == b"b"
+
+    async def test_a_job_without_a_value_changes_nothing(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b")
+        await flow.end("a", left=sequel(value=b"1"))
+        await flow.end("b", result=b"2")
+        assert await flow.value("root") == b"1"
+
+    async def test_only_a_completion_contributes(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b", "c")
+        await flow.end("a", Move.FAIL, sequel(value=b"1"))
+        await flow.end("b", Move.RETRY, sequel(value=b"1"))
+        await flow.end("c", Move.CANCEL, sequel(value=b"1"))
+        assert (await flow.group("root")).value.contributions == 0
+
+    async def test_a_final_value_stays(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b", "c")
+        await flow.end("a", left=sequel(value=b"1", reducer="final"))
+        await flow.end("b", left=sequel(value=b"2"))
+        await flow.end("c", left=sequel(value=b"3", reducer="final"))
+        value = (await flow.group("root")).value
+        assert (value.reducer, value.value, value.contributions) == ("final", b"1", 1)
+
+    async def test_any_depth_contributes_to_the_whole(self, bench: Bench) -> None:
+        flow = await _family(bench, "a")
+        await flow.end("a", left=sequel(node("aa"), value=b"1", reducer="sum"))
+        await flow.end("aa", left=sequel(then=node("next"), value=b"2", reducer="sum"))
+        await flow.end("next", left=sequel(value=b"4", reducer="sum"))
+        assert await flow.value("root") == b"7"
+
+    async def test_the_root_itself_contributes(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("a"), value=b"1"))
+        assert await flow.value("root") == b"1"
+
+    @pytest.mark.parametrize("reducer", sorted(FOLDED))
+    async def test_numbers_fold_where_they_are(self, bench: Bench, reducer: Reducer) -> None:
+        flow = await _family(bench, "a", "b", "c")
+        for name, number in (("a", b"5"), ("b", b"-1"), ("c", b"2")):
+            await flow.end(name, left=sequel(value=number, reducer=reducer))
+        value = (await flow.group("root")).value
+        assert (value.reducer, value.value, value.contributions) == (reducer, FOLDED[reducer], 3)
+        assert await bench.store.contributions("default", "root") == []
+
+    @pytest.mark.parametrize("reducer", sorted(KEPT_ONE_BY_ONE))
+    async def test_what_the_reader_puts_together_is_kept_in_order(self, bench: Bench, reducer: Reducer) -> None:
+        flow = await _family(bench, "a", "b", "c")
+        for name in ("c", "a", "b"):
+            await flow.end(name, left=sequel(value=name.encode(), reducer=reducer))
+        assert (await flow.group("root")).value.reducer == reducer
+        kept = [Kept(type="t", value=value) for value in (b"c", b"a", b"b")]
+        assert await bench.store.contributions("default", "root") == kept
+
+    async def test_a_root_alone_that_appends_gets_a_group(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        ended = await flow.ended("root", Move.COMPLETE, sequel(value=b"5", reducer="list"))
+        assert closed_by(ended) == ["root"]
+        assert await bench.store.contributions("default", "root") == [Kept(type="t", value=b"5")]
+        assert await flow.counts("root") == (0, 1, 0, 0)
+
+    async def test_appends_that_fold_differently_are_told(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b")
+        await flow.end("a", left=sequel(value=b"1", reducer="sum"))
+        await flow.end("b", left=sequel(value=b"2", reducer="max"))
+        value = (await flow.group("root")).value
+        assert value.conflict is not None
+        assert "'sum'" in value.conflict
+
+    async def test_a_fold_over_an_outdated_value_is_refused_and_changes_nothing(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b", "c")
+        job = await flow.held("a")
+        await flow.end("b", left=sequel(value=b"1", reducer="custom", expected_version=0))
+        before = await bench.job("a")
+        outdated = sequel(node("child"), value=b"2", reducer="custom", expected_version=0)
+        settled = await bench.settle(job, sequel=outdated)
+        assert isinstance(settled.refused, Conflict)
+        assert (settled.lost, settled.move, await bench.job("a")) == (None, None, before)
+        assert await bench.find("child") is None
+        assert await flow.value("root") == b"1"
+        again = await bench.settle(job, sequel=sequel(value=b"3", reducer="custom", expected_version=1))
+        assert again.refused is None
+        assert await flow.value("root") == b"3"
+
+    async def test_folds_in_one_batch_see_one_another(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b")
+        jobs = [await flow.held(name) for name in ("a", "b")]
+        fold = sequel(value=b"1", reducer="custom", expected_version=0)
+        first, second = await bench.settle_all("worker", [settlement(job, sequel=fold) for job in jobs])
+        assert first.refused is None
+        assert isinstance(second.refused, Conflict)
+
+    async def test_many_at_once_are_all_counted(self, bench: Bench) -> None:
+        """safe-10: exact, from two stores side by side."""
+        names = [f"c{number}" for number in range(40)]
+        flow = await _family(bench, *names)
+        benches = [bench, await bench.second()]
+        jobs = [await flow.held(name) for name in names]
+        addition = sequel(value=b"1", reducer="sum")
+        answers = await asyncio.gather(
+            *(
+                benches[number % 2].store.settle("worker", [settlement(job, sequel=addition)])
+                for number, job in enumerate(jobs)
+            )
+        )
+        assert await flow.value("root") == b"40"
+        assert [closed_by(each) for each in answers].count(["root"]) == 1
+
+
+async def _family(bench: Bench, *names: str) -> Flow:
+    """A completed root and these children of it."""
+    flow = Flow(bench)
+    await flow.submit(node("root"))
+    await flow.end("root", left=sequel(*(node(name) for name in names)))
+    return flow
