@@ -25,6 +25,7 @@ from ropewalk.ports.exchange import Submission
 from ropewalk.testing.contract.build import claim_request, settlement
 
 READY = "SEARCH job USING INDEX job_ready"
+WAKE = "SEARCH job USING INDEX job_wake"
 BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
 
 
@@ -47,7 +48,7 @@ def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = Non
     [
         (SQL.promote_due, f"{BY_NUMBER}\nSEARCH job USING INDEX job_due (run_at<?)"),
         (SQL.ready_keys, "SEARCH job USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
-        (SQL.survey, f"{READY}\n{READY} (stream>?)\nSCAN job USING INDEX job_due"),
+        (SQL.survey, f"{READY}\n{READY} (stream>?)\nSCAN job USING INDEX job_due\n{WAKE} (wake_at>?)"),
         (SQL.leases_run_out, "SEARCH job USING INDEX job_lease (lease_expires_at<?)"),
         (SQL.past_deadline, "SEARCH job USING INDEX job_deadline (deadline>? AND deadline<?)"),
         (SQL.past_retention, "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at<?)"),

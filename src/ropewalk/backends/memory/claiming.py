@@ -11,7 +11,7 @@ from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.heap import Entry, JobHeap
 from ropewalk.backends.memory.lanes import Lane, Line
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.backends.memory.upkeep import take_back
+from ropewalk.backends.memory.upkeep import catch_up
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
 from ropewalk.domain.instants import Instant
@@ -19,7 +19,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.transition import Effects
 from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
 
-TAKEN_BACK_PER_CLAIM_MAX: Final = 100
+CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 
 Head: TypeAlias = tuple[Entry, JobHeap, Lane]
 """the first entry of a heap and where it comes from; entries are unique, so nothing else is compared"""
@@ -29,8 +29,8 @@ def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
     worker = tables.workers.get(request.owner)
     if worker is not None:
         worker.started_upto = max(worker.started_upto, request.started_upto)
-    taken_back = take_back(tables, TAKEN_BACK_PER_CLAIM_MAX, now) if request.take_back else None
-    return Claiming(tables, request, now).run(taken_back or Ripple())
+    before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=request.take_back)
+    return Claiming(tables, request, now).run(before)
 
 
 class Claiming:
@@ -50,6 +50,7 @@ class Claiming:
         lines = [self._in_order(lanes) for lanes in self._lines()]
         for job in islice(take_turns(lines, self._request.turn), self._request.limit):
             self._give(job)
+        self._saw_due(self._tables.lanes.next_wait())
         # Written at the end: a compensation born in this claim is work for the next one.
         after = self._bury_expired() if self._expired else Ripple()
         return Claimed(

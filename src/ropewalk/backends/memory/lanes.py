@@ -131,6 +131,11 @@ class Lanes:
         """The waiting job whose deadline passed first."""
         return _over(self._deadlines, now)
 
+    def next_wait(self) -> Instant | None:
+        """When the next pending job gives up waiting, whatever its type: whoever claims then sees to it."""
+        top = self._wakes.peek()
+        return None if top is None else top[0]
+
     def past_wait(self, now: Instant) -> JobRecord | None:
         """The pending job whose wait was over first."""
         return _over(self._wakes, now)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 
+from msgspec import structs
+
 from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.deleting import in_use
 from ropewalk.backends.memory.tables import Tables
@@ -24,19 +26,21 @@ def sweep(tables: Tables, limit: int, now: Instant) -> Ripple:
     return change.end()
 
 
-def take_back(tables: Tables, limit: int, now: Instant) -> Ripple | None:
-    """Leases that ran out, if any did."""
-    over = tables.leases.run_out(now, limit)
-    if not over:
-        return None
+def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Ripple:
+    """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
+    over = tables.leases.run_out(now, limit) if take_back else []
+    if not over and tables.lanes.past_wait(now) is None:
+        return Ripple()
     change = Change(tables, now)
     _take_back(tables, over, change)
+    _end_each(tables.lanes.past_wait, pending.wait_is_over, limit, change)
     return change.end()
 
 
 def cascade(tables: Tables, limit: int, now: Instant) -> Ripple:
     left_over = [tables.postponed.popleft() for _ in range(min(limit, len(tables.postponed)))]
-    return Change(tables, now, left_over=left_over, budget=limit).end()
+    ripple = Change(tables, now, left_over=left_over, budget=limit).end()
+    return structs.replace(ripple, more=bool(tables.postponed))
 
 
 def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pruned:

@@ -20,14 +20,14 @@ from ropewalk.backends.sqlite.ledger import SqliteLedger
 from ropewalk.backends.sqlite.rows import load
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.backends.sqlite.upkeep import expire, take_back
+from ropewalk.backends.sqlite.upkeep import catch_up, expire
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
 from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
 
-TAKEN_BACK_PER_CLAIM_MAX: Final = 100
+CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000
 EXPIRED_PER_CLAIM_MAX: Final = 1000
 DUE_LOOKED_AT: Final = 32
@@ -47,9 +47,9 @@ _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 
 def claim(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Claimed:
     tx.run(SQL.note_started, (request.started_upto, request.owner, request.started_upto))
-    taken_back = take_back(tx, lanes, TAKEN_BACK_PER_CLAIM_MAX) if request.take_back else Ripple()
+    before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=request.take_back)
     tx.run(SQL.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
-    return Claiming(tx, lanes, request).run(taken_back)
+    return Claiming(tx, lanes, request).run(before)
 
 
 class Claiming:
@@ -65,11 +65,13 @@ class Claiming:
         self._streams = _ints.decode(survey[1])
         self._paused = frozenset(_lines.decode(survey[2]))
         self._dues = _dues.decode(survey[3])
+        self._next_wait: Instant | None = survey[4]
         self._suspect_given = not request.suspect_allowed
         self._given: list[int] = []
         self._overdue: list[int] = []
 
-    def run(self, taken_back: Ripple) -> Claimed:
+    def run(self, before: Ripple) -> Claimed:
+        """`before` is what happened on the way here."""
         lines = self._lines()
         # About as many keys as will be given, however many streams share the claim.
         chunk = max(1, self._request.limit // max(1, sum(map(len, lines))))
@@ -84,9 +86,9 @@ class Claiming:
         return Claimed(
             now=self._tx.now,
             jobs=jobs,
-            moved=taken_back.moved + expired.moved,
+            moved=before.moved + expired.moved,
             next_due=self._next_due(),
-            closed=taken_back.closed + expired.closed,
+            closed=before.closed + expired.closed,
         )
 
     def _lines(self) -> list[list[int]]:
@@ -160,7 +162,12 @@ class Claiming:
         return ripple
 
     def _next_due(self) -> Instant | None:
-        """When the next job of these types comes due. Past a few of other types: not before the last one looked at."""
+        """When there is something to do again: a job of these types comes due, or a wait of any type is over."""
+        times = [each for each in (self._next_ready(), self._next_wait) if each is not None]
+        return min(times, default=None)
+
+    def _next_ready(self) -> Instant | None:
+        """Past a few of other types: not before the last one looked at."""
         for run_at, lane in self._dues:
             if self._serves(lane) is not None:
                 return run_at

@@ -97,7 +97,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     oldest_cascade: str
     delete_cascade: str
     any_cascade: str
-    held_flags: str
+    is_held: str
     add_flag: str
     steps_of: str
     put_step: str

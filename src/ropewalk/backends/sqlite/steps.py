@@ -34,14 +34,14 @@ def steps_of(tx: Tx, seq: int) -> list[StepRecord]:
 
 
 def record_step(tx: Tx, holder: Holder, step: StepRecord) -> StepAnswer:
-    lost = _enter(tx, holder)
+    lost = _lost(tx, holder)
     if lost is None:
-        _put(tx, SQL.put_step, holder.seq, step)
+        _keep(tx, holder, step)
     return StepAnswer(lost=lost)
 
 
 def take_signal(tx: Tx, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
-    lost = _enter(tx, holder)
+    lost = _lost(tx, holder)
     if lost is not None:
         return StepAnswer(lost=lost)
     held = next(iter(_page(tx, holder.seq, after=step.position - 1, limit=1)), None)
@@ -53,7 +53,7 @@ def take_signal(tx: Tx, holder: Holder, step: StepRecord, signal: str) -> StepAn
     position, value = found
     taken = structs.replace(step, value=value, finished=True)
     tx.run(SQL.delete_signal, (holder.seq, signal, position))
-    _put(tx, SQL.put_step, holder.seq, taken)
+    _keep(tx, holder, taken)
     return StepAnswer(taken=taken)
 
 
@@ -91,14 +91,17 @@ def _page(tx: Tx, seq: int, *, after: int, limit: int = READ_AT_ONCE_MAX) -> Seq
     ]
 
 
-def _enter(tx: Tx, holder: Holder) -> LossReason | None:
-    """Why this lease may not write, or None; then the job is one that has steps."""
-    flags: int | None = tx.value(SQL.held_flags, (holder.seq, holder.fence, holder.owner))
-    if flags is None:
-        return loss_reason(next(iter(load(tx, [holder.seq])), None), holder.fence, holder.owner)
-    if not flags & STEPPED:
-        tx.run(SQL.add_flag, (STEPPED, holder.seq))
-    return None
+def _lost(tx: Tx, holder: Holder) -> LossReason | None:
+    """Why this lease may not write, or None."""
+    if tx.row(SQL.is_held, (holder.seq, holder.fence, holder.owner)) is not None:
+        return None
+    return loss_reason(next(iter(load(tx, [holder.seq])), None), holder.fence, holder.owner)
+
+
+def _keep(tx: Tx, holder: Holder, step: StepRecord) -> None:
+    """The job is one that has steps from now on: only for such a one does an attempt look for them."""
+    tx.run(SQL.add_flag, (STEPPED, holder.seq, holder.fence, holder.owner))
+    _put(tx, SQL.put_step, holder.seq, step)
 
 
 def _put(tx: Tx, sql: str, seq: int, step: StepRecord) -> None:

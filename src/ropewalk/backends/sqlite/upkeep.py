@@ -45,14 +45,16 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
     return ripple
 
 
-def take_back(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
-    """Leases that ran out."""
-    seqs = _run_out(tx, limit)
-    if not seqs:
+def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Ripple:
+    """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
+    lost = _run_out(tx, limit) if take_back else []
+    over = _ints.decode(tx.value(SQL.waits_over, (tx.now, limit)))
+    if not lost and not over:
         return Ripple()
     ledger = SqliteLedger(tx, lanes)
     rippling = Rippling(ledger)
-    _lose(tx, ledger, rippling, seqs)
+    _lose(tx, ledger, rippling, lost)
+    _wake(ledger, rippling, over)
     ripple = rippling.run()
     ledger.flush()
     return ripple

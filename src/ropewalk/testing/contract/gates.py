@@ -15,7 +15,7 @@ from ropewalk.domain.operator import Resolution
 from ropewalk.domain.states import Move
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM
+from ropewalk.testing.contract.build import BOOM, settlement
 from ropewalk.testing.contract.flow import Flow, node
 
 
@@ -202,6 +202,18 @@ class GateContract(Contract):
         assert await flow.states("child") == ["delayed"]
         await bench.runtime.advance(hours=1)
         assert (await flow.start("child")).id == "child"
+
+    @pytest.mark.parametrize(("move", "state"), [(Move.COMPLETE, "scheduled"), (Move.FAIL, "failed")])
+    async def test_parents_that_end_together(self, bench: Bench, move: Move, state: str) -> None:
+        """In one batch, and all before the job is submitted: each counts."""
+        flow = Flow(bench)
+        names = ("p", "q", "r")
+        await flow.submit(*map(node, names), node("child", *names), node("all", *names, gate={"when": "all_done"}))
+        jobs = [await flow.held(name) for name in names]
+        settled = await bench.settle_all("worker", [settlement(job, move, error=BOOM) for job in jobs])
+        assert len(settled) == 3
+        await flow.submit(node("late", *names), node("late-all", *names, gate={"when": "all_done"}))
+        assert await flow.states("child", "late", "all", "late-all") == [state, state, "scheduled", "scheduled"]
 
     async def test_a_retried_parent_has_not_ended(self, bench: Bench) -> None:
         flow = Flow(bench)

@@ -60,6 +60,21 @@ class ReopenContract(Contract):
         assert await flow.closings(("a",), ("root",)) == [[], ["root"]]
         assert (await flow.group("root")).generation == 1
 
+    async def test_a_root_that_failed_with_its_children_succeeds_with_them(self, bench: Bench) -> None:
+        """What had broken the tree is counted once, and taken back once."""
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.spawn("root", node("a"))
+        await flow.end_all("a", "root", move=Move.FAIL)
+        await _revive(bench, "root")
+        await flow.end("root")
+        await flow.submit(node("too-early", tree("root")))
+        await _revive(bench, "a")
+        await flow.end("a")
+        await flow.submit(node("after", tree("root")))
+        assert await flow.states("too-early", "after") == ["failed", "scheduled"]
+        assert (await flow.group("root")).generation == 3
+
     async def test_a_cancelled_one_too(self, bench: Bench) -> None:
         flow = await _family(bench, "a")
         await bench.cancel("a")

@@ -41,6 +41,12 @@ class SignalContract(Contract):
         assert (taken[2] is None, taken[3] is None) == (False, True)
         assert len(await bench.store.steps(job.seq)) == 3
 
+    async def test_asking_for_what_is_not_there_changes_nothing(self, bench: Bench) -> None:
+        job = await bench.running()
+        assert await _take(bench, job, 0) is None
+        assert await bench.job(job.id) == job
+        assert await bench.store.steps(job.seq) == []
+
     async def test_names_are_apart(self, bench: Bench) -> None:
         job = await bench.running()
         await _send(bench, job.id, b"1", name="knock")
@@ -93,6 +99,15 @@ class SignalContract(Contract):
         await bench.runtime.advance(hours=1)
         assert await bench.sweep() == []
         assert await bench.state(job.id) is State.SCHEDULED
+
+    async def test_a_claim_ends_waits_that_are_over_and_says_when_the_next_one_is(self, bench: Bench) -> None:
+        """live-1: nobody waits for the next sweep."""
+        job = await bench.running()
+        await _wait(bench, job, span_us=MINUTE)
+        claimed = await bench.claim()
+        assert (claimed.jobs, claimed.next_due) == ([], claimed.now + MINUTE)
+        await bench.runtime.advance(minutes=1)
+        assert (await bench.claim_one()).id == job.id
 
     @pytest.mark.parametrize("move", [Move.COMPLETE, Move.FAIL, Move.BURY, Move.CANCEL])
     async def test_a_finished_job_takes_no_signal(self, bench: Bench, move: Move) -> None:

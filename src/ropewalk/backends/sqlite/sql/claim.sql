@@ -25,7 +25,8 @@ SELECT
     (SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1),
     (SELECT json_group_array(json_array(run_at, lane)) FROM (
         SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT ? + 0
-    ))
+    )),
+    (SELECT min(wake_at) FROM job WHERE wake_at IS NOT NULL AND place = 0)
 
 -- name: ready_keys
 -- The next jobs of one stream, in order: enough of each to decide whether it may be given.

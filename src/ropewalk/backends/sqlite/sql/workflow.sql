@@ -155,11 +155,11 @@ DELETE FROM cascade WHERE id IN (SELECT id FROM cascade ORDER BY id LIMIT ? + 0)
 -- name: any_cascade
 SELECT 1 FROM cascade LIMIT 1
 
--- name: held_flags
-SELECT flags FROM job WHERE seq = ? AND fence = ? AND owner = ? AND place = 2
+-- name: is_held
+SELECT 1 FROM job WHERE seq = ? AND fence = ? AND owner = ? AND place = 2
 
 -- name: add_flag
-UPDATE job SET flags = flags | ? WHERE seq = ?
+UPDATE job SET flags = flags | ? WHERE seq = ? AND fence = ? AND owner = ? AND place = 2
 
 -- name: steps_of
 SELECT
