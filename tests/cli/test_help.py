@@ -45,6 +45,8 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "jobs show",
         "jobs retry",
         "jobs cancel",
+        "workflow",
+        "workflow show",
         "why",
     }
 

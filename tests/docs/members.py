@@ -13,8 +13,8 @@ from ropewalk.engine.client import Client
 from ropewalk.engine.events import EventKind
 
 NOT_FOR_USERS = {
-    "Client": {"wait_for_record", "decode_untyped"},  # for handles
-    "Context": {"unreturned"},  # for the engine
+    "Client": {"wait_for_record", "wait_for_group", "wait_for_chain", "decode_result"},  # for handles
+    "Context": {"unreturned", "steps", "steps_ended", "alone", "port", "spawned"},  # for the engine
 }
 
 
@@ -41,7 +41,7 @@ def parameters(function: Callable[..., object]) -> set[str]:
 
 
 def public(kind: type) -> set[str]:
-    return {name for name in vars(kind) if not name.startswith("_")}
+    return {name for base in kind.__mro__[:-1] for name in vars(base) if not name.startswith("_")}
 
 
 def exceptions() -> set[str]:

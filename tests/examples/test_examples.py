@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -46,6 +47,38 @@ primes: 168
 primes: 9592
 dead_letter: the attempt ran longer than its timeout of 0.5 s
 """,
+    "order_processing.py": """\
+order 1: parcel with 1 × lamp
+  reserve: completed
+  pay: completed
+  ship: completed
+  3 × chair given back
+order 2: failed, chairs in stock: 5
+""",
+    "map_reduce.py": """\
+...
+[####################] 41/41 jobs
+10000 words in 40 files
+""",
+    "human_approval.py": """\
+pending: it waits for the signal 'approval': send it with app.signal(...
+'All about ropes' published, approved by Grace
+'All about knots' was not approved in time
+""",
+    "nightly_report.py": """\
+mailed: 200 from 2 of 3 regions
+cleaned up
+load      completed
+check     completed
+load      completed
+check     completed
+load      completed
+check     failed
+report    completed
+mail      completed
+clean_up  completed
+8 dependencies
+""",
     "web_handler_sync.py": """\
 40 requests, 10 jobs
 completed: small-cat-0.png
@@ -57,7 +90,8 @@ completed: small-cat-0.png
 def test_the_example_prints_what_it_should(name: str, tmp_path: Path) -> None:
     done = execute([sys.executable, "-W", "error", str(EXAMPLES / name), "jobs.db"], tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
-    assert done.stdout == PRINTED[name]
+    wanted = re.escape(PRINTED[name]).replace(r"\.\.\.", ".*")  # `...` stands for anything
+    assert re.fullmatch(wanted, done.stdout, re.DOTALL), done.stdout
     assert (tmp_path / "jobs.db").exists()
 
 

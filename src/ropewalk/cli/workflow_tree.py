@@ -23,10 +23,17 @@ class Drawing:
         self._nodes = {node.id: node for node in nodes}
         self._below: defaultdict[str | None, list[JobInfo]] = defaultdict(list)
         for node in nodes:
-            self._below[node.parent_id if node.parent_id in self._nodes else None].append(node)
+            self._below[self._above(node)].append(node)
         self._after: defaultdict[str, list[EdgeInfo]] = defaultdict(list)
         for edge in edges:
             self._after[edge.child].append(edge)
+
+    def _above(self, node: JobInfo) -> str | None:
+        """Below whom it stands: who queued it, and for the links of a chain who queued the first of them."""
+        first = self._nodes.get(node.chain_id or "")
+        if first is not None and node.chain_index:
+            node = first
+        return node.parent_id if node.parent_id in self._nodes else None
 
     def lines(self) -> list[str]:
         """Depth first, without recursion: a chain may be longer than Python's stack."""
@@ -54,7 +61,8 @@ class Drawing:
         if node.started_at is not None and node.finished_at is not None:
             took = f"  {render.span(max(timedelta(0), node.finished_at - node.started_at).total_seconds())}"
         error = f"  {render.safe(node.error.message)}" if node.error is not None else ""
-        name = f"{render.safe(node.type)} {_short(node.id)}"
+        link = f" [{node.chain_index + 1}]" if node.chain_index is not None else ""
+        name = f"{render.safe(node.type)}{link} {_short(node.id)}"
         return f"{name}  {render.state(node.state)}{took}{self._waited(node)}{error}"
 
     def _waited(self, node: JobInfo) -> str:

@@ -104,7 +104,7 @@ class SignalContract(Contract):
         """live-1: nobody waits for the next sweep."""
         job = await bench.running()
         await _wait(bench, job, span_us=MINUTE)
-        claimed = await bench.claim()
+        claimed = await bench.claimed()
         assert (claimed.jobs, claimed.next_due) == ([], claimed.now + MINUTE)
         await bench.runtime.advance(minutes=1)
         assert (await bench.claim_one()).id == job.id

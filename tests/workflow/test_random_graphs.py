@@ -1,0 +1,93 @@
+"""Random graphs through the stores, against the evaluator.
+
+A failing graph is printed; `ROPEWALK_GRAPH=<seed>` runs that one alone, `ROPEWALK_GRAPHS=<number>` more than usual.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+import pytest
+
+from ropewalk.backends._ledger.ledger import Ledger
+from ropewalk.backends._ledger.ripple import Rippling
+from ropewalk.backends.memory.store import MemoryStore
+from ropewalk.backends.sqlite import SqliteStore
+from ropewalk.ports.store import Store
+from ropewalk.testing import FakeRuntime
+from tests.workflow.checking import check
+from tests.workflow.drawing import draw
+
+Opening: TypeAlias = Callable[[FakeRuntime, int], Awaitable[Store]]
+
+PER_STORE = 50
+"""graphs that share a store, each as a tenant of its own"""
+ONE = os.environ.get("ROPEWALK_GRAPH")
+MANY = os.environ.get("ROPEWALK_GRAPHS")
+
+
+def seeds(usual: int) -> range:
+    if ONE is not None:
+        return range(int(ONE), int(ONE) + 1)
+    return range(usual if MANY is None else int(MANY))
+
+
+async def run_all(seeds: range, opened: Opening) -> None:
+    store: Store | None = None
+    runtime = FakeRuntime()
+    for number, seed in enumerate(seeds):
+        if store is None or number % PER_STORE == 0:
+            if store is not None:
+                await store.close()
+            runtime = FakeRuntime()
+            store = await opened(runtime, seed)
+        graph = draw(seed)
+        try:
+            await check(store, runtime, graph, tenant=f"tenant-{seed}")
+        except BaseException as failure:
+            failure.add_note(f"{graph}\nrepeat: ROPEWALK_GRAPH={seed} pytest tests/workflow/test_random_graphs.py")
+            raise
+    if store is not None:
+        await store.close()
+
+
+async def in_memory(runtime: FakeRuntime, _: int) -> Store:
+    return MemoryStore(runtime)
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Opening]:
+    # What is asked here does not depend on the disk; thousands of real fsyncs would take minutes.
+    fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with TemporaryDirectory(prefix="ropewalk-graphs-", dir=fast) as directory:
+
+        async def opened(runtime: FakeRuntime, number: int) -> Store:
+            store = SqliteStore(Path(directory) / f"{number}.db", runtime)
+            await store.open()
+            return store
+
+        yield opened
+
+
+@pytest.fixture(params=[1000, 2], ids=["at once", "in small steps"])
+def budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How much of what follows from an ending is done in its own transaction; the rest goes on in `cascade`."""
+    most, begin = int(request.param), Rippling.__init__
+
+    def begin_with_less(rippling: Rippling, ledger: Ledger, budget: int = most) -> None:
+        begin(rippling, ledger, min(budget, most))
+
+    monkeypatch.setattr(Rippling, "__init__", begin_with_less)
+    return most
+
+
+async def test_memory_does_with_every_graph_what_it_must(budget: int) -> None:
+    await run_all(seeds(2000), in_memory)
+
+
+async def test_sqlite_does_with_every_graph_what_it_must(on_disk: Opening, budget: int) -> None:
+    await run_all(seeds(300), on_disk)
