@@ -53,7 +53,7 @@ def show(*arguments: str) -> Printed:
 
 def drawn(printed: Printed) -> list[str]:
     """Without times and the ends of ids."""
-    return [re.sub(r" [0-9a-f]{8}|  [\d.]+ (ms|s)\b", "", line) for line in printed.output.splitlines()]
+    return [re.sub(r" [0-9a-f]{8}(?!-)|  [\d.]+ (ms|s)\b", "", line) for line in printed.output.splitlines()]
 
 
 @pytest.mark.parametrize("name", ["night", "flow-1"])

@@ -17,7 +17,7 @@ from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 
 class ChainContract(Contract):
-    """A job continues once, when it completes; (chain, index) is unique."""
+    """C5: a job continues once, when it completes; (chain, index) is unique."""
 
     async def test_members_are_numbered_and_listed_in_order(self, bench: Bench) -> None:
         flow = await _chain(bench, "a", "b", "c")

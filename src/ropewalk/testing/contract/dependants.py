@@ -22,7 +22,7 @@ AT_ONCE = Retention(completed_us=0, failed_us=0, dead_letter_us=0, cancelled_us=
 
 
 class InUseContract(Contract):
-    """Never leaving dangling dependants: what is waited for is kept."""
+    """C5, model.md: never leaving dangling dependants: what is waited for is kept."""
 
     @pytest.mark.parametrize("ref", [tree, chain])
     async def test_a_parent_somebody_still_waits_for(self, bench: Bench, ref: object) -> None:

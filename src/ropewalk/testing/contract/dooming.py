@@ -119,7 +119,7 @@ class DoomContract(Contract):
 
 
 class GateTimeoutContract(Contract):
-    """A gate may have a timeout; it follows the gate's policy."""
+    """C3: a gate may have a timeout; it follows the gate's policy."""
 
     @pytest.mark.parametrize(
         ("policy", "state"),

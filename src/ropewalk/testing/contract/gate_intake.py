@@ -65,7 +65,7 @@ class GateRefusalContract(Contract):
 
 
 class InsideContract(Contract):
-    """Decision 12: from inside a group only what has ended, siblings, and groups opened earlier."""
+    """C4, decision 12: from inside a group only what has ended, siblings, and groups opened earlier."""
 
     async def test_siblings(self, bench: Bench) -> None:
         flow = Flow(bench)
@@ -119,7 +119,7 @@ class InsideContract(Contract):
 
 
 class GraphContract(Contract):
-    """A whole graph in one submission, in any order."""
+    """C4, safe-3: a whole graph in one submission, in any order."""
 
     @pytest.mark.parametrize("seed", range(6))
     async def test_a_graph_in_any_order(self, bench: Bench, seed: int) -> None:

@@ -11,7 +11,7 @@ from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 
 class CancelGroupContract(Contract):
-    """What is written into a cancelled group later is born cancelled."""
+    """R8, C2: what is written into a cancelled group later is born cancelled."""
 
     async def test_children_written_later_are_born_cancelled(self, bench: Bench) -> None:
         flow = Flow(bench)
@@ -64,7 +64,7 @@ class CancelGroupContract(Contract):
 
 
 class OrphanContract(Contract):
-    """A group that closes with nobody waiting is told at least once, under one id."""
+    """C2: a group that closes with nobody waiting is told at least once, under one id."""
 
     async def test_it_is_told_until_somebody_says_so(self, bench: Bench) -> None:
         await _closed(bench, "root")

@@ -21,7 +21,7 @@ ROUNDS = 20
 
 
 class SignalContract(Contract):
-    """Early ones are kept, each is taken once, in order; a finished job refuses."""
+    """C10: early ones are kept, each is taken once, in order; a finished job refuses."""
 
     async def test_an_early_signal_is_kept_until_it_is_asked_for(self, bench: Bench) -> None:
         job_id = await bench.add()

@@ -20,7 +20,7 @@ def step(position: int, value: bytes | None = b"1", **fields: object) -> StepRec
 
 
 class StepContract(Contract):
-    """What a handler finished stays finished; fenced like every write."""
+    """R9: what a handler finished stays finished; fenced like every write."""
 
     async def test_steps_are_kept_in_order_of_position(self, bench: Bench) -> None:
         job = await bench.running()
@@ -81,7 +81,7 @@ class StepContract(Contract):
 
 
 class SleepContract(Contract):
-    """A sleeping handler gives its slot and its attempt back and runs again from the top."""
+    """C10: a sleeping handler gives its slot and its attempt back and runs again from the top."""
 
     async def test_a_sleeping_job_is_delayed(self, bench: Bench) -> None:
         job = await bench.running(max_attempts=1)

@@ -19,7 +19,7 @@ FOLDED: dict[Reducer, bytes] = {"count": b"3", "sum": b"6", "min": b"-1", "max":
 
 
 class GroupValueContract(Contract):
-    """The last contribution, a final one, or an exact fold."""
+    """C2: the last contribution, a final one, or an exact fold."""
 
     async def test_the_last_to_finish_gives_the_value(self, bench: Bench) -> None:
         flow = await _family(bench, "a", "b")
