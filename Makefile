@@ -24,6 +24,9 @@ check: development ## lint, format, types (twice), layers, dependencies
 bench: development ## measure (ARGS= goes to the benchmarks)
 	@$(PYTHON_IN_VENV) -m benchmarks $(ARGS)
 
+bench-workflows: development ## measure groups, fan-ins and chains beside plain jobs (ARGS= goes to it)
+	@$(PYTHON_IN_VENV) -m benchmarks.workflows $(ARGS)
+
 lock: development ## write requirements/*.txt anew (UPGRADE=1 takes newer versions)
 	@$(COMPILE) --group bootstrap -o requirements/bootstrap.txt
 	@$(COMPILE) pyproject.toml --extra cli --extra sqlite -o requirements/runtime.txt
@@ -51,4 +54,4 @@ check-dependencies: RUN = deptry src
 $(CHECKS):
 	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system check bench lock clean runtime development $(CHECKS)
+.PHONY: help demo test test-system check bench bench-workflows lock clean runtime development $(CHECKS)

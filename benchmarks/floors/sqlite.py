@@ -101,6 +101,7 @@ class SqliteFloor:
         finally:
             worker.cancel()
             await asyncio.wait([worker])
+            await self._in_thread(self._give_back, owner)  # a claim that was under way when it stopped
             asyncio.get_running_loop().remove_reader(ear)
             ear.close()
             self._path.with_name(owner).unlink()
@@ -126,6 +127,9 @@ class SqliteFloor:
         batch = deque(self._db.execute(CLAIM, (owner, now + LEASE_SECONDS, now, BATCH)).fetchall())
         self._db.execute("COMMIT")
         return batch
+
+    def _give_back(self, owner: str) -> None:
+        self._db.execute("UPDATE job SET owner = NULL WHERE owner = ?", (owner,))
 
     async def _slot(self, batch: deque[Any], done: list[int]) -> None:
         while batch:

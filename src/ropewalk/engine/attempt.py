@@ -94,7 +94,7 @@ class Attempt:
         self.fold: PendingFold | None = None
         """of a completion whose value a function folds into the group's"""
         self._dependencies: Sequence[Dependency] = ()
-        self._limit_timers: list[Timer] = []
+        self._limit_timers: tuple[Timer, ...] = ()
         self._spawned: Counter[tuple[str, bytes]] | None = None
 
     # ── what the engine does with it ────────────────────────────────────────────────────────────────────────
@@ -115,11 +115,13 @@ class Attempt:
         """The handler starts on `runner`; a stop from now on cancels it."""
         self._runner = runner
         self._began_at = self._bench.runtime.monotonic()
+        if timeout_us is None and deadline_in_us is None:
+            return
         for span, reason in ((timeout_us, LossReason.TIMEOUT), (deadline_in_us, LossReason.DEADLINE)):
             if span is not None:
                 stop = Cancellation(reason, None)
                 timer = self._bench.runtime.after(span / SECOND, lambda stop=stop: self.stop(stop))  # type: ignore[misc]
-                self._limit_timers.append(timer)
+                self._limit_timers += (timer,)
 
     def elapsed(self) -> float:
         """Seconds since the handler began."""
@@ -133,7 +135,7 @@ class Attempt:
         self._runner = None
         for timer in self._limit_timers:
             timer.cancel()
-        self._limit_timers.clear()
+        self._limit_timers = ()
 
     def stop(self, why: Cancellation) -> None:
         """End the handler now, for a reason that decides how the attempt is settled. The first reason stays."""

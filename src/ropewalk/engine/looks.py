@@ -61,7 +61,7 @@ class ChainLook:
     async def __call__(self, tenant: str, ids: list[str]) -> dict[str, Seen[JobRecord]]:
         seen: dict[str, Seen[JobRecord]] = {}
         for job_id in ids:
-            members = await self._store.chain(tenant, job_id)
+            members = await self._store.chain(tenant, job_id, last=1)
             if members:
                 last = members[-1]
                 seen[job_id] = Seen(last) if last.terminal else Seen(watch=last.id)

@@ -228,8 +228,11 @@ class Reading(Protocol):
 
     async def trail(self, tenant: str, job_id: str) -> Trail | None: ...
 
-    async def chain(self, tenant: str, job_id: str) -> list[JobRecord]:
-        """The members of the chain this job is in, first to last; a job that never continued is alone in it."""
+    async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
+        """The members of the chain this job is in, first to last; a job that never continued is alone in it.
+
+        With `last` only so many from its end, at a cost that does not depend on its length.
+        """
         ...
 
     async def dependencies(self, seq: int) -> list[Dependency]: ...

@@ -62,7 +62,7 @@ def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = Non
         (SQL.held_members, BY_NUMBER),
         (SQL.waits_over, "SEARCH job USING INDEX job_wake (wake_at>? AND wake_at<?)"),
         (SQL.seqs_of_spawns, "SEARCH job USING INDEX job_by_parent (parent_id=? AND spawn_key=? AND tenant=?)"),
-        (SQL.chain_tail, "SEARCH job USING INDEX job_by_chain (chain_id=?)"),
+        (SQL.chain_of, "SEARCH job USING INDEX job_by_chain (chain_id=?)"),
     ],
 )
 def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: str, wanted: str) -> None:

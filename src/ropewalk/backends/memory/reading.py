@@ -47,14 +47,16 @@ def trail(tables: Tables, tenant: str, job_id: str, now: Instant) -> Trail | Non
     return Trail(now=now, job=copied(job), attempts=attempts, events=list(tables.events.get(job.seq, ())))
 
 
-def chain(tables: Tables, tenant: str, job_id: str) -> list[JobRecord]:
+def chain(tables: Tables, tenant: str, job_id: str, last: int | None) -> list[JobRecord]:
     job = tables.find(tenant, job_id)
     if job is None:
         return []
     if job.chain_id is None:
         return [copied(job)]
-    first = tables.find(tenant, job.chain_id)
     members = tables.continuations.get((tenant, job.chain_id), [])
+    if last is not None and last <= len(members):
+        return [copied(each) for each in members[-last:]]
+    first = tables.find(tenant, job.chain_id)
     return [copied(each) for each in (members if first is None else [first, *members])]
 
 

@@ -244,9 +244,9 @@ class MemoryStore(Store):
         with self._lock:
             return reading.trail(self._tables, tenant, job_id, self._runtime.now())
 
-    async def chain(self, tenant: str, job_id: str) -> list[JobRecord]:
+    async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
         with self._lock:
-            return reading.chain(self._tables, tenant, job_id)
+            return reading.chain(self._tables, tenant, job_id, last)
 
     async def dependencies(self, seq: int) -> list[Dependency]:
         with self._lock:

@@ -47,7 +47,7 @@ class JobBook:
 
     def chain_tail(self, tenant: str, chain_id: str) -> JobRecord | None:
         self.flush()
-        return next(iter(self._asked(SQL.chain_tail, chain_id, tenant)), None)
+        return next(iter(self._asked(SQL.chain_of, chain_id, tenant, 1)), None)
 
     def number(self, jobs: Sequence[JobRecord]) -> None:
         for job, seq in zip(jobs, records.take_seqs(self._tx, len(jobs)), strict=True):
@@ -69,7 +69,7 @@ class JobBook:
         taken, self._taken = self._taken, {}
         records.save(self._tx, list(taken.values()))
 
-    def _asked(self, sql: str, *values: str) -> list[JobRecord]:
+    def _asked(self, sql: str, *values: str | int) -> list[JobRecord]:
         return self.load(_ints.decode(self._tx.value(sql, values)))
 
 

@@ -41,11 +41,12 @@ def contributions(tx: Tx, tenant: str, group_id: str) -> list[Kept]:
     return kept
 
 
-def chain(tx: Tx, tenant: str, job_id: str) -> list[JobRecord]:
+def chain(tx: Tx, tenant: str, job_id: str, last: int | None) -> list[JobRecord]:
     job = records.find(tx, tenant, job_id)
     if job is None or job.chain_id is None:
         return [] if job is None else [job]
-    return load(tx, _ints.decode(tx.value(SQL.chain_of, (job.chain_id, tenant))))
+    limit = -1 if last is None else last  # as SQLite says "all"
+    return load(tx, _ints.decode(tx.value(SQL.chain_of, (job.chain_id, tenant, limit)))[::-1])
 
 
 def dependencies(tx: Tx, seq: int) -> list[Dependency]:

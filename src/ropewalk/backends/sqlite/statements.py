@@ -89,7 +89,6 @@ class Statements(Struct, frozen=True, kw_only=True):
     insert_contributions: str
     contributions_of: str
     seqs_of_spawns: str
-    chain_tail: str
     chain_of: str
     waits_over: str
     held_members: str

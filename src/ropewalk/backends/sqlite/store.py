@@ -230,8 +230,8 @@ class SqliteStore(Store):
     async def trail(self, tenant: str, job_id: str) -> Trail | None:
         return await self._read(lambda tx: reading.trail(tx, tenant, job_id))
 
-    async def chain(self, tenant: str, job_id: str) -> list[JobRecord]:
-        return await self._read(lambda tx: relations.chain(tx, tenant, job_id))
+    async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
+        return await self._read(lambda tx: relations.chain(tx, tenant, job_id, last))
 
     async def dependencies(self, seq: int) -> list[Dependency]:
         return await self._read(lambda tx: relations.dependencies(tx, seq))

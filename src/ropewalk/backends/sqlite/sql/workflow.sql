@@ -120,13 +120,11 @@ SELECT json_group_array(job.seq)
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.parent_id = ? AND job.spawn_key = wanted.value AND job.tenant = ?
 
--- name: chain_tail
-SELECT json_group_array(seq) FROM (
-    SELECT seq FROM job WHERE chain_id = ? AND tenant = ? ORDER BY chain_index DESC LIMIT 1
-)
-
 -- name: chain_of
-SELECT json_group_array(seq) FROM (SELECT seq FROM job WHERE chain_id = ? AND tenant = ? ORDER BY chain_index)
+-- From its end.
+SELECT json_group_array(seq) FROM (
+    SELECT seq FROM job WHERE chain_id = ? AND tenant = ? ORDER BY chain_index DESC LIMIT ? + 0
+)
 
 -- name: waits_over
 SELECT json_group_array(seq) FROM (
