@@ -35,8 +35,10 @@ from ropewalk.domain.search import Order
 from ropewalk.domain.states import State
 from ropewalk.engine.events import Event
 from ropewalk.engine.filter import Filter
+from ropewalk.engine.graph_info import GroupInfo, WorkflowInfo
 from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
+from ropewalk.engine.services.orphans import OrphanGroup
 from ropewalk.errors import (
     Abort,
     Conflict,
@@ -85,6 +87,7 @@ __all__ = [
     "Filter",
     "Group",
     "GroupFailed",
+    "GroupInfo",
     "Handle",
     "InvalidInput",
     "Job",
@@ -98,6 +101,7 @@ __all__ = [
     "NeverEnqueued",
     "NotFound",
     "Order",
+    "OrphanGroup",
     "OutcomeUnknown",
     "Priority",
     "QuotaExceeded",
@@ -116,6 +120,7 @@ __all__ = [
     "Unsupported",
     "WaitTimeout",
     "WeakDurability",
+    "WorkflowInfo",
     "batch_job",
     "current",
     "default",

@@ -117,6 +117,10 @@ class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
         """Enqueue and wait for the value of its group."""
         return await (await self).group(timeout, raise_on_failure=raise_on_failure)
 
+    async def chain(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+        """Enqueue and wait for the result of the last job of its chain."""
+        return await (await self).chain(timeout)
+
     def __await__(self) -> Generator[Any, Any, Handle[S, G]]:
         return self._once().__await__()
 

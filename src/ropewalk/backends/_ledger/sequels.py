@@ -9,15 +9,27 @@ from ropewalk.backends._ledger.intake import Draft
 from ropewalk.backends._ledger.ledger import Ledger
 from ropewalk.backends._ledger.membership import root_scope, scope_of
 from ropewalk.backends._ledger.ripple import Rippling
+from ropewalk.domain import operator
 from ropewalk.domain.flags import CHAINED
 from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.operator import Resolution
 from ropewalk.domain.pending import take_over_priority
 from ropewalk.domain.sequel import Sequel
 from ropewalk.errors import Conflict, RopewalkError
 
 _RESULT: Final = frozenset({"last", "final"})
 """what these contribute is the result itself, as long as nobody else contributes"""
+
+
+def resolved(ledger: Ledger, rippling: Rippling, job: JobRecord, asked: Resolution) -> None:
+    """Somebody outside ends a job, with everything an ending brings; its value counts for its group like any other."""
+    ledger.take(job)
+    effects = operator.resolve(job, asked, ledger.now)
+    if asked.result is not None:
+        value = Contribution(type=job.type, value=asked.result)
+        Prepared(ledger, job, Sequel(contribution=value)).write(rippling)
+    rippling.ended(job, effects)
 
 
 class Prepared:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ropewalk.backends._ledger import reviving
+from ropewalk.backends._ledger.sequels import resolved
 from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.ledger import MemoryLedger
 from ropewalk.backends.memory.tables import Tables, copied
@@ -44,8 +45,7 @@ def resolve(tables: Tables, tenant: str, job_id: str, asked: Resolution, now: In
     if job.terminal:
         return ResolveAnswer(id=job_id, state=job.state_at(now))
     change = Change(tables, now)
-    change.ledger.take(job)
-    change.rippling.ended(job, operator.resolve(job, asked, now))
+    resolved(change.ledger, change.rippling, job, asked)
     ripple = change.end()
     return ResolveAnswer(id=job_id, job=copied(job), state=job.state_at(now), ripple=ripple)
 

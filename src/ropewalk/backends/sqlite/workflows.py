@@ -7,12 +7,13 @@ from msgspec import structs
 
 from ropewalk.backends._ledger.membership import scope_of
 from ropewalk.backends._ledger.ripple import Rippling
+from ropewalk.backends._ledger.sequels import resolved
 from ropewalk.backends.sqlite import steps
 from ropewalk.backends.sqlite.lanes import LaneBook
 from ropewalk.backends.sqlite.ledger import SqliteLedger
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.domain import operator, pending
+from ropewalk.domain import pending
 from ropewalk.domain.instants import Span
 from ropewalk.domain.job import CancelRequest
 from ropewalk.domain.operator import Resolution
@@ -32,7 +33,7 @@ def resolve(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: Resolution
     if job.status is Status.RUNNING:
         tx.run(SQL.bump_control)  # its holder hears of it soon
     rippling = Rippling(ledger)
-    rippling.ended(job, operator.resolve(job, asked, tx.now))
+    resolved(ledger, rippling, job, asked)
     ripple = rippling.run()
     ledger.flush()
     return ResolveAnswer(id=job_id, job=job, state=job.state_at(tx.now), ripple=ripple)

@@ -49,6 +49,14 @@ class ResolveContract(Contract):
         await flow.end("p", Move.FAIL)
         assert ((await bench.job("a")).rev, await flow.states("a")) == (job.rev, [ended])
 
+    async def test_its_value_counts_for_its_group(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("a")))
+        await bench.store.resolve("default", "a", DONE)
+        group = (await bench.store.groups("default", ["root"]))["root"]
+        assert (group.value.type, group.value.value, group.closed_at is not None) == ("a", b"yes", True)
+
     async def test_its_holder_is_told(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("a"))
