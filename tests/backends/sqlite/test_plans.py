@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from tests.backends.sqlite.conftest import plain, submit
 
+from ropewalk.backends._sql.searching import Query
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
-from ropewalk.backends.sqlite.searching import Query
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.instants import HOUR

@@ -35,12 +35,12 @@ class ChainContract(Contract):
         await flow.submit(node("a"))
         assert [job.id for job in await bench.store.chain("default", "a")] == ["a"]
         assert await bench.store.chain("default", "missing") == []
+        assert (await bench.job("a")).chain_id is None
 
     async def test_only_the_end_of_it(self, bench: Bench) -> None:
         await _chain(bench, "a", "b", "c")
         ends = [await bench.store.chain("default", "b", last=last) for last in (1, 2, 3, 9)]
         assert [[job.id for job in end] for end in ends] == [["c"], ["b", "c"], ["a", "b", "c"], ["a", "b", "c"]]
-        assert (await bench.job("a")).chain_id is None
 
     async def test_it_is_part_of_its_group(self, bench: Bench) -> None:
         """However long: one more opens as one ends, and the group closes with the last."""

@@ -8,12 +8,11 @@ import msgspec
 
 from ropewalk.backends._ledger import reviving
 from ropewalk.backends._ledger.ripple import Rippling
-from ropewalk.backends.sqlite import records
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.ledger import SqliteLedger
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.backends.sqlite.upkeep import remove
+from ropewalk.backends._sql import records
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends._sql.upkeep import remove
 from ropewalk.domain import operator
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
@@ -27,19 +26,19 @@ _ints = msgspec.json.Decoder(list[int])
 def cancel(
     tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool
 ) -> Cancellations:
-    ledger = SqliteLedger(tx, lanes)
+    ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger)
     jobs = ledger.find(tenant, ids)
     answers = [_cancel(ledger, rippling, jobs.get(each), each, reason=reason, force=force) for each in ids]
     ripple = rippling.run()
     ledger.flush()
     if any(answer.status is CancelStatus.CANCEL_REQUESTED for answer in answers):
-        tx.run(SQL.bump_control)
+        tx.run(tx.sql.bump_control)
     return Cancellations(answers=answers, ripple=ripple)
 
 
 def revive(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-    ledger = SqliteLedger(tx, lanes)
+    ledger = SqlLedger(tx, lanes)
     jobs = ledger.find(tenant, ids)
     answers = [_revive(ledger, jobs.get(each), each, revival) for each in ids]
     ledger.flush()
@@ -47,7 +46,7 @@ def revive(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], revival: Re
 
 
 def amend(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
-    ledger = SqliteLedger(tx, lanes)
+    ledger = SqlLedger(tx, lanes)
     job = ledger.find(tenant, [job_id]).get(job_id)
     if job is None:
         return AmendAnswer(id=job_id)
@@ -62,7 +61,7 @@ def delete(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
     jobs = {job.id: job for job in records.find_all(tx, tenant, dict.fromkeys(ids))}
     ended = [job.seq for job in jobs.values() if job.terminal]
     named = msgspec.json.encode([job.seq for job in jobs.values()]).decode()
-    in_use = set(_ints.decode(tx.value(SQL.in_use, (named,)))) if ended else set[int]()
+    in_use = set(_ints.decode(tx.value(tx.sql.in_use, (named,)))) if ended else set[int]()
     remove(tx, [seq for seq in ended if seq not in in_use])
     return {each: _deletion(jobs.get(each), in_use) for each in ids}
 
@@ -76,7 +75,7 @@ def _deletion(job: JobRecord | None, in_use: set[int]) -> Deletion:
 
 
 def _cancel(
-    ledger: SqliteLedger, rippling: Rippling, job: JobRecord | None, job_id: str, *, reason: str | None, force: bool
+    ledger: SqlLedger, rippling: Rippling, job: JobRecord | None, job_id: str, *, reason: str | None, force: bool
 ) -> CancelAnswer:
     if job is None:
         return CancelAnswer(id=job_id, status=CancelStatus.NOT_FOUND, previous=None)
@@ -89,7 +88,7 @@ def _cancel(
     return CancelAnswer(id=job_id, status=status, previous=previous)
 
 
-def _revive(ledger: SqliteLedger, job: JobRecord | None, job_id: str, revival: Revival) -> ReviveAnswer:
+def _revive(ledger: SqlLedger, job: JobRecord | None, job_id: str, revival: Revival) -> ReviveAnswer:
     if job is None:
         return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
     refusal = operator.refusal_to_revive(job, revival)

@@ -15,12 +15,11 @@ from typing import Final, TypeAlias
 import msgspec
 
 from ropewalk.backends._ledger.ripple import Rippling
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.ledger import SqliteLedger
-from ropewalk.backends.sqlite.rows import load
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.backends.sqlite.upkeep import catch_up, expire
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends._sql.upkeep import catch_up, expire
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
 from ropewalk.domain.instants import Instant
@@ -46,9 +45,9 @@ _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 
 
 def claim(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Claimed:
-    tx.run(SQL.note_started, (request.started_upto, request.owner, request.started_upto))
+    tx.run(tx.sql.note_started, (request.started_upto, request.owner, request.started_upto))
     before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=request.take_back)
-    tx.run(SQL.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
+    tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
     return Claiming(tx, lanes, request).run(before)
 
 
@@ -59,7 +58,7 @@ class Claiming:
         self._tx = tx
         self._lanes = lanes
         self._request = request
-        survey = tx.row(SQL.survey, (DUE_LOOKED_AT,))
+        survey = tx.row(tx.sql.survey, (DUE_LOOKED_AT,))
         assert survey is not None
         self._epoch: int = survey[0]
         self._streams = _ints.decode(survey[1])
@@ -136,7 +135,7 @@ class Claiming:
         after: tuple[int, Instant, int] = _BEFORE_ALL
         suspects = stream % 2 == 1
         while not suspects or self._suspect_fits():
-            found = _keys.decode(self._tx.value(SQL.ready_keys, (stream, *after, RECORD_FORMAT, chunk)))
+            found = _keys.decode(self._tx.value(self._tx.sql.ready_keys, (stream, *after, RECORD_FORMAT, chunk)))
             yield from found
             if len(found) < chunk:
                 return
@@ -149,12 +148,12 @@ class Claiming:
         for ticket, job in enumerate(jobs, request.first_ticket):
             lease_us = request.types[job.type]
             transition.claim(job, owner=request.owner, ticket=ticket, epoch=self._epoch, lease_us=lease_us, now=tx.now)
-        leased = tx.run_rows(SQL.lease_jobs, list(map(_leased, jobs)), tx.now, request.owner, tx.now)
+        leased = tx.run_rows(tx.sql.lease_jobs, list(map(_leased, jobs)), tx.now, request.owner, tx.now)
         assert leased == len(self._given), f"{len(self._given)} jobs were ready, {leased} could be leased"
         return jobs
 
     def _expire(self) -> Ripple:
-        ledger = SqliteLedger(self._tx, self._lanes)
+        ledger = SqlLedger(self._tx, self._lanes)
         rippling = Rippling(ledger)
         expire(ledger, rippling, self._overdue)
         ripple = rippling.run()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import repeat
 from operator import attrgetter
 from typing import Final
@@ -11,10 +10,9 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends._sql.columns import JSON_COLUMNS, json_text
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.rows import load
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Row, SqlValue, Tx
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.tx import Row, SqlValue, Tx
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.states import Status
@@ -56,23 +54,17 @@ def place_of(job: JobRecord, now: Instant) -> int:
 
 
 def find(tx: Tx, tenant: str, job_id: str) -> JobRecord | None:
-    seq = tx.value(SQL.seq_of_id, (job_id, tenant))
+    seq = tx.value(tx.sql.seq_of_id, (job_id, tenant))
     return None if seq is None else load(tx, [seq])[0]
 
 
 def find_all(tx: Tx, tenant: str, ids: Iterable[str]) -> list[JobRecord]:
     wanted = msgspec.json.encode(list(ids)).decode()
-    return load(tx, _seqs.decode(tx.value(SQL.seqs_of_ids, (wanted, tenant))))
-
-
-def take_seqs(tx: Tx, count: int) -> range:
-    """`count` fresh numbers, in order."""
-    last: int = tx.value(SQL.take_seqs, (count,))
-    return range(last - count + 1, last + 1)
+    return load(tx, _seqs.decode(tx.value(tx.sql.seqs_of_ids, (wanted, tenant))))
 
 
 def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
-    """New records, with their `seq` already taken. Raises IntegrityError where an id or spawn key exists."""
+    """New records, with their `seq` already taken. Raises AlreadyThere where an id or spawn key exists."""
     used = _used_columns(jobs)
     extras: Iterator[Row] = zip(*used.values(), strict=True) if used else repeat(())
     rows = [
@@ -80,12 +72,13 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
             *_always(job),
             place_of(job, tx.now),
             lanes.id_of(tx, job.tenant, job.queue, job.type),
-            bytearray(job.input),  # bound without a detour, unlike bytes
+            tx.blob(job.input),
             *extra,
         )
         for job, extra in zip(jobs, extras, strict=False)
     ]
-    tx.run_rows(_insert_block(tuple(used)), rows)
+    columns = (*_ALWAYS, "place", "lane", "input", *used)
+    tx.run_rows(tx.insert_block(columns, own=len(columns)), rows)
 
 
 def insert_alike(
@@ -104,15 +97,18 @@ def insert_alike(
         lanes.id_of(tx, first.tenant, first.queue, first.type),
         *(column[0] for column in used.values()),
     )
-    rows: list[Row] = [(seq, job_id, bytearray(data)) for seq, job_id, data in own]
+    rows: list[Row] = [(seq, job_id, tx.blob(data)) for seq, job_id, data in own]
+    of_its_own = [*_OWN, "input"]
     if spawn_keys:
         rows = [(*row, key) for row, key in zip(rows, spawn_keys, strict=True)]
-    tx.run_rows(_insert_alike_block(tuple(used), keyed=bool(spawn_keys)), rows, *shared)
+        of_its_own.append("spawn_key")
+    columns = (*of_its_own, *_ALWAYS[len(_OWN) :], "place", "lane", *used)
+    tx.run_rows(tx.insert_block(columns, own=len(of_its_own)), rows, *shared)
 
 
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
     """Records the domain changed, under the fence they were loaded with."""
-    changed = tx.run_rows(SQL.save_jobs, [_save_row(job, tx.now) for job in jobs])
+    changed = tx.run_rows(tx.sql.save_jobs, [_save_row(job, tx.now) for job in jobs])
     assert changed == len(jobs), f"{len(jobs)} records changed under one transaction, {changed} were still there"
 
 
@@ -127,23 +123,6 @@ def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
         elif column.count(0 if name in _COUNTS else None) < len(column):
             used[name] = column
     return used
-
-
-@lru_cache(maxsize=64)
-def _insert_block(optional: tuple[str, ...]) -> str:
-    columns = (*_ALWAYS, "place", "lane", "input", *optional)
-    marks = ", ".join("?" * len(columns))
-    return f"INSERT INTO job ({', '.join(columns)}) VALUES ({marks}) /* each row */"  # noqa: S608  the names are ours
-
-
-@lru_cache(maxsize=64)
-def _insert_alike_block(optional: tuple[str, ...], *, keyed: bool) -> str:
-    own, marks = ("seq, id, input, spawn_key", "?, ?, ?, ?") if keyed else ("seq, id, input", "?, ?, ?")
-    shared = (*_ALWAYS[len(_OWN) :], "place", "lane", *optional)
-    return (
-        f"WITH own ({own}) AS (VALUES ({marks}) /* each row */) "  # noqa: S608  the names are ours
-        f"INSERT INTO job ({own}, {', '.join(shared)}) SELECT {own}, {', '.join('?' * len(shared))} FROM own"
-    )
 
 
 def _save_row(job: JobRecord, now: Instant) -> Row:

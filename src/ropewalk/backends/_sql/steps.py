@@ -8,9 +8,8 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from ropewalk.backends.sqlite.rows import Pieces, load
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql.rows import Pieces, load
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.lease import LossReason, loss_reason
@@ -47,35 +46,35 @@ def take_signal(tx: Tx, holder: Holder, step: StepRecord, signal: str) -> StepAn
     held = next(iter(_page(tx, holder.seq, after=step.position - 1, limit=1)), None)
     if held is not None and held.position == step.position and held.finished:
         return StepAnswer(taken=held)  # asked again because the answer was lost: one wait takes one signal
-    found = tx.row(SQL.oldest_signal, (holder.seq, signal))
+    found = tx.row(tx.sql.oldest_signal, (holder.seq, signal))
     if found is None:
         return StepAnswer()
     position, value = found
     taken = structs.replace(step, value=value, finished=True)
-    tx.run(SQL.delete_signal, (holder.seq, signal, position))
+    tx.run(tx.sql.delete_signal, (holder.seq, signal, position))
     _keep(tx, holder, taken)
     return StepAnswer(taken=taken)
 
 
 def keep_suspension(tx: Tx, seq: int, step: StepRecord) -> None:
     """When a wait is over, unless an earlier suspension at this place said so already."""
-    _put(tx, SQL.put_new_step, seq, step)
+    _put(tx, tx.sql.put_new_step, seq, step)
 
 
 def put_signal(tx: Tx, seq: int, name: str, value: bytes | None) -> None:
-    tx.run(SQL.put_signal, (seq, name, tx.now, value, seq, name))
+    tx.run(tx.sql.put_signal, (seq, name, tx.now, value, seq, name))
 
 
 def signal_arrived(tx: Tx, seq: int, name: str | None) -> bool:
-    return name is not None and tx.row(SQL.oldest_signal, (seq, name)) is not None
+    return name is not None and tx.row(tx.sql.oldest_signal, (seq, name)) is not None
 
 
 def forget(tx: Tx, seq: int) -> None:
-    tx.run(SQL.delete_steps, (msgspec.json.encode([seq]).decode(),))
+    tx.run(tx.sql.delete_steps, (msgspec.json.encode([seq]).decode(),))
 
 
 def _page(tx: Tx, seq: int, *, after: int, limit: int = READ_AT_ONCE_MAX) -> Sequence[StepRecord]:
-    found = tx.row(SQL.steps_of, (seq, after, limit))
+    found = tx.row(tx.sql.steps_of, (seq, after, limit))
     assert found is not None
     values = Pieces(found[1] or b"")
     return [
@@ -93,15 +92,15 @@ def _page(tx: Tx, seq: int, *, after: int, limit: int = READ_AT_ONCE_MAX) -> Seq
 
 def _lost(tx: Tx, holder: Holder) -> LossReason | None:
     """Why this lease may not write, or None."""
-    if tx.row(SQL.is_held, (holder.seq, holder.fence, holder.owner)) is not None:
+    if tx.row(tx.sql.is_held, (holder.seq, holder.fence, holder.owner)) is not None:
         return None
     return loss_reason(next(iter(load(tx, [holder.seq])), None), holder.fence, holder.owner)
 
 
 def _keep(tx: Tx, holder: Holder, step: StepRecord) -> None:
     """The job is one that has steps from now on: only for such a one does an attempt look for them."""
-    tx.run(SQL.add_flag, (STEPPED, holder.seq, holder.fence, holder.owner))
-    _put(tx, SQL.put_step, holder.seq, step)
+    tx.run(tx.sql.add_flag, (STEPPED, holder.seq, holder.fence, holder.owner))
+    _put(tx, tx.sql.put_step, holder.seq, step)
 
 
 def _put(tx: Tx, sql: str, seq: int, step: StepRecord) -> None:

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 
 from ropewalk.backends._ledger.intake import Draft
 from ropewalk.backends._ledger.ripple import Rippling
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.ledger import SqliteLedger
-from ropewalk.backends.sqlite.spawning import spawn_alike
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.spawning import spawn_alike
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain import transition
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason, loss_reason
@@ -28,7 +27,7 @@ class Intake:
     def __init__(self, tx: Tx, lanes: LaneBook) -> None:
         self._tx = tx
         self._lanes = lanes
-        self._ledger = SqliteLedger(tx, lanes)
+        self._ledger = SqlLedger(tx, lanes)
         self._rippling = Rippling(self._ledger)
 
     def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
@@ -70,12 +69,12 @@ class Intake:
         [(job, duplicate)] = answers
         tx = self._tx
         in_time = job.deadline is None or job.deadline > tx.now
-        if duplicate or not in_time or not job.ready_at(tx.now) or tx.row(SQL.is_paused, (job.tenant, job.queue)):
+        if duplicate or not in_time or not job.ready_at(tx.now) or tx.row(tx.sql.is_paused, (job.tenant, job.queue)):
             return
-        epoch = tx.value(SQL.epoch)
+        epoch = tx.value(tx.sql.epoch)
         transition.claim(job, owner=skip.owner, ticket=skip.ticket, epoch=epoch, lease_us=skip.lease_us, now=tx.now)
         lease = (job.attempt, job.fence, job.owner, job.ticket, job.lease_expires_at, job.start_rev, job.started_at)
-        tx.run(SQL.lease_new_job, (job.status.value, job.last_move.value, job.rev, job.updated_at, *lease, job.seq))
+        tx.run(tx.sql.lease_new_job, (job.status.value, job.last_move.value, job.rev, job.updated_at, *lease, job.seq))
 
     def _answer(self, draft: Draft | SubmitAnswer) -> SubmitAnswer:
         if not isinstance(draft, Draft):

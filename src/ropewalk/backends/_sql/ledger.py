@@ -11,16 +11,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ropewalk.backends._ledger.ledger import Item, Ledger, Resolve
-from ropewalk.backends.sqlite import steps
-from ropewalk.backends.sqlite.edges import EdgeBook
-from ropewalk.backends.sqlite.jobs import JobBook
-from ropewalk.backends.sqlite.journal import Journal
-from ropewalk.backends.sqlite.keys import KeyBook
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.orphans import put_orphan
-from ropewalk.backends.sqlite.scopes import ScopeBook
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql import steps
+from ropewalk.backends._sql.edges import EdgeBook
+from ropewalk.backends._sql.jobs import JobBook
+from ropewalk.backends._sql.journal import Journal
+from ropewalk.backends._sql.keys import KeyBook
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.orphans import put_orphan
+from ropewalk.backends._sql.scopes import ScopeBook
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.group_value import Contribution
 from ropewalk.domain.idempotency import KeyRecord
@@ -32,7 +31,7 @@ from ropewalk.domain.transition import Effects
 _left = msgspec.json.Decoder(list[tuple[str, str]])
 
 
-class SqliteLedger(Ledger):
+class SqlLedger(Ledger):
     def __init__(self, tx: Tx, lanes: LaneBook) -> None:
         self._tx = tx
         self._jobs = JobBook(tx, lanes)
@@ -126,13 +125,13 @@ class SqliteLedger(Ledger):
 
     def postpone(self, items: Sequence[Item]) -> None:
         rows = [(_kind(item), msgspec.json.encode(item).decode()) for item in items]
-        self._tx.run_rows(SQL.insert_cascade, rows)
+        self._tx.run_rows(self._tx.sql.insert_cascade, rows)
 
     def take_postponed(self, limit: int) -> list[Item]:
         """The oldest of what was left; what is not done with it is postponed again."""
-        rows = _left.decode(self._tx.value(SQL.oldest_cascade, (limit,)))
+        rows = _left.decode(self._tx.value(self._tx.sql.oldest_cascade, (limit,)))
         if rows:
-            self._tx.run(SQL.delete_cascade, (limit,))
+            self._tx.run(self._tx.sql.delete_cascade, (limit,))
         return [_item(kind, text) for kind, text in rows]
 
     def report_orphan(self, scope: Scope) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.dependency import Edge, Ending, ParentKind
 
 _edges = msgspec.json.Decoder(list[Edge])
@@ -23,21 +22,21 @@ class EdgeBook:
 
     def waiting(self, parents: Sequence[tuple[ParentKind, int]], limit: int) -> list[Edge]:
         self.flush()
-        return _edges.decode(self._tx.value(SQL.waiting_edges, (_json(parents), limit)))
+        return _edges.decode(self._tx.value(self._tx.sql.waiting_edges, (_json(parents), limit)))
 
     def ended_otherwise(self, parents: Sequence[tuple[ParentKind, int]]) -> list[Edge]:
         self.flush()
-        return _edges.decode(self._tx.value(SQL.ended_edges, (_json(parents),)))
+        return _edges.decode(self._tx.value(self._tx.sql.ended_edges, (_json(parents),)))
 
     def set_ending(self, edges: Sequence[Edge], ending: Ending | None) -> None:
         self.flush()
         rows = [(edge.seq, edge.position) for edge in edges]
-        self._tx.run_rows(SQL.set_ending, rows, None if ending is None else ending.value)
+        self._tx.run_rows(self._tx.sql.set_ending, rows, None if ending is None else ending.value)
 
     def flush(self) -> None:
         new, self._new = self._new, []
         self._tx.run_rows(
-            SQL.insert_edges,
+            self._tx.sql.insert_edges,
             [
                 (edge.seq, edge.position, edge.kind.value, edge.parent, edge.parent_id, _told(edge.ending))
                 for edge in new
@@ -47,7 +46,7 @@ class EdgeBook:
 
 def edges_of(tx: Tx, seqs: Sequence[int]) -> list[Edge]:
     """What these jobs wait for or waited for, by child and position."""
-    return _edges.decode(tx.value(SQL.edges_of, (msgspec.json.encode(seqs).decode(),)))
+    return _edges.decode(tx.value(tx.sql.edges_of, (msgspec.json.encode(seqs).decode(),)))
 
 
 def _told(ending: Ending | None) -> str | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Row, Tx
+from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain.flags import KEYED
 from ropewalk.domain.idempotency import KeyRecord, input_hash
 from ropewalk.domain.job import JobRecord
@@ -78,11 +77,11 @@ class KeyBook:
     def flush(self) -> None:
         self._write_closed()
         changed, self._changed = self._changed, {}
-        self._tx.run_rows(SQL.put_keys, [_row(held) for held in changed.values()])
+        self._tx.run_rows(self._tx.sql.put_keys, [_row(held) for held in changed.values()])
 
     def _write_closed(self) -> None:
         closed, self._closed = self._closed, []
-        self._tx.run_rows(SQL.close_keys, closed, self._tx.now)
+        self._tx.run_rows(self._tx.sql.close_keys, closed, self._tx.now)
 
 
 def _name(job: JobRecord) -> KeyName | None:
@@ -93,7 +92,7 @@ def _name(job: JobRecord) -> KeyName | None:
 
 
 def _find(tx: Tx, name: KeyName) -> KeyRecord | None:
-    found = tx.row(SQL.find_key, name)
+    found = tx.row(tx.sql.find_key, name)
     if found is None:
         return None
     tenant, job_type, key = name

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ropewalk.backends.sqlite import records
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.rows import load
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql import records
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.job import JobRecord
 
 _ints = msgspec.json.Decoder(list[int])
@@ -31,7 +30,7 @@ class JobBook:
         found = {each: job for each in wanted if (job := self._by_id.get((tenant, each))) is not None}
         others = [each for each in wanted if each not in found]
         if others:
-            found |= {job.id: job for job in self._asked(SQL.seqs_of_ids, _json(others), tenant)}
+            found |= {job.id: job for job in self._asked(self._tx.sql.seqs_of_ids, _json(others), tenant)}
         return found
 
     def load(self, seqs: Iterable[int]) -> list[JobRecord]:
@@ -42,15 +41,15 @@ class JobBook:
 
     def spawned(self, tenant: str, parent_id: str, keys: Iterable[str]) -> dict[str, JobRecord]:
         self.flush()
-        children = self._asked(SQL.seqs_of_spawns, _json(list(keys)), parent_id, tenant)
+        children = self._asked(self._tx.sql.seqs_of_spawns, _json(list(keys)), parent_id, tenant)
         return {job.spawn_key: job for job in children if job.spawn_key is not None}
 
     def chain_tail(self, tenant: str, chain_id: str) -> JobRecord | None:
         self.flush()
-        return next(iter(self._asked(SQL.chain_of, chain_id, tenant, 1)), None)
+        return next(iter(self._asked(self._tx.sql.chain_of, chain_id, tenant, 1)), None)
 
     def number(self, jobs: Sequence[JobRecord]) -> None:
-        for job, seq in zip(jobs, records.take_seqs(self._tx, len(jobs)), strict=True):
+        for job, seq in zip(jobs, self._tx.take_seqs(len(jobs)), strict=True):
             job.seq = seq
 
     def insert(self, jobs: Sequence[JobRecord]) -> None:

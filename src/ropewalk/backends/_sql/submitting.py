@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from ropewalk.backends.sqlite import records
-from ropewalk.backends.sqlite.intake import Intake
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql import records
+from ropewalk.backends._sql.intake import Intake
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.tx import AlreadyThere, Tx
 from ropewalk.domain.job import NewJob, are_alike, new_record
 from ropewalk.ports.exchange import Accepted, Submission, SubmitAnswer
 
@@ -19,7 +18,7 @@ def submit(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) -> list[S
         try:
             with tx.savepoint():
                 return _submit_plain(tx, lanes, submissions)
-        except sqlite.IntegrityError:
+        except AlreadyThere:
             lanes.forget()  # an id is there already: find out whose
     return Intake(tx, lanes).submit(submissions)
 
@@ -34,12 +33,12 @@ def _is_plain(submission: Submission) -> bool:
 
 def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
     jobs = [new for submission in submissions for new in submission.jobs]
-    seqs = records.take_seqs(tx, len(jobs))
+    seqs = tx.take_seqs(len(jobs))
     accepted = iter(_add_alike(tx, lanes, jobs, seqs) if jobs and are_alike(jobs) else _add_all(tx, lanes, jobs, seqs))
     return [list(islice(accepted, len(submission.jobs))) for submission in submissions]
 
 
-def _add_alike(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: range) -> list[Accepted]:
+def _add_alike(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Accepted]:
     """One record stands for all of them: most batches are many calls of one job type."""
     first = new_record(jobs[0], seq=seqs[0], now=tx.now)
     records.insert_alike(tx, lanes, first, [(seq, new.id, new.input) for seq, new in zip(seqs, jobs, strict=True)])
@@ -49,7 +48,7 @@ def _add_alike(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: range) -> 
     ]
 
 
-def _add_all(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: range) -> list[Accepted]:
+def _add_all(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Accepted]:
     drafted = [new_record(new, seq=seq, now=tx.now) for seq, new in zip(seqs, jobs, strict=True)]
     records.insert(tx, lanes, drafted)
     return [Accepted.of(job, tx.now, duplicate=False) for job in drafted]

@@ -13,10 +13,9 @@ import msgspec
 
 from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._ledger.sequels import Prepared
-from ropewalk.backends.sqlite import steps
-from ropewalk.backends.sqlite.ledger import SqliteLedger
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Row, Tx
+from ropewalk.backends._sql import steps
+from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import transition
 from ropewalk.domain.flags import GROUPED, SETTLES_ALONE
 from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
@@ -38,7 +37,7 @@ _COMPLETE: Final = Move.COMPLETE
 class Settling:
     """One batch under way. The ledger is flushed by whoever made it."""
 
-    def __init__(self, tx: Tx, ledger: SqliteLedger, rippling: Rippling, owner: str) -> None:
+    def __init__(self, tx: Tx, ledger: SqlLedger, rippling: Rippling, owner: str) -> None:
         self._tx = tx
         self._ledger = ledger
         self._rippling = rippling
@@ -54,7 +53,7 @@ class Settling:
         added: list[tuple[int, int, Contribution]] = []
         for at, scope_id in _only_counted(settlements, answers, held):
             asked = settlements[at]
-            rows.append((asked.seq, asked.fence, None if asked.result is None else bytearray(asked.result)))
+            rows.append((asked.seq, asked.fence, self._tx.blob(asked.result)))
             answers[at] = Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE)
             change = changes.get(scope_id) or changes.setdefault(scope_id, ScopeChange(scope=scope_id))
             change.left += 1
@@ -100,11 +99,11 @@ class Settling:
         if not seqs:
             return {}
         wanted = msgspec.json.encode(seqs).decode()
-        found = self._tx.value(SQL.held_members, (wanted, self._owner, SETTLES_ALONE | GROUPED))
+        found = self._tx.value(self._tx.sql.held_members, (wanted, self._owner, SETTLES_ALONE | GROUPED))
         return {seq: (fence, scope_id) for seq, fence, scope_id in _members.decode(found)}
 
     def _complete(self, rows: list[Row]) -> None:
-        completed = self._tx.run_rows(SQL.complete_plain, rows, self._tx.now, self._tx.now, self._owner)
+        completed = self._tx.run_rows(self._tx.sql.complete_plain, rows, self._tx.now, self._tx.now, self._owner)
         assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
 
     def _contribute(self, added: list[tuple[int, int, Contribution]]) -> None:

@@ -7,11 +7,10 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.backends.sqlite import records
-from ropewalk.backends.sqlite.rows import load
-from ropewalk.backends.sqlite.searching import Query
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql import records
+from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.searching import Query
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.search import Filter, Order, decode_cursor, encode_cursor, position_of
@@ -52,18 +51,18 @@ def trail(tx: Tx, tenant: str, job_id: str) -> Trail | None:
     job = records.find(tx, tenant, job_id)
     if job is None:
         return None
-    attempts = _attempts.decode(tx.value(SQL.attempts_of, (job.seq,)))
-    return Trail(now=tx.now, job=job, attempts=attempts, events=_events.decode(tx.value(SQL.events_of, (job.seq,))))
+    attempts = _attempts.decode(tx.value(tx.sql.attempts_of, (job.seq,)))
+    return Trail(now=tx.now, job=job, attempts=attempts, events=_events.decode(tx.value(tx.sql.events_of, (job.seq,))))
 
 
 def queues(tx: Tx, tenant: str) -> list[QueueInfo]:
     counts: dict[str, dict[State, int]] = {}
     oldest: dict[str, Instant] = {}
-    for queue, state, jobs, run_at in _counts.decode(tx.value(SQL.live_counts, (tenant, tx.now))):
+    for queue, state, jobs, run_at in _counts.decode(tx.value(tx.sql.live_counts, (tenant, tx.now))):
         counts.setdefault(queue, {})[state] = jobs
         if state is State.SCHEDULED:
             oldest[queue] = run_at
-    paused = set(_names.decode(tx.value(SQL.paused_queues, (tenant,))))
+    paused = set(_names.decode(tx.value(tx.sql.paused_queues, (tenant,))))
     return [
         QueueInfo(name=name, paused=name in paused, counts=counts.get(name, {}), oldest_ready_at=oldest.get(name))
         for name in sorted(counts.keys() | paused)
@@ -72,15 +71,15 @@ def queues(tx: Tx, tenant: str) -> list[QueueInfo]:
 
 def ahead_of(tx: Tx, job: JobRecord) -> int:
     rank = (job.prio_key, job.time_key, job.seq)
-    ahead: int = tx.value(SQL.ahead_of, (job.tenant, job.queue, *rank, tx.now, AHEAD_MAX))
+    ahead: int = tx.value(tx.sql.ahead_of, (job.tenant, job.queue, *rank, tx.now, AHEAD_MAX))
     return ahead
 
 
 def workers(tx: Tx) -> list[WorkerCard]:
-    return _workers.decode(tx.value(SQL.workers))
+    return _workers.decode(tx.value(tx.sql.workers))
 
 
 def marks(tx: Tx) -> tuple[int, int]:
-    found = tx.row(SQL.marks)
+    found = tx.row(tx.sql.marks)
     assert found is not None
     return found[0], found[1]

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from ropewalk.backends._ledger.membership import owned_scope, root_scope, scope_of
-from ropewalk.backends.sqlite import records
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.ledger import SqliteLedger
-from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql import records
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.tx import AlreadyThere, Tx
 from ropewalk.domain.flags import GROUPED
 from ropewalk.domain.job import JobRecord, NewJob, new_record
 from ropewalk.domain.scope import join
@@ -25,7 +24,7 @@ _but_own = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in
 
 
 def spawn_alike(
-    tx: Tx, lanes: LaneBook, ledger: SqliteLedger, owner: JobRecord, jobs: Sequence[NewJob]
+    tx: Tx, lanes: LaneBook, ledger: SqlLedger, owner: JobRecord, jobs: Sequence[NewJob]
 ) -> list[Accepted] | None:
     """None: nothing was written, this is no case for it."""
     keys = [new.spawn_key for new in jobs if new.spawn_key is not None]
@@ -35,7 +34,7 @@ def spawn_alike(
     try:
         with tx.savepoint():
             first = _insert(tx, lanes, owner, jobs, keys)
-    except sqlite.IntegrityError:
+    except AlreadyThere:
         lanes.forget()
         return None
     join(scope_of(ledger, owner), len(jobs))
@@ -51,14 +50,14 @@ def _are_alike(jobs: Sequence[NewJob]) -> bool:
     return shared.count(shared[0]) == len(shared)
 
 
-def _is_cancelled(ledger: SqliteLedger, owner: JobRecord) -> bool:
+def _is_cancelled(ledger: SqlLedger, owner: JobRecord) -> bool:
     scope = owned_scope(ledger, owner) or root_scope(ledger, owner)
     return scope is not None and scope.cancel is not None
 
 
 def _insert(tx: Tx, lanes: LaneBook, owner: JobRecord, jobs: Sequence[NewJob], keys: Sequence[str]) -> JobRecord:
     """One record stands for all of them."""
-    seqs = records.take_seqs(tx, len(jobs))
+    seqs = tx.take_seqs(len(jobs))
     first = new_record(jobs[0], seq=seqs[0], now=tx.now)
     first.scope_id, first.group_id = owner.seq, owner.group_id or owner.id
     first.flags |= GROUPED

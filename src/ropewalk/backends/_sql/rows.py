@@ -8,9 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql.tx import TooMuch, Tx
 from ropewalk.domain.dependency import Gate
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.instants import Instant, Span
@@ -69,8 +67,8 @@ def load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
 
 def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
     try:
-        found = tx.row(SQL.load_jobs, (msgspec.json.encode(seqs).decode(),))
-    except sqlite.DataError:
+        found = tx.row(tx.sql.load_jobs, (msgspec.json.encode(seqs).decode(),))
+    except TooMuch:
         if len(seqs) == 1:
             raise
         half = len(seqs) // 2  # together they are over SQLite's limit for one value (1 GB)

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.backends.sqlite.tx import SqlValue
+from ropewalk.backends._sql.tx import SqlValue
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.search import Filter, Order, Position

@@ -6,8 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql.tx import Tx
 
 LaneName: TypeAlias = tuple[str, str, str]
 """(tenant, queue, type)"""
@@ -26,15 +25,15 @@ class LaneBook:
         name = (tenant, queue, job_type)
         known = self._ids.get(name)
         if known is None:
-            tx.run(SQL.insert_lane, name)
-            known = self._ids[name] = tx.value(SQL.lane_id, name)
+            tx.run(tx.sql.insert_lane, name)
+            known = self._ids[name] = tx.value(tx.sql.lane_id, name)
         return known
 
     def name_of(self, tx: Tx, lane: int) -> LaneName:
         if lane not in self._names:
             self._names = {
                 number: (tenant, queue, job_type)
-                for number, tenant, queue, job_type in _lanes.decode(tx.value(SQL.all_lanes))
+                for number, tenant, queue, job_type in _lanes.decode(tx.value(tx.sql.all_lanes))
             }
         return self._names[lane]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ropewalk.backends._sql.columns import json_text
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Row, Tx
+from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain.job import AttemptRecord, EventRecord
 from ropewalk.domain.transition import Effects
 
@@ -27,8 +26,8 @@ class Journal:
     def flush(self) -> None:
         attempts, self._attempts = self._attempts, []
         events, self._events = self._events, []
-        self._tx.run_rows(SQL.insert_attempts, attempts)
-        self._tx.run_rows(SQL.insert_events, events)
+        self._tx.run_rows(self._tx.sql.insert_attempts, attempts)
+        self._tx.run_rows(self._tx.sql.insert_events, events)
 
 
 def _attempt_row(ended: AttemptRecord) -> Row:

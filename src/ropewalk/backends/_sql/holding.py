@@ -9,12 +9,11 @@ import msgspec
 
 from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._sql.columns import json_text
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.ledger import SqliteLedger
-from ropewalk.backends.sqlite.rows import load
-from ropewalk.backends.sqlite.settling import Settling, leaves_only_a_result
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Row, Tx
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.settling import Settling, leaves_only_a_result
+from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import lease
 from ropewalk.domain.flags import SETTLES_ALONE
 from ropewalk.domain.lease import LossReason, loss_reason
@@ -40,11 +39,11 @@ _COMPLETE: Final = Move.COMPLETE
 def enlist(tx: Tx, card: WorkerCard) -> None:
     serves = (json_text(card.types) or "[]", _names(card.queues), _names(card.tenants))
     values = (card.id, card.host, card.pid, *serves, card.concurrency, tx.now, tx.now, card.lease_us)
-    tx.run(SQL.enlist_worker, values)
+    tx.run(tx.sql.enlist_worker, values)
 
 
 def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-    tx.run(SQL.beat, (tx.now, owner))
+    tx.run(tx.sql.beat, (tx.now, owner))
     jobs = {job.seq: job for job in load(tx, [asked.seq for asked in renewals])}
     answer = Renewed(lost=[], cancels=[])
     rows: list[Row] = []
@@ -60,7 +59,7 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         rows.append((job.seq, job.fence, job.lease_expires_at, json_text(job.progress)))
         if (notice := CancelNotice.of(job)) is not None:
             answer.cancels.append(notice)
-    tx.run_rows(SQL.renew_leases, rows, owner)
+    tx.run_rows(tx.sql.renew_leases, rows, owner)
     return answer
 
 
@@ -69,7 +68,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
     answers = _complete_plain(tx, owner, settlements)
     if None not in answers:
         return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Ripple())
-    ledger = SqliteLedger(tx, lanes)
+    ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger)
     settling = Settling(tx, ledger, rippling, owner)
     settling.members(settlements, answers)
@@ -88,7 +87,7 @@ def note(tx: Tx, written: Note) -> Noted:
         return Noted(lost=reason)
     lease.note(job, checkpoint=written.checkpoint, progress=written.progress, now=tx.now)
     values = (job.checkpoint, json_text(job.progress), job.seq, job.fence, job.owner)
-    tx.run(SQL.write_note, values)
+    tx.run(tx.sql.write_note, values)
     return Noted(cancel=CancelNotice.of(job))
 
 
@@ -101,11 +100,11 @@ def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> li
         seq, fence, result = asked.seq, asked.fence, asked.result
         # Of several settlements of one lease the first counts.
         if held.pop(seq, None) == fence and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
-            rows.append((seq, fence, None if result is None else bytearray(result)))
+            rows.append((seq, fence, tx.blob(result)))
             answers.append(Settled(seq=seq, fence=fence, move=_COMPLETE))
         else:
             answers.append(None)
-    completed = tx.run_rows(SQL.complete_plain, rows, tx.now, tx.now, owner)
+    completed = tx.run_rows(tx.sql.complete_plain, rows, tx.now, tx.now, owner)
     assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
     return answers
 
@@ -115,7 +114,7 @@ def _held_alone(tx: Tx, owner: str, seqs: list[int]) -> dict[int, int]:
     if not seqs:
         return {}
     wanted = msgspec.json.encode(seqs).decode()
-    return _fences.decode(tx.value(SQL.held_leases, (wanted, owner, SETTLES_ALONE)))
+    return _fences.decode(tx.value(tx.sql.held_leases, (wanted, owner, SETTLES_ALONE)))
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ropewalk.backends._sql.columns import json_text
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Row, Tx
+from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain.group_value import NOTHING, Contribution
 from ropewalk.domain.scope import Scope
 
@@ -37,7 +36,7 @@ class ScopeBook:
 
     def flush(self) -> None:
         changed = [scope for scope in self._held.values() if scope and scope != self._as_stored.get(scope.id)]
-        self._tx.run_rows(SQL.save_scopes, [_row(scope) for scope in changed])
+        self._tx.run_rows(self._tx.sql.save_scopes, [_row(scope) for scope in changed])
         self._as_stored |= {scope.id: copy.copy(scope) for scope in changed}
         self._write_kept()
 
@@ -45,7 +44,7 @@ class ScopeBook:
         if not ids:
             return
         self._held |= dict.fromkeys(ids)
-        for scope in _scopes.decode(self._tx.value(SQL.load_scopes, (_json(ids),))):
+        for scope in _scopes.decode(self._tx.value(self._tx.sql.load_scopes, (_json(ids),))):
             self._held[scope.id] = scope
             self._as_stored[scope.id] = copy.copy(scope)
 
@@ -54,12 +53,12 @@ class ScopeBook:
         kept, self._kept = self._kept, []
         if not kept:
             return
-        last = _positions.decode(self._tx.value(SQL.last_positions, (_json([root for root, _, _ in kept]),)))
+        last = _positions.decode(self._tx.value(self._tx.sql.last_positions, (_json([root for root, _, _ in kept]),)))
         rows: list[Row] = []
         for root, seq, contribution in kept:
             last[root] += 1
             rows.append((root, last[root], seq, contribution.type, contribution.value))
-        self._tx.run_rows(SQL.insert_contributions, rows)
+        self._tx.run_rows(self._tx.sql.insert_contributions, rows)
 
 
 def _json(ids: list[int]) -> str:

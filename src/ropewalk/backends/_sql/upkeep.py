@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
 from ropewalk.backends._ledger.ripple import Rippling
-from ropewalk.backends.sqlite.lanes import LaneBook
-from ropewalk.backends.sqlite.ledger import SqliteLedger
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain import pending, transition
 from ropewalk.domain.flags import HAS_DEPENDANTS, OWNS_SCOPE
 from ropewalk.domain.instants import DAY, Instant, Span
@@ -19,13 +17,6 @@ from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.states import TERMINAL
 from ropewalk.ports.exchange import Moved, Pruned, Ripple
 
-FREE_PAGES_KEPT: Final = 1000
-PAGES_GIVEN_BACK: Final = 500
-
-_EVERYTHING_ABOUT: Final = (
-    *(SQL.delete_keys_of, SQL.delete_attempts, SQL.delete_events, SQL.delete_edges, SQL.delete_scopes),
-    *(SQL.delete_contributions, SQL.delete_steps, SQL.delete_signals, SQL.delete_jobs),
-)
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
 _upto = msgspec.json.Decoder(dict[str, int])
@@ -33,13 +24,13 @@ _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
 def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
-    ledger = SqliteLedger(tx, lanes)
+    ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger)
     _lose(tx, ledger, rippling, _run_out(tx, limit))
     ledger.flush()
-    expire(ledger, rippling, _ints.decode(tx.value(SQL.past_deadline, (tx.now, limit))))
+    expire(ledger, rippling, _ints.decode(tx.value(tx.sql.past_deadline, (tx.now, limit))))
     ledger.flush()
-    _wake(ledger, rippling, _ints.decode(tx.value(SQL.waits_over, (tx.now, limit))))
+    _wake(ledger, rippling, _ints.decode(tx.value(tx.sql.waits_over, (tx.now, limit))))
     ripple = rippling.run()
     ledger.flush()
     return ripple
@@ -48,10 +39,10 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
 def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Ripple:
     """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
     lost = _run_out(tx, limit) if take_back else []
-    over = _ints.decode(tx.value(SQL.waits_over, (tx.now, limit)))
+    over = _ints.decode(tx.value(tx.sql.waits_over, (tx.now, limit)))
     if not lost and not over:
         return Ripple()
-    ledger = SqliteLedger(tx, lanes)
+    ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger)
     _lose(tx, ledger, rippling, lost)
     _wake(ledger, rippling, over)
@@ -60,7 +51,7 @@ def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Ripple:
     return ripple
 
 
-def expire(ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+def expire(ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
     """Waiting jobs whose deadline passed."""
     for job in ledger.load(seqs):
         effects = transition.expire(job, ledger.now)
@@ -69,13 +60,13 @@ def expire(ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int]) -> Non
 
 
 def _run_out(tx: Tx, limit: int) -> list[int]:
-    return _ints.decode(tx.value(SQL.leases_run_out, (tx.now, limit)))
+    return _ints.decode(tx.value(tx.sql.leases_run_out, (tx.now, limit)))
 
 
-def _lose(tx: Tx, ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+def _lose(tx: Tx, ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
     if not seqs:
         return
-    started_upto = _upto.decode(tx.value(SQL.started_upto))
+    started_upto = _upto.decode(tx.value(tx.sql.started_upto))
     for job in ledger.load(seqs):
         # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
         upto = started_upto.get(job.owner or "")
@@ -84,7 +75,7 @@ def _lose(tx: Tx, ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int])
         rippling.ended(job, effects)
 
 
-def _wake(ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+def _wake(ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
     """Waits that are over: a gate is given up, a job that waited for a signal goes back to its handler."""
     for job in ledger.load(seqs):
         ledger.take(job)
@@ -98,33 +89,36 @@ def _wake(ledger: SqliteLedger, rippling: Rippling, seqs: Sequence[int]) -> None
 
 
 def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
-    types = _names.decode(tx.value(SQL.types))
+    types = _names.decode(tx.value(tx.sql.types))
     gone = _past_retention(tx, retention, types, limit)
     remove(tx, gone)
     results = 0
     if retention.results_us is not None:
         results = _forget_results(tx, types, tx.now - retention.results_us, limit)
-    forgotten = tx.run(SQL.prune_keys, (tx.now, limit))
-    tx.run(SQL.prune_once, (tx.now, limit))
-    tx.run(SQL.prune_workers, (tx.now - DAY,))
-    _give_back_space(tx)
+    forgotten = tx.run(tx.sql.prune_keys, (tx.now, limit))
+    tx.run(tx.sql.prune_once, (tx.now, limit))
+    tx.run(tx.sql.prune_workers, (tx.now - DAY,))
     return Pruned(jobs=len(gone), results=results, keys=forgotten)
 
 
 def remove(tx: Tx, seqs: Sequence[int]) -> None:
     """Forget finished jobs and everything recorded about them."""
     gone = msgspec.json.encode(seqs).decode()
-    for sql in _EVERYTHING_ABOUT:
-        tx.run(sql, (gone,))
+    sql = tx.sql
+    for forget in (
+        *(sql.delete_keys_of, sql.delete_attempts, sql.delete_events, sql.delete_edges, sql.delete_scopes),
+        *(sql.delete_contributions, sql.delete_steps, sql.delete_signals, sql.delete_jobs),
+    ):
+        tx.run(forget, (gone,))
 
 
 def once(tx: Tx, tenant: str, key: str, ttl_us: Span) -> bool:
-    return tx.run(SQL.take_once, (tenant, key, tx.now + ttl_us, tx.now)) == 1
+    return tx.run(tx.sql.take_once, (tenant, key, tx.now + ttl_us, tx.now)) == 1
 
 
 def pause(tx: Tx, tenant: str, queue: str, *, paused: bool) -> None:
-    if tx.run(SQL.set_paused, (tenant, queue, int(paused))):
-        tx.run(SQL.bump_control)
+    if tx.run(tx.sql.set_paused, (tenant, queue, int(paused))):
+        tx.run(tx.sql.bump_control)
 
 
 def _past_retention(tx: Tx, retention: Retention, types: Sequence[str], limit: int) -> list[int]:
@@ -136,30 +130,20 @@ def _past_retention(tx: Tx, retention: Retention, types: Sequence[str], limit: i
             if span is not None and len(gone) < limit:
                 marks = HAS_DEPENDANTS | OWNS_SCOPE
                 wanted = (status.value, job_type, tx.now - span, tx.now, marks, limit - len(gone))
-                gone += _ints.decode(tx.value(SQL.past_retention, wanted))
+                gone += _ints.decode(tx.value(tx.sql.past_retention, wanted))
     return gone
 
 
 def _forget_results(tx: Tx, types: Sequence[str], before: Instant, limit: int) -> int:
     forgotten = 0
     for job_type in types:
-        upto = tx.value(SQL.results_upto, (job_type,))
+        upto = tx.value(tx.sql.results_upto, (job_type,))
         room = limit - forgotten
-        old = _results.decode(tx.value(SQL.old_results, (job_type, upto, before, room)))
+        old = _results.decode(tx.value(tx.sql.old_results, (job_type, upto, before, room)))
         if old:
-            tx.run(SQL.forget_results, (msgspec.json.encode([seq for seq, _ in old]).decode(),))
+            tx.run(tx.sql.forget_results, (msgspec.json.encode([seq for seq, _ in old]).decode(),))
             forgotten += len(old)
         seen = before if len(old) < room else old[-1][1] if old else upto
         if seen > upto:
-            tx.run(SQL.note_forgotten, (job_type, seen))
+            tx.run(tx.sql.note_forgotten, (job_type, seen))
     return forgotten
-
-
-def _give_back_space(tx: Tx) -> None:
-    """Shrink the file by a little where much of it is empty; what is only about to be reused stays."""
-    space = tx.row(SQL.space)
-    assert space is not None
-    free_pages, pages = space
-    if free_pages > FREE_PAGES_KEPT and free_pages * 4 > pages:
-        for _ in range(PAGES_GIVEN_BACK):
-            tx.run("PRAGMA incremental_vacuum(1)")  # one by one: Python's own driver stops after the first of many
