@@ -29,19 +29,26 @@ EVERYDAY = [
     r"nightly_digest monday done",
 ]
 """in any order"""
-TROUBLE = [
-    r"worker (?P<killed>\w{4}) killed \(SIGKILL\) while running encode_video holiday.mp4 at \d0 %; its lease runs out",
-    r"worker (?P<frozen>\w{4}) frozen \(SIGSTOP\) while running transcribe interview.wav at \d0 %",
-    r"encode_video holiday.mp4 taken back from worker (?P=killed)",
-    r"encode_video holiday.mp4: attempt 2 on worker \w{4}, resumed from checkpoint \d0 %",
-    r"worker (?P=frozen) thawed",
-    r"the store refuses that late write",
+_KILLED = (
+    r"worker (?P<killed>\w{4}) killed \(SIGKILL\) while running encode_video holiday.mp4 at \d0 %; its lease runs out"
+)
+_FROZEN = r"worker (?P<frozen>\w{4}) frozen \(SIGSTOP\) while running transcribe interview.wav at \d0 %"
+_END = [
     r"encode_video +1 +completed +2 +1 ",
     r"✓ nothing lost: 9 enqueued \+ 1 compensation = 10 ended",
     r"✓ the other workers drained on SIGTERM and exited 0",
     r"ropewalk worker shop:app",
 ]
-"""in this order, with anything in between"""
+TROUBLE = [
+    [
+        _KILLED,
+        r"encode_video holiday.mp4 taken back from worker (?P=killed)",
+        r"encode_video holiday.mp4: attempt 2 on worker \w{4}, resumed from checkpoint \d0 %",
+        *_END,
+    ],
+    [_FROZEN, r"worker (?P=frozen) thawed", r"the store refuses that late write", *_END],
+]
+"""each in this order, with anything in between: which of the two leases runs out first is open"""
 
 
 @pytest.fixture
@@ -82,7 +89,8 @@ def test_in_a_pipe_it_tells_its_story_in_plain_lines(place: Path) -> None:
     assert (process.returncode, err) == (0, "")
     assert CONTROL.findall(out) == []
     assert [line for line in EVERYDAY if not re.search(line, out)] == []
-    assert re.search(".*".join(TROUBLE), out, re.DOTALL), out
+    for story in TROUBLE:
+        assert re.search(".*".join(story), out, re.DOTALL), out
     assert "NOT KEPT" not in out
     assert out.count("✓") == 8
     assert took < SECONDS_MAX
