@@ -30,6 +30,7 @@ from ropewalk.engine.worker import Worker
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.schema import Migrating
 from ropewalk.sync import Portal, SyncClient
 
 Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
@@ -56,6 +57,7 @@ class App(Client):
         of them) by ctx.resource(Class).
     on_event, on_error: hooks; on_error(error, phase) hears what must not disturb the engine.
     on_orphan_group: hears, from a worker, of groups that closed with nobody waiting; at least once each.
+    migrate: False refuses a store whose schema is not current, instead of bringing it up to date.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class App(Client):
         on_orphan_group: OrphanHook | None = None,
         runtime: Runtime | None = None,
         allow_weaker_durability: bool = False,
+        migrate: bool = True,
     ) -> None:
         self.settings = Settings(
             defaults=defaults or AppDefaults(),
@@ -89,7 +92,7 @@ class App(Client):
             if job_type.options.on_event is not None:
                 events.hook_type(job_type.name, job_type.options.on_event)
         core = Core(
-            store=connect(resolved(url), runtime, allow_weaker_durability=allow_weaker_durability),
+            store=connect(resolved(url), runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate),
             runtime=runtime,
             registry=registry,
             events=events,
@@ -111,6 +114,12 @@ class App(Client):
     def url(self) -> str:
         """Where the store is; a password is hidden."""
         return masked(self._url)
+
+    @property
+    def migrating(self) -> Migrating | None:
+        """The store's schema, where it has one: what is missing, and how to apply it."""
+        store = self._core.store
+        return store if isinstance(store, Migrating) else None
 
     @property
     def durability(self) -> Durability:

@@ -17,8 +17,8 @@ def resolved(url: str | None) -> str:
     return url if url is not None else os.environ.get("ROPEWALK_URL") or "memory://"
 
 
-def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False) -> Store:
-    """The store behind a URL, not opened yet: no I/O here."""
+def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False, migrate: bool = True) -> Store:
+    """The store behind a URL, not opened yet: no I/O here. `migrate`: opening it may create or change its schema."""
     parts = _split(url)
     match parts.scheme:
         case "memory":
@@ -29,7 +29,9 @@ def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False
         case "sqlite":
             from ropewalk.backends.sqlite import SqliteStore
 
-            return SqliteStore(_sqlite_path(url), runtime, allow_weaker_durability=allow_weaker_durability)
+            return SqliteStore(
+                _sqlite_path(url), runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate
+            )
         case _:
             raise InvalidInput(f"url={masked(url)!r} has an unknown scheme: use one of {KNOWN}", field="url")
 

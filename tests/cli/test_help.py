@@ -48,6 +48,7 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "workflow",
         "workflow show",
         "why",
+        "migrate",
     }
 
 

@@ -31,7 +31,7 @@ class Target:
 
     def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Open the store, do the work as this tenant, close."""
-        app = self._app()
+        app = self.app()
         if app.durability is Durability.D0:
             raise InvalidInput(
                 "this app's store is memory://, which lives in its own process only: "
@@ -44,13 +44,14 @@ class Target:
         async with app:
             return await work(app.tenant(self.tenant))
 
-    def _app(self) -> App:
+    def app(self, *, must_exist: bool = True) -> App:
         if self.app_path is not None:
             return load_app(self.app_path)
         if self.url is None:
             raise click.UsageError("which jobs? Give --app module:app or --url URL, or set $ROPEWALK_APP")
         app = App(self.url)
-        _refuse_missing_file(self.url)
+        if must_exist:
+            _refuse_missing_file(self.url)
         return app
 
 

@@ -16,6 +16,7 @@ from typing import Final, Literal, TypeAlias, cast
 from msgspec import Struct
 
 from ropewalk.errors import SchemaMismatch
+from ropewalk.ports.schema import SchemaState
 
 Compat: TypeAlias = Literal["additive", "breaking"]
 
@@ -28,6 +29,10 @@ class Migration(Struct, frozen=True, kw_only=True):
     name: str
     compat: Compat
     statements: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.version:04}_{self.name}"
 
 
 def read_migrations(package: str) -> list[Migration]:
@@ -53,6 +58,24 @@ def missing(known: Sequence[Migration], applied: Mapping[int, Compat], place: st
             f"{min(breaking)} is not compatible with it: upgrade ropewalk, or use another store"
         )
     return [migration for migration in known if migration.version not in applied]
+
+
+def state_of(known: Sequence[Migration], applied: Mapping[int, Compat], place: str) -> SchemaState:
+    return SchemaState(
+        applied=max(applied, default=0),
+        newest=known[-1].version,
+        missing=[migration.title for migration in missing(known, applied, place)],
+    )
+
+
+def refuse_outdated(known: Sequence[Migration], applied: Mapping[int, Compat], place: str) -> None:
+    """For a store that is not to be changed by opening it."""
+    lacking = missing(known, applied, place)
+    if lacking:
+        raise SchemaMismatch(
+            f"{place} lacks {', '.join(migration.title for migration in lacking)}: run `ropewalk migrate`, or let the "
+            "app do it (migrate=True)"
+        )
 
 
 def statements_of(script: str) -> Iterable[str]:

@@ -8,10 +8,18 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.backends._sql.migrations import Compat, Migration, missing, read_migrations
+from ropewalk.backends._sql.migrations import (
+    Compat,
+    Migration,
+    missing,
+    read_migrations,
+    refuse_outdated,
+    state_of,
+)
 from ropewalk.backends.sqlite.filesystem import network_type
 from ropewalk.backends.sqlite.library import sqlite, warn_about_library
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
+from ropewalk.ports.schema import SchemaState
 
 APPLICATION_ID: Final = 0x726F7065
 """'rope', in the header of every file of ours"""
@@ -40,12 +48,17 @@ class Opened(Struct, frozen=True):
     """why an acknowledged job may not survive a power loss, where that was allowed"""
 
 
-def open_writer(path: Path, *, allow_weaker_durability: bool) -> Opened:
-    """A connection that may write, to a file that is ours, durable and of this release's schema."""
+def open_writer(path: Path, *, allow_weaker_durability: bool, migrate: bool = True) -> Opened:
+    """A connection that may write, to a file that is ours, durable and of this release's schema.
+
+    Without `migrate` a file that would have to be created or changed is refused.
+    """
     warn_about_library()
     _check_path(path)
     weakness = _network(path)
     _refuse(weakness, path, allowed=allow_weaker_durability)
+    if not migrate:
+        refuse_outdated(_MIGRATIONS, look(path), str(path))
     db = _connect(path)
     try:
         _check_owner(db, path)
@@ -67,6 +80,35 @@ def open_reader(path: Path) -> sqlite.Connection:
     db.execute("PRAGMA cache_size = -16000")
     db.execute("PRAGMA query_only = ON")
     return db
+
+
+def look(path: Path) -> dict[int, Compat]:
+    """Which migrations are applied. Creates and changes nothing."""
+    if not path.exists():
+        return {}
+    db = sqlite.connect(f"{path.as_uri()}?mode=ro", uri=True)
+    try:
+        _check_owner(db, path)
+        return _applied(db)
+    finally:
+        db.close()
+
+
+def schema_of(path: Path) -> SchemaState:
+    return state_of(_MIGRATIONS, look(path), str(path))
+
+
+def ddl_of(path: Path) -> str:
+    """What is missing, as a script for the sqlite3 command line."""
+    lacking = missing(_MIGRATIONS, look(path), str(path))
+    if not lacking:
+        return ""
+    lines = ["BEGIN IMMEDIATE;", f"PRAGMA application_id = {APPLICATION_ID};", f"{_CREATE_MIGRATION.strip()};"]
+    for migration in lacking:
+        row = f"({migration.version}, '{migration.name}', '{migration.compat}')"
+        lines += [f"-- {migration.title}", f"INSERT INTO migration (version, name, compat) VALUES {row};"]  # noqa: S608  ours
+        lines += [f"{statement};" for statement in migration.statements]
+    return "\n".join([*lines, "COMMIT;", ""])
 
 
 def open_for_user(path: Path, *, wait_ms: int) -> sqlite.Connection:

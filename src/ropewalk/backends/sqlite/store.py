@@ -15,6 +15,7 @@ from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.sqlite.listening import Marks
 from ropewalk.backends.sqlite.notifier import FileNotifier
+from ropewalk.backends.sqlite.opening import ddl_of, open_writer, schema_of
 from ropewalk.backends.sqlite.reader import Reader
 from ropewalk.backends.sqlite.space import give_back
 from ropewalk.backends.sqlite.transacting import SqliteTransaction
@@ -28,6 +29,7 @@ from ropewalk.ports.exchange import (
 )
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.schema import SchemaState
 from ropewalk.ports.transaction import UserTransaction
 
 T = TypeVar("T")
@@ -36,12 +38,18 @@ T = TypeVar("T")
 class SqliteStore(SqlStore):
     """`path` names the file; it is created when missing. Nothing is opened before it is needed."""
 
-    def __init__(self, path: str | Path, runtime: Runtime, *, allow_weaker_durability: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, runtime: Runtime, *, allow_weaker_durability: bool = False, migrate: bool = True
+    ) -> None:
         super().__init__()
         self._path = _checked(path)
         self._runtime = runtime
         self._writer = Writer(
-            runtime, self._path, allow_weaker_durability=allow_weaker_durability, on_undo=self._lanes.forget
+            runtime,
+            self._path,
+            allow_weaker_durability=allow_weaker_durability,
+            on_undo=self._lanes.forget,
+            migrate=migrate,
         )
         self._reader = Reader(runtime, self._path)
         self._notifier = FileNotifier(self._path, runtime, self._marks)
@@ -72,6 +80,18 @@ class SqliteStore(SqlStore):
 
     async def clock(self) -> Instant:
         return self._runtime.now()
+
+    async def schema(self) -> SchemaState:
+        return await self._runtime.in_thread(lambda: schema_of(self._path))
+
+    async def migrate(self) -> SchemaState:
+        before = await self.schema()
+        opened = await self._runtime.in_thread(lambda: open_writer(self._path, allow_weaker_durability=True))
+        opened.db.close()
+        return before
+
+    async def ddl(self) -> str:
+        return await self._runtime.in_thread(lambda: ddl_of(self._path))
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         pruned = await super().prune(retention, limit)

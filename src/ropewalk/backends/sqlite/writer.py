@@ -32,10 +32,17 @@ _log = logging.getLogger("ropewalk.sqlite")
 
 class Writer(Servant):
     def __init__(
-        self, runtime: Runtime, path: Path, *, allow_weaker_durability: bool, on_undo: Callable[[], None]
+        self,
+        runtime: Runtime,
+        path: Path,
+        *,
+        allow_weaker_durability: bool,
+        on_undo: Callable[[], None],
+        migrate: bool = True,
     ) -> None:
         self._path = path
         self._allow_weaker_durability = allow_weaker_durability
+        self._migrate = migrate
         self._on_undo = on_undo
         self._db: sqlite.Connection | None = None
         self._file: tuple[int, int] | None = None
@@ -103,7 +110,9 @@ class Writer(Servant):
 
     def _connection(self) -> sqlite.Connection:
         if self._db is None:
-            opened = open_writer(self._path, allow_weaker_durability=self._allow_weaker_durability)
+            opened = open_writer(
+                self._path, allow_weaker_durability=self._allow_weaker_durability, migrate=self._migrate
+            )
             self._db, self._file = opened.db, _identity(self._path)
             self._show(opened.weakness)
         elif _identity(self._path) != self._file:
