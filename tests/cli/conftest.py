@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,7 @@ class Ran:
 
 
 Run = Callable[..., Ran]
+Start = Callable[..., subprocess.Popen[str]]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -77,6 +79,42 @@ def ropewalk(url: str) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def start(url: str) -> Iterator[Start]:
+    """`ropewalk worker shop:app`. What is left of it when the test is over is killed, with the processes it started."""
+    started: list[subprocess.Popen[str]] = []
+
+    def worker(*options: str, **env: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ropewalk", "worker", "shop:app", *options],
+            env=environment(**({"ROPEWALK_URL": url} | env)),
+            cwd=HERE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield worker
+    for process in started:
+        for pid in [*members(process), process.pid] if process.poll() is None else []:
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
+
+
+def members(process: subprocess.Popen[str]) -> list[int]:
+    """The processes it started and has not reaped yet."""
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def lingering(app: App, job_type: str, place: Path) -> str:
+    """A job of that type, running."""
+    job_id = app.sync.enqueue(job_type, {"here": str(place)}).id
+    until((place / "lingering").exists, f"{job_type} starts")
+    return job_id
 
 
 @pytest.fixture

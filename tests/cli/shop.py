@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -24,7 +27,7 @@ async def divide(a: int, b: int) -> float:
 async def linger(ctx: Context, here: str) -> str:
     """Says that it runs, and runs until it is told to go."""
     ctx.progress(50, "half way")
-    Path(here, "lingering").touch()
+    Path(here, "lingering").write_text(str(os.getpid()))
     while not Path(here, "go").exists():
         await asyncio.sleep(0.02)
     return "gone"
@@ -52,7 +55,16 @@ async def block_the_loop(here: str) -> None:
     time.sleep(3600)
 
 
-TYPES = [add, divide, linger, deaf_thread, deaf_task, block_the_loop]
+@job
+def inherited() -> str:
+    """What a program that a handler starts has of its worker: descriptors, and words in the environment."""
+    tell = "import os; print([fd for fd in os.listdir('/dev/fd') if int(fd) > 3], 'ROPEWALK_LEASH' in os.environ)"
+    return subprocess.run(
+        [sys.executable, "-c", tell], capture_output=True, text=True, check=True, close_fds=False
+    ).stdout
+
+
+TYPES = [add, divide, inherited, linger, deaf_thread, deaf_task, block_the_loop]
 
 app = App(jobs=TYPES)
 not_an_app = object()

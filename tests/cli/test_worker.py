@@ -4,48 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from ropewalk import App, State
 from tests.cli import shop
-from tests.cli.conftest import HERE, Run, environment, until
-
-Start = Callable[..., subprocess.Popen[str]]
-
-
-@pytest.fixture
-def start(url: str) -> Iterator[Start]:
-    started: list[subprocess.Popen[str]] = []
-
-    def worker(*options: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ropewalk", "worker", "shop:app", *options],
-            env=environment(ROPEWALK_URL=url),
-            cwd=HERE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        started.append(process)
-        return process
-
-    yield worker
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def lingering(app: App, job_type: str, place: Path) -> str:
-    """A job of that type, running."""
-    job_id = app.sync.enqueue(job_type, {"here": str(place)}).id
-    until((place / "lingering").exists, f"{job_type} starts")
-    return job_id
+from tests.cli.conftest import Run, Start, lingering, until
 
 
 def test_it_says_who_it_is_and_logs_what_happens(start: Start, app: App, url: str) -> None:

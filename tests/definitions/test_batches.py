@@ -17,6 +17,7 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults, BatchOptions, EnqueueOptions
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.submission import to_new_job
+from ropewalk.definitions.verdict import verdict
 from ropewalk.domain.failure import Category
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.limits import Limits
@@ -197,7 +198,10 @@ def test_what_the_handler_gets() -> None:
 
 
 def outcomes(job_type: JobType[..., Any, Any], contexts: list[Context], value: object) -> list[Outcome]:
-    return outcomes_of_batch(job_type, contexts, value, Limits(), strict=True, report=lambda *_: None)
+    def judge(error: BaseException) -> Outcome:
+        return verdict(error, job_type, lambda *_: None, app_decide=None)
+
+    return outcomes_of_batch(job_type, contexts, value, Limits(), strict=True, judge=judge)
 
 
 @pytest.mark.parametrize("value", [[1, 2], (1, 2)])

@@ -171,6 +171,7 @@ def test_strict_order_is_the_apps() -> None:
         ({"timeout_us": 1.5}, "timeout_us=1.5 must be a whole number"),
         ({"lease_us": 0}, "lease_us=0 must be at least 1"),
         ({"backoff": 3}, "backoff=3 must be a Backoff"),
+        ({"decide": "abort"}, "decide='abort' must be a function"),
     ],
 )
 def test_wrong_defaults_of_an_app(wrong: dict[str, Any], told: str) -> None:

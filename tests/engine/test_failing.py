@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ropewalk import Abort, Backoff, Context, Defer, JobFailed, Retry, State, job
+from ropewalk import Abort, AppDefaults, Backoff, Context, Defer, JobFailed, Retry, State, batch_job, job
+from ropewalk.definitions.options import Decision
 from ropewalk.domain.failure import Category
 from tests.engine.conftest import MakeApp
 
@@ -186,6 +187,32 @@ async def test_the_classifier_decides(make_app: MakeApp) -> None:
         ran.clear()
         assert await app.enqueue(classified(kind="type")).result(timeout=5) == 2
     assert reported == ["decide of classified: the classifier is broken"]
+
+
+@job(backoff=NOW)
+def fails_in_a_thread(kind: str) -> None:
+    raise {"key": KeyError, "value": ValueError}[kind](kind)
+
+
+@batch_job(backoff=NOW, max_wait=0)
+async def fails_among_others(items: list[str]) -> list[str | Exception]:
+    return [KeyError(item) for item in items]
+
+
+def key_errors_are_final(error: BaseException) -> Decision:
+    return "abort" if isinstance(error, KeyError) else None
+
+
+async def test_the_classifier_of_the_app(make_app: MakeApp) -> None:
+    types = (fails, fails_in_a_thread, fails_among_others, classified)
+    app = make_app(*types, defaults=AppDefaults.of(decide=key_errors_are_final))
+    async with app.running():
+        for failing in (fails_in_a_thread("key"), fails_among_others("one")):
+            with pytest.raises(JobFailed, match="failed: KeyError"):
+                await app.enqueue(failing).result(timeout=5)
+        with pytest.raises(JobFailed, match="dead_letter: ValueError"):
+            await app.enqueue(fails_in_a_thread("value")).result(timeout=5)
+        assert await app.enqueue(fails(times=1)).result(timeout=5) == 2
 
 
 @job(max_attempts=3, backoff=NOW, retry_on=(OSError,), abort_on=(FileNotFoundError,))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ropewalk import AppDefaults, Limits
+from ropewalk.definitions.options import Classifier
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.runners.processes import ProcessPool
 from tests.servers.home import Home
@@ -28,11 +29,13 @@ def troubles() -> Troubles:
 async def make_pool(troubles: Troubles) -> AsyncIterator[MakePool]:
     pools: list[ProcessPool] = []
 
-    def make(size: int = 4, limits: Limits | None = None, *, strict_return: bool = True) -> ProcessPool:
+    def make(
+        size: int = 4, limits: Limits | None = None, *, strict_return: bool = True, decide: Classifier | None = None
+    ) -> ProcessPool:
         pool = ProcessPool(
             size=size,
             limits=limits or Limits(),
-            defaults=AppDefaults(strict_return=strict_return),
+            defaults=AppDefaults(strict_return=strict_return, decide=decide),
             runtime=SystemRuntime(),
             report=lambda error, phase: troubles.append((error, phase)),
         )

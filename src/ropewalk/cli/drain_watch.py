@@ -12,12 +12,12 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.engine.worker import Worker
+from ropewalk.engine.worker import STOPPING, Worker
 
 OVERTIME_SECONDS: Final = 5.0
 """after the grace period: to cancel what still runs and give it back"""
@@ -32,12 +32,14 @@ class DrainWatch:
         self._runtime = SystemRuntime()
         self._told = False
 
-    async def run(self, worker: Worker, *, on_started: Callable[[Worker], object]) -> None:
+    async def run(
+        self, worker: Worker, *, on_started: Callable[[Worker], object], hurried_by: Collection[signal.Signals]
+    ) -> None:
         # In a thread of its own: the worker's loop may be what is stuck.
         watching = self._runtime.thread(self._watch, name="ropewalk-drain-watch")
         asyncio.get_running_loop().call_soon(self._listen)
         try:
-            clean = await worker.run(on_started=on_started)
+            clean = await worker.run(on_started=on_started, hurried_by=hurried_by)
         finally:
             watching.cancel()
         if not clean:
@@ -49,7 +51,7 @@ class DrainWatch:
 
         A handler set this way runs between any two bytecodes of the main thread, and the loop is woken all the same.
         """
-        for each in (signal.SIGTERM, signal.SIGINT):
+        for each in STOPPING:
             signal.signal(each, self._hear)
 
     def _hear(self, _signal: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""`ropewalk worker`: run an app's jobs until somebody says stop."""
+"""`ropewalk worker`: run an app's jobs until somebody says stop, in this process or in several."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Final
 
 import click
 
-from ropewalk.app import App
 from ropewalk.cli.command import Command, json_option
-from ropewalk.cli.drain_watch import DrainWatch
 from ropewalk.cli.errors import ExitCode
-from ropewalk.cli.loading import load_app
-from ropewalk.cli.worker_log import LEVELS, Banner, log_events, start_logging
-from ropewalk.engine.worker import Worker
+from ropewalk.cli.leash import Leash
+from ropewalk.cli.worker_log import LEVELS
+from ropewalk.cli.worker_options import WorkerOptions
 
 EXAMPLES: Final = (
     "ropewalk worker shop:app                       # `app = App(...)` in shop.py",
     "ropewalk worker shop:app --queue mail --queue images --concurrency 50",
     "ropewalk worker shop:app --type encode_video --concurrency 2 --grace 300",
+    "ropewalk worker shop:app --processes 4         # one per core, for handlers that compute",
 )
+PROCESSES_MAX: Final = 256
 
 
 @click.command(cls=Command, examples=EXAMPLES)
@@ -29,6 +29,14 @@ EXAMPLES: Final = (
 @click.option("--type", "types", multiple=True, metavar="NAME", help="Only this job type. Repeatable.")
 @click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="Only this tenant. Repeatable.")
 @click.option("--concurrency", type=int, default=10, show_default=True, help="How many jobs at a time.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, PROCESSES_MAX),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Workers in processes of their own, each with --concurrency; one that dies is replaced.",
+)
 @click.option("--grace", type=float, default=30, show_default=True, metavar="SECONDS", help="To finish when stopped.")
 @click.option(
     "--lease",
@@ -46,33 +54,35 @@ def worker(
     types: Sequence[str],
     tenants: Sequence[str],
     concurrency: int,
+    processes: int,
     grace: float,
     lease: float | None,
     log_level: str,
     as_json: bool,
-) -> ExitCode:
+) -> ExitCode | int:
     """Run the jobs of an app until told to stop.
 
     The app is given as MODULE:APP or in $ROPEWALK_APP. The worker says on stdout who it is, and then logs a line to
     stderr for each thing that happens. SIGTERM or Ctrl-C drain it: nothing new is started, what runs may finish within
     --grace seconds, the rest is given back to others without losing an attempt. A second one does not wait. It exits 0
     after a drain; 1 if a handler did not end and had to be left behind; 3 if it gave up because the store stayed away.
+
+    With --processes all this holds for all of them together, and the exit code is the worst of theirs.
     """
-    app = load_app(app_path)
-    made = app.worker(
-        queues=queues or None,
-        types=types or None,
-        tenants=tenants or None,
+    options = WorkerOptions(
+        app_path=app_path,
+        queues=queues,
+        types=types,
+        tenants=tenants,
         concurrency=concurrency,
         grace=grace,
         lease=lease,
+        log_level=log_level,
     )
-    start_logging(log_level)
-    banner = Banner(app, types or app.registry.names(), concurrency, as_json=as_json)
-    return asyncio.run(_serve(app, made, banner, DrainWatch(grace)))
+    if processes > 1:
+        from ropewalk.cli.supervising import supervise  # one worker needs none of it
 
+        return asyncio.run(supervise(options, processes, as_json=as_json))
+    from ropewalk.cli.serving import serve  # a supervisor neither loads the app nor runs anything of it
 
-async def _serve(app: App, worker: Worker, banner: Banner, watch: DrainWatch) -> ExitCode:
-    async with app, log_events(app):
-        await watch.run(worker, on_started=banner.show)
-    return ExitCode.OK
+    return serve(options, Leash.taken(), as_json=as_json)

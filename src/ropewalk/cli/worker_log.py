@@ -1,9 +1,10 @@
-"""What a worker says about itself: a banner when it starts, and a log line for everything that happens."""
+"""The log of a worker: a line for everything that happens."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+import multiprocessing
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -12,38 +13,23 @@ from ropewalk.cli import render
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.engine.events import Event
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.engine.worker import Worker
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
+FORMAT_OF_SEVERAL: Final = "%(asctime)s %(levelname)s %(processName)s: %(message)s"
 
 logger = logging.getLogger("ropewalk.worker")
 
 
-def start_logging(level: str) -> None:
-    """To stderr, unless the app's own module has set logging up: then it stays as it is there."""
-    logging.basicConfig(level=level.upper(), format=FORMAT)
+def start_logging(level: str, *, name: str | None = None) -> None:
+    """To stderr, unless the app's own module has set logging up: then it stays as it is there.
+
+    One of several processes has a name, in every line of its log; `%(processName)s` has it in formats of your own.
+    """
+    if name is not None:
+        multiprocessing.current_process().name = name
+    logging.basicConfig(level=level.upper(), format=FORMAT if name is None else FORMAT_OF_SEVERAL)
     logger.setLevel(level.upper())
-
-
-class Banner:
-    """Who works where, in one line."""
-
-    def __init__(self, app: App, types: Sequence[str], concurrency: int, *, as_json: bool) -> None:
-        self._app = app
-        self._types = sorted(types)
-        self._concurrency = concurrency
-        self._as_json = as_json
-
-    def show(self, worker: Worker) -> None:
-        """Once it has started: each start of a worker has an id of its own."""
-        store, durability = self._app.url, self._app.durability.value
-        if self._as_json:
-            fields = {"worker": worker.id, "store": store, "durability": durability}
-            render.echo_json({**fields, "types": self._types, "concurrency": self._concurrency})
-            return
-        types = ", ".join(self._types)
-        render.echo(f"worker {worker.id} on {store} ({durability}): {types}; {self._concurrency} at a time")
 
 
 @asynccontextmanager

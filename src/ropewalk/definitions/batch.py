@@ -15,7 +15,6 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import BatchOptions, JobTypeOptions, type_options
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.returned import outcome_of_return
-from ropewalk.definitions.verdict import verdict
 from ropewalk.domain.instants import Seconds, to_span
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.outcome import Outcome
@@ -105,16 +104,16 @@ def outcomes_of_batch(
     limits: Limits,
     *,
     strict: bool,
-    report: Callable[[BaseException, str], object],
+    judge: Callable[[BaseException], Outcome],
 ) -> list[Outcome]:
     """What the returned value means for each job, in order. Never raises: an item's fault is its own."""
     outputs = _outputs(value)
     if outputs is None or len(outputs) != len(contexts):
         given = f"{len(outputs)} outputs" if outputs is not None else f"a {type(value).__name__}"
         wrong = ValueError(f"{job_type.name} was given {len(contexts)} items and returned {given}: return one for each")
-        return [verdict(wrong, job_type, report) for _ in contexts]
+        return [judge(wrong) for _ in contexts]
     return [
-        _outcome(job_type, context, output, limits, strict=strict, report=report)
+        _outcome(job_type, context, output, limits, strict=strict, judge=judge)
         for context, output in zip(contexts, outputs, strict=True)
     ]
 
@@ -132,11 +131,11 @@ def _outcome(
     limits: Limits,
     *,
     strict: bool,
-    report: Callable[[BaseException, str], object],
+    judge: Callable[[BaseException], Outcome],
 ) -> Outcome:
     if isinstance(output, BaseException):
-        return verdict(output, job_type, report)
+        return judge(output)
     try:
         return outcome_of_return(job_type, context, output, limits, strict=strict)
     except Exception as error:
-        return verdict(error, job_type, report)
+        return judge(error)

@@ -158,6 +158,8 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
     strict_order: bool = False
     """priority without ageing"""
     strict_return: bool = True
+    decide: Classifier | None = None
+    """asked about errors of types that have none of their own, and do not name the error"""
 
     @classmethod
     def of(
@@ -173,6 +175,7 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
         lease: Seconds | None = None,
         ageing: bool = True,
         strict_return: bool = True,
+        decide: Classifier | None = None,
     ) -> AppDefaults:
         """In seconds or timedeltas: `App(defaults=AppDefaults.of(timeout=30, max_attempts=5))`."""
         return cls(
@@ -186,6 +189,7 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
             lease_us=None if lease is None else to_span(lease, "lease"),
             strict_order=not ageing,
             strict_return=strict_return,
+            decide=decide,
         )
 
     def __post_init__(self) -> None:
@@ -199,6 +203,8 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
                 checks.positive_or_none(getattr(self, name), name)
             if self.backoff is not None:
                 checks.backoff(self.backoff, "backoff")
+            if self.decide is not None:
+                checks.function(self.decide, "decide")
         except InvalidInput as error:
             raise DefinitionError(f"AppDefaults: {error}") from error
 

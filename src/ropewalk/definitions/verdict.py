@@ -1,4 +1,4 @@
-"""What a handler's exception means for its attempt, by the options of its type.
+"""What a handler's exception means for its attempt, by the options of its type, then of its app.
 
 Runs wherever the handler ran (the worker, or its own process), because only there the exception itself exists.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.options import Classifier
 from ropewalk.definitions.steps import Nondeterministic
 from ropewalk.definitions.suspend import Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
@@ -18,16 +19,20 @@ from ropewalk.domain.instants import to_instant, to_span
 from ropewalk.domain.outcome import Aborted, Deferred, Errored, Outcome, Suspended
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 
+Reporter: TypeAlias = Callable[[BaseException, str], object]
+
 
 def verdict(
-    error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
+    error: BaseException, job_type: JobType[..., Any, Any], report: Reporter, *, app_decide: Classifier | None
 ) -> Outcome:
-    """Retry, Defer, Abort, Suspend say it themselves; then the type's `decide`, `abort_on`, `retry_on`; else retry.
+    """Retry, Defer, Abort, Suspend say it themselves; then the type's `decide`, `abort_on`, `retry_on`; then, where
+    the type has no `decide`, the app's; else retry.
 
     Never raises: a time that makes no sense is an error of the handler like any other.
     """
     try:
-        return _verdict(error, job_type, report)
+        said = _said(error)
+        return _classified(error, job_type, report, app_decide) if said is None else said
     except InvalidInput as wrong:
         return Errored(described(wrong))
 
@@ -53,9 +58,8 @@ def _text(error: BaseException) -> str:
         return f"<its message raised {type(broken).__name__}>"
 
 
-def _verdict(
-    error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
-) -> Outcome:
+def _said(error: BaseException) -> Outcome | None:
+    """What the exception itself says."""
     match error:
         case Retry():
             return Errored(described(error), None if error.after is None else to_span(error.after, "after"))
@@ -74,7 +78,7 @@ def _verdict(
         case Abort():
             return Aborted(described(error, Category.PERMANENT))
         case _:
-            return _classified(error, job_type, report)
+            return None
 
 
 def _only_leaf(group: BaseException) -> BaseException:
@@ -89,10 +93,34 @@ def _only_leaf(group: BaseException) -> BaseException:
 
 
 def _classified(
-    error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
+    error: BaseException, job_type: JobType[..., Any, Any], report: Reporter, app_decide: Classifier | None
 ) -> Outcome:
     options = job_type.options
-    match _decision(error, job_type, report):
+    if options.decide is not None:
+        said = _asked(options.decide, error, f"decide of {job_type.name}", report)
+        if said is not None:
+            return said
+    unlisted = bool(options.retry_on) and not isinstance(error, options.retry_on)
+    if unlisted or isinstance(error, options.abort_on):
+        return Aborted(described(error, Category.PERMANENT))
+    # A type beats its app: what it says by any of its three options is not asked again.
+    if app_decide is not None and options.decide is None and not options.retry_on:
+        said = _asked(app_decide, error, "decide of the app", report)
+        if said is not None:
+            return said
+    return Errored(described(error))
+
+
+def _asked(decide: Classifier, error: BaseException, whose: str, report: Reporter) -> Outcome | None:
+    """What the classifier says; one that raises is reported and has said nothing."""
+    try:
+        decision = cast("object", decide(error))  # whatever its annotation promises
+    except Exception as broken:
+        report(broken, whose)
+        return None
+    match decision:
+        case None:
+            return None
         case "abort":
             return Aborted(described(error, Category.PERMANENT))
         case "retry":
@@ -101,26 +129,5 @@ def _classified(
             return Deferred(at=to_instant(at, "decide"))
         case int() | float() | timedelta() as delay:
             return Deferred(delay_us=to_span(delay, "decide"))
-        case None:
-            pass
         case other:
-            raise InvalidInput(
-                f"decide of {job_type.name} returned {other!r}: return 'retry', 'abort', seconds, a datetime or None"
-            )
-    unlisted = bool(options.retry_on) and not isinstance(error, options.retry_on)
-    if unlisted or isinstance(error, options.abort_on):
-        return Aborted(described(error, Category.PERMANENT))
-    return Errored(described(error))
-
-
-def _decision(
-    error: BaseException, job_type: JobType[..., Any, Any], report: Callable[[BaseException, str], object]
-) -> object:
-    """What the type's classifier says; one that raises is reported and has said nothing."""
-    if job_type.options.decide is None:
-        return None
-    try:
-        return job_type.options.decide(error)
-    except Exception as broken:
-        report(broken, f"decide of {job_type.name}")
-        return None
+            raise InvalidInput(f"{whose} returned {other!r}: return 'retry', 'abort', seconds, a datetime or None")

@@ -61,7 +61,12 @@ class BatchCall:
         call = functools.partial(job_type.handler, argument_of(job_type, items, contexts))
         value = await call() if job_type.style == "async" else await self._executor.in_thread(self.attempts, call)
         outcomes = outcomes_of_batch(
-            job_type, contexts, value, bench.limits, strict=bench.defaults.strict_return, report=bench.events.report
+            job_type,
+            contexts,
+            value,
+            bench.limits,
+            strict=bench.defaults.strict_return,
+            judge=lambda error: bench.verdict(error, job_type),
         )
         for attempt, outcome, output in zip(attempts, outcomes, _outputs(value), strict=False):
             if isinstance(outcome, Completed) and outcome.sequel is not None:

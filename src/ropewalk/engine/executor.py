@@ -17,7 +17,7 @@ from msgspec import structs
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import activate, deactivate
 from ropewalk.definitions.returned import outcome_of_return
-from ropewalk.definitions.verdict import bad_input, described, verdict
+from ropewalk.definitions.verdict import bad_input, described
 from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import SECOND, Span, to_span
@@ -239,7 +239,7 @@ class Executor:
         try:
             if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
                 return Cancelled(described(error, Category.CANCELLED))
-            return verdict(error, attempt.job_type, self._bench.events.report)
+            return self._bench.verdict(error, attempt.job_type)
         except Exception as broken:
             self._bench.events.report(broken, f"judging {type(error).__name__}")
             message = f"{type(error).__name__}, which could not be described: {type(broken).__name__}"

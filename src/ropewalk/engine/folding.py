@@ -15,7 +15,6 @@ from msgspec import structs
 
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.returned import fold_of
-from ropewalk.definitions.verdict import verdict
 from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.group_value import NOTHING, GroupValue
@@ -98,7 +97,7 @@ class Folding:
         try:
             value = self._encoded(held, pending)
         except Exception as error:
-            return self._given_up(attempt, verdict(error, attempt.job_type, self._bench.events.report))
+            return self._given_up(attempt, self._bench.verdict(error, attempt.job_type))
         folded = structs.replace(sequel.contribution, value=value, expected_version=held.version)
         return structs.replace(asked, sequel=structs.replace(sequel, contribution=folded))
 

@@ -6,11 +6,12 @@ import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ropewalk.definitions.isolation import Isolation
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.verdict import verdict
 from ropewalk.domain.instants import Span
 from ropewalk.domain.limits import Limits
 from ropewalk.engine.clock_guard import ClockGuard
@@ -20,6 +21,8 @@ from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 
 if TYPE_CHECKING:
+    from ropewalk.definitions.jobtype import JobType
+    from ropewalk.domain.outcome import Outcome
     from ropewalk.domain.transition import Settlement
     from ropewalk.engine.attempt import Attempt
     from ropewalk.ports.exchange import Settlements
@@ -58,6 +61,10 @@ class Workbench:
     def leases(self) -> Mapping[str, Span]:
         """Registered type → its lease."""
         return {each.name: each.options.lease_us or self.lease_us for each in self.registry}
+
+    def verdict(self, error: BaseException, job_type: JobType[..., Any, Any]) -> Outcome:
+        """What an exception raised here means."""
+        return verdict(error, job_type, self.events.report, app_decide=self.defaults.decide)
 
     def hold(self, attempt: Attempt) -> None:
         self.held[attempt.key] = attempt

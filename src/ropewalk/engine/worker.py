@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import Self
+from typing import Final, Self
 
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
@@ -17,6 +17,8 @@ from ropewalk.engine.services.orphans import OrphanHook, Orphans
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.exchange import SkipQueue, WorkerCard
+
+STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class Worker:
@@ -92,8 +94,14 @@ class Worker:
             await self._stack.aclose()
         return clean
 
-    async def run(self, *, on_started: Callable[[Worker], object] | None = None) -> bool:
-        """Serve until SIGTERM or SIGINT (a second one: without waiting), or until the store stays unreachable.
+    async def run(
+        self,
+        *,
+        on_started: Callable[[Worker], object] | None = None,
+        hurried_by: Collection[signal.Signals] = STOPPING,
+    ) -> bool:
+        """Serve until SIGTERM or SIGINT, or until the store stays unreachable. A second one, of those in `hurried_by`:
+        without waiting.
 
         False when a handler did not end and had to be left behind: a process that ends then should end hard.
         Raises what made it give up, so that a process manager sees a failure and restarts it.
@@ -107,14 +115,13 @@ class Worker:
             fatal[-1].__cause__ = error
             stop.set()
 
-        def on_signal() -> None:
-            if stop.is_set() and self._parts is not None:
+        def on_signal(heard: signal.Signals) -> None:
+            if stop.is_set() and heard in hurried_by and self._parts is not None:
                 self._parts.drain.hurry()
             stop.set()
 
-        handled = [signal.SIGTERM, signal.SIGINT]
-        for each in handled:
-            loop.add_signal_handler(each, on_signal)
+        for each in STOPPING:
+            loop.add_signal_handler(each, on_signal, each)
         try:
             await self.__aenter__()
             try:
@@ -125,7 +132,7 @@ class Worker:
             finally:
                 clean = await self.stop()
         finally:
-            for each in handled:
+            for each in STOPPING:
                 loop.remove_signal_handler(each)
         if fatal:
             raise fatal[0]

@@ -18,6 +18,7 @@ from typing import Final, Self, cast
 
 from ropewalk.runners.frames import HEADER, body_length, framed, report
 from ropewalk.runners.messages import Order, Report
+from ropewalk.runners.spawning import ending, interpreter_flags
 
 _PROGRAM: Final = (
     "import sys; fd, sys.path[:] = int(sys.argv[1]), sys.argv[2:]; del sys.argv[1:]; "
@@ -89,7 +90,7 @@ class Life(asyncio.SubprocessProtocol):
         await asyncio.get_running_loop().subprocess_exec(
             lambda: self,
             sys.executable,
-            *_interpreter_flags(),
+            *interpreter_flags(),
             "-c",
             _PROGRAM,
             str(fd),
@@ -119,11 +120,7 @@ class Life(asyncio.SubprocessProtocol):
         assert self._transport is not None, "it was begun"
         code = self._transport.get_returncode()
         assert code is not None, "it ended"
-        if code >= 0:
-            return f"exited with code {code}"
-        name = next((each.name for each in signal.Signals if each == -code), f"signal {-code}")
-        hint = " (out of memory?)" if name == "SIGKILL" else ""
-        return f"was killed by {name}{hint}"
+        return ending(code)
 
     # ── what asyncio calls ──────────────────────────────────────────────────────────────────────────────────
 
@@ -142,12 +139,6 @@ class Life(asyncio.SubprocessProtocol):
         # of the whole system went round once.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
-
-
-def _interpreter_flags() -> list[str]:
-    """-O, -W, -X of the worker hold in its handlers' processes too."""
-    # Private, but the way multiprocessing and the test suite of Python start an interpreter like their own.
-    return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
 def _end_reading(writer: asyncio.StreamWriter) -> None:

@@ -14,6 +14,7 @@ from ropewalk.definitions.verdict import bad_input, described, verdict
 from ropewalk.domain.failure import Category
 from ropewalk.domain.outcome import Cancelled, Outcome
 from ropewalk.errors import Abort, DefinitionError, InvalidInput, JobCancelled
+from ropewalk.runners.classifier import classifier_at
 from ropewalk.runners.pipe_port import PipePort
 from ropewalk.runners.source import load, not_found
 
@@ -32,7 +33,8 @@ def perform(port: PipePort) -> Outcome:
     except BaseException as error:
         if isinstance(error, JobCancelled) and port.cancellation() is not None:
             return Cancelled(described(error, Category.CANCELLED))
-        return verdict(error, port.job_type, port.report)
+        decide = None if port.order.decide is None else classifier_at(port.order.decide)
+        return verdict(error, port.job_type, port.report, app_decide=decide)
 
 
 def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:

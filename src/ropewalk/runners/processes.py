@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import cached_property
 from typing import Final
+
+from msgspec import structs
 
 from ropewalk.definitions.attempt_port import AttemptPort
 from ropewalk.definitions.isolation import Isolation
@@ -19,6 +22,7 @@ from ropewalk.domain.limits import Limits
 from ropewalk.domain.outcome import Crashed, Outcome, Released
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.runtime import Runtime
+from ropewalk.runners.classifier import NAME, classifier_source
 from ropewalk.runners.conversation import Conversation, Reporter
 from ropewalk.runners.frames import Garbled, frame_bytes_max
 from ropewalk.runners.handler_process import HandlerProcess
@@ -35,7 +39,8 @@ class ProcessPool(Isolation):
 
     def __init__(self, *, size: int, limits: Limits, defaults: AppDefaults, runtime: Runtime, report: Reporter) -> None:
         self._limits = limits
-        self._defaults = defaults
+        self._defaults = structs.replace(defaults, decide=None)
+        self._decide = defaults.decide
         self._runtime = runtime
         self._report = report
         self._room = asyncio.Semaphore(size)
@@ -77,7 +82,19 @@ class ProcessPool(Isolation):
             now=attempt.now(),
             dependencies=list(attempt.dependencies()),
             types=_types(attempt),
+            decide=self._classifier,
         )
+
+    @cached_property
+    def _classifier(self) -> Source | None:
+        """Where the app's is; one that cannot be found is told of once, when a process is first needed."""
+        if self._decide is None:
+            return None
+        try:
+            return classifier_source(self._decide)
+        except DefinitionError as error:
+            self._report(error, NAME)
+            return None
 
     async def _take(self) -> HandlerProcess | None:
         """An idle process, or a new one; None when there is none to be had."""

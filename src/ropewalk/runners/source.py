@@ -37,7 +37,11 @@ class Source(Struct, frozen=True, tag=True, kw_only=True):
 
 def source_of(job_type: JobType[..., Any, Any]) -> Source:
     """Raises DefinitionError for a type that no other process can find."""
-    name, module, qualname = job_type.name, job_type.module, job_type.qualname
+    return located(job_type.name, job_type.module, job_type.qualname)
+
+
+def located(name: str, module: str, qualname: str) -> Source:
+    """Where what is called `name` stands. Raises DefinitionError when no other process can import the module."""
     if module != MAIN:
         return Source(name=name, module=module, qualname=qualname)
     named = _main_module()
@@ -53,7 +57,21 @@ def source_of(job_type: JobType[..., Any, Any]) -> Source:
 
 def load(source: Source) -> JobType[..., Any, Any]:
     """The job type, in the handler's process. Raises DefinitionError."""
-    return _checked(source, _imported(source))
+    found = found_at(source)
+    if not isinstance(found, JobType) or found.name != source.name:
+        raise DefinitionError(
+            f"{source.module}.{source.qualname} is {found!r}, not the job type {source.name!r}: "
+            "a type that runs in a process must stay under the name of its function"
+        )
+    return cast("JobType[..., Any, Any]", found)
+
+
+def found_at(source: Source) -> object:
+    """Whatever stands there, None for nothing. Raises DefinitionError when its module cannot be imported."""
+    found: object = _imported(source)
+    for step in source.qualname.split("."):
+        found = getattr(found, step, None)
+    return found
 
 
 def not_found(error: DefinitionError) -> Outcome:
@@ -65,18 +83,6 @@ def _main_module() -> str | None:
     """The real name of what was started as `python -m name`."""
     spec = sys.modules[MAIN].__spec__
     return None if spec is None else spec.name
-
-
-def _checked(source: Source, module: ModuleType) -> JobType[..., Any, Any]:
-    found: object = module
-    for step in source.qualname.split("."):
-        found = getattr(found, step, None)
-    if not isinstance(found, JobType) or found.name != source.name:
-        raise DefinitionError(
-            f"{source.module}.{source.qualname} is {found!r}, not the job type {source.name!r}: "
-            "a type that runs in a process must stay under the name of its function"
-        )
-    return cast("JobType[..., Any, Any]", found)
 
 
 def _imported(source: Source) -> ModuleType:

@@ -1,0 +1,41 @@
+"""The supervisor's process: a fleet of workers, and signals for all of them. It does not import the app."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from ropewalk.cli.announcement import Announcement
+from ropewalk.cli.drain_watch import OVERTIME_SECONDS
+from ropewalk.cli.fleet import Fleet, Member
+from ropewalk.cli.fleet_process import start_worker
+from ropewalk.cli.last_moments import hear_no_more
+from ropewalk.cli.worker_log import start_logging
+from ropewalk.cli.worker_options import WorkerOptions
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.engine.worker import STOPPING
+
+SLACK_SECONDS: Final = 1.0
+"""a worker leaves by itself when its time is up; one that even then does not is killed"""
+
+
+async def supervise(options: WorkerOptions, processes: int, *, as_json: bool) -> int:
+    start_logging(options.log_level, name="fleet")
+    arguments = options.arguments()
+
+    async def start(name: str) -> Member:
+        return await start_worker(name, arguments)
+
+    def show(announcements: Sequence[Announcement]) -> None:
+        announcements[0].show_all([each.worker for each in announcements], as_json=as_json)
+
+    drain_seconds = options.grace + OVERTIME_SECONDS + SLACK_SECONDS
+    fleet = Fleet(processes, start, SystemRuntime(), drain_seconds=drain_seconds, on_complete=show)
+    loop = asyncio.get_running_loop()
+    for each in STOPPING:
+        loop.add_signal_handler(each, fleet.stop)
+    try:
+        return await fleet.run()
+    finally:
+        hear_no_more()
