@@ -9,7 +9,7 @@ from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 
-KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db"
+KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db, postgresql://user@host/database"
 
 
 def resolved(url: str | None) -> str:
@@ -30,6 +30,8 @@ def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False
             from ropewalk.backends.sqlite import SqliteStore
 
             return SqliteStore(_sqlite_path(url), runtime, allow_weaker_durability=allow_weaker_durability)
+        case "postgresql" | "postgres":
+            return _postgres(url, runtime, allow_weaker_durability=allow_weaker_durability)
         case _:
             raise InvalidInput(f"url={masked(url)!r} has an unknown scheme: use one of {KNOWN}", field="url")
 
@@ -60,6 +62,16 @@ def _sqlite_path(url: str) -> str:
             field="url",
         )
     return unquote(parts.path[1:])
+
+
+def _postgres(url: str, runtime: Runtime, *, allow_weaker_durability: bool) -> Store:
+    try:
+        from ropewalk.backends.postgres import PostgresStore
+    except ImportError as error:
+        raise InvalidInput(
+            f"url={masked(url)!r} needs the driver psycopg ({error}): pip install 'ropewalk[postgres]'", field="url"
+        ) from error
+    return PostgresStore(url, runtime, allow_weaker_durability=allow_weaker_durability)
 
 
 def _refuse_extras(url: str, extras: str) -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.backends.sqlite.test_rows import Undone, born, db
 
-from ropewalk.backends.sqlite import rows, submitting
-from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends._sql import rows, submitting
+from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.job import NewJob, are_alike, new_record
 from ropewalk.ports.exchange import Accepted, Submission

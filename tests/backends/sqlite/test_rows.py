@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from ropewalk.backends.sqlite import records, rows
-from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends._sql import records, rows
+from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.tx import Tx
@@ -159,7 +159,7 @@ def test_more_than_fits_into_one_value_is_loaded_in_parts(db: sqlite.Connection)
 
 
 def inserted(tx: Tx, batch: list[dict[str, Any]]) -> list[JobRecord]:
-    seqs = records.take_seqs(tx, len(batch))
+    seqs = tx.take_seqs(len(batch))
     jobs: list[JobRecord] = []
     for seq, fields in zip(seqs, batch, strict=True):
         jobs.append(new_record(named(seq, fields), seq=seq, now=tx.now))

@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ropewalk.backends._sql.rows import Extras
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import APPLICATION_ID, open_writer
-from ropewalk.backends.sqlite.rows import Extras
 from ropewalk.domain.job import JobRecord
 
 SNAPSHOT = Path(__file__).with_name("schema.sql")

@@ -9,11 +9,12 @@ from typing import Any
 from tests.backends.sqlite.conftest import plain, submit
 from tests.backends.sqlite.test_plans import _indexes
 
-from ropewalk.backends.sqlite import SqliteStore, holding, submitting
-from ropewalk.backends.sqlite.lanes import LaneBook
+from ropewalk.backends._sql import holding, submitting
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.steps import READ_AT_ONCE_MAX
+from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.opening import open_writer
-from ropewalk.backends.sqlite.rows import load
-from ropewalk.backends.sqlite.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.group_value import Contribution, Reducer

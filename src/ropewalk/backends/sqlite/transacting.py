@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ropewalk.backends.sqlite import holding
+from ropewalk.backends._sql import holding
+from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends.sqlite.faults import translated
-from ropewalk.backends.sqlite.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_for_user
 from ropewalk.backends.sqlite.tx import Tx

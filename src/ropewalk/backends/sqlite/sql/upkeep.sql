@@ -83,6 +83,3 @@ ON CONFLICT (tenant, key) DO UPDATE SET expires_at = excluded.expires_at WHERE o
 -- name: set_paused
 INSERT INTO queue (tenant, name, paused) VALUES (?, ?, ?)
 ON CONFLICT (tenant, name) DO UPDATE SET paused = excluded.paused WHERE queue.paused <> excluded.paused
-
--- name: space
-SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count

@@ -1,0 +1,122 @@
+"""What the holder of a lease writes: renewals, notes and the end of the attempt. Everything here is fenced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ropewalk.backends._ledger.ripple import Rippling
+from ropewalk.backends._sql.columns import json_text
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.settling import Settling, leaves_only_a_result
+from ropewalk.backends._sql.tx import Row, Tx
+from ropewalk.domain import lease
+from ropewalk.domain.flags import SETTLES_ALONE
+from ropewalk.domain.lease import LossReason, loss_reason
+from ropewalk.domain.states import Move
+from ropewalk.domain.transition import Settlement
+from ropewalk.ports.exchange import (
+    CancelNotice,
+    Lost,
+    Note,
+    Noted,
+    Renewal,
+    Renewed,
+    Ripple,
+    Settled,
+    Settlements,
+    WorkerCard,
+)
+
+_fences = msgspec.json.Decoder(dict[int, int])
+_COMPLETE: Final = Move.COMPLETE
+
+
+def enlist(tx: Tx, card: WorkerCard) -> None:
+    serves = (json_text(card.types) or "[]", _names(card.queues), _names(card.tenants))
+    values = (card.id, card.host, card.pid, *serves, card.concurrency, tx.now, tx.now, card.lease_us)
+    tx.run(tx.sql.enlist_worker, values)
+
+
+def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
+    tx.run(tx.sql.beat, (tx.now, owner))
+    jobs = {job.seq: job for job in load(tx, [asked.seq for asked in renewals])}
+    answer = Renewed(lost=[], cancels=[])
+    rows: list[Row] = []
+    for asked in renewals:
+        job = jobs.get(asked.seq)
+        reason = loss_reason(job, asked.fence, owner)
+        if job is None or reason is not None:
+            lost = Lost(seq=asked.seq, fence=asked.fence, reason=reason or LossReason.NOT_FOUND)
+            answer.lost.append(lost)
+            continue
+        lease.renew(job, lease_us=asked.lease_us, now=tx.now)
+        lease.note(job, checkpoint=None, progress=asked.progress, now=tx.now)
+        rows.append((job.seq, job.fence, job.lease_expires_at, json_text(job.progress)))
+        if (notice := CancelNotice.of(job)) is not None:
+            answer.cancels.append(notice)
+    tx.run_rows(tx.sql.renew_leases, rows, owner)
+    return answer
+
+
+def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+    """Plain completions are one statement for all of them; what concerns others is in settling.py."""
+    answers = _complete_plain(tx, owner, settlements)
+    if None not in answers:
+        return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Ripple())
+    ledger = SqlLedger(tx, lanes)
+    rippling = Rippling(ledger)
+    settling = Settling(tx, ledger, rippling, owner)
+    settling.members(settlements, answers)
+    ledger.load([asked.seq for asked, answer in zip(settlements, answers, strict=True) if answer is None])
+    settled = [answer or settling.one(asked) for asked, answer in zip(settlements, answers, strict=True)]
+    ripple = rippling.run()
+    ledger.flush()
+    return Settlements(settled=settled, ripple=ripple)
+
+
+def note(tx: Tx, written: Note) -> Noted:
+    holder = written.holder
+    job = next(iter(load(tx, [holder.seq])), None)
+    reason = loss_reason(job, holder.fence, holder.owner)
+    if job is None or reason is not None:
+        return Noted(lost=reason)
+    lease.note(job, checkpoint=written.checkpoint, progress=written.progress, now=tx.now)
+    values = (job.checkpoint, json_text(job.progress), job.seq, job.fence, job.owner)
+    tx.run(tx.sql.write_note, values)
+    return Noted(cancel=CancelNotice.of(job))
+
+
+def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
+    """Settles completions that touch nothing but their own row; None where there is more to it."""
+    held = _held_alone(tx, owner, [asked.seq for asked in settlements if asked.move is _COMPLETE])
+    answers: list[Settled | None] = []
+    rows: list[Row] = []
+    for asked in settlements:
+        seq, fence, result = asked.seq, asked.fence, asked.result
+        # Of several settlements of one lease the first counts.
+        if held.pop(seq, None) == fence and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
+            rows.append((seq, fence, tx.blob(result)))
+            answers.append(Settled(seq=seq, fence=fence, move=_COMPLETE))
+        else:
+            answers.append(None)
+    completed = tx.run_rows(tx.sql.complete_plain, rows, tx.now, tx.now, owner)
+    assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
+    return answers
+
+
+def _held_alone(tx: Tx, owner: str, seqs: list[int]) -> dict[int, int]:
+    """The fences of those jobs that this owner holds and that settle alone."""
+    if not seqs:
+        return {}
+    wanted = msgspec.json.encode(seqs).decode()
+    return _fences.decode(tx.value(tx.sql.held_leases, (wanted, owner, SETTLES_ALONE)))
+
+
+def _names(served: tuple[str, ...] | None) -> str | None:
+    """() serves nothing and None serves all: they must not be the same in the table."""
+    return None if served is None else msgspec.json.encode(served).decode()

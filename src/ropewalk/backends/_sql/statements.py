@@ -1,0 +1,119 @@
+"""The manifest of a store's SQL: one field a block in its `sql/*.sql`, checked when it is loaded.
+
+Every SQL store has its own statements under the same names, with the same parameters and answers.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Statements(Struct, frozen=True, kw_only=True):
+    # records.sql
+    load_jobs: str
+    save_jobs: str
+    insert_attempts: str
+    insert_events: str
+    seqs_of_ids: str
+    # submit.sql
+    take_seqs: str
+    insert_lane: str
+    lane_id: str
+    all_lanes: str
+    seq_of_id: str
+    is_paused: str
+    epoch: str
+    lease_new_job: str
+    # keys.sql
+    find_key: str
+    put_keys: str
+    close_keys: str
+    prune_keys: str
+    # claim.sql
+    note_started: str
+    promote_due: str
+    survey: str
+    ready_keys: str
+    lease_jobs: str
+    # hold.sql
+    held_leases: str
+    complete_plain: str
+    renew_leases: str
+    write_note: str
+    enlist_worker: str
+    beat: str
+    dismiss_worker: str
+    bump_control: str
+    # upkeep.sql
+    leases_run_out: str
+    started_upto: str
+    past_deadline: str
+    types: str
+    past_retention: str
+    delete_keys_of: str
+    delete_attempts: str
+    delete_events: str
+    delete_jobs: str
+    results_upto: str
+    old_results: str
+    forget_results: str
+    note_forgotten: str
+    prune_once: str
+    prune_workers: str
+    take_once: str
+    set_paused: str
+    # read.sql
+    attempts_of: str
+    events_of: str
+    workers: str
+    live_counts: str
+    paused_queues: str
+    ahead_of: str
+    marks: str
+    search_page: str
+    search_one_of: str
+    search_tag: str
+    search_error: str
+    search_completed: str
+    # workflow.sql
+    insert_edges: str
+    waiting_edges: str
+    ended_edges: str
+    edges_of: str
+    set_ending: str
+    tails_of_edges: str
+    load_scopes: str
+    save_scopes: str
+    scopes_of_group: str
+    root_of_group: str
+    await_group: str
+    groups: str
+    last_positions: str
+    insert_contributions: str
+    contributions_of: str
+    seqs_of_spawns: str
+    chain_of: str
+    waits_over: str
+    held_members: str
+    insert_cascade: str
+    oldest_cascade: str
+    delete_cascade: str
+    any_cascade: str
+    is_held: str
+    add_flag: str
+    steps_of: str
+    put_step: str
+    put_new_step: str
+    put_signal: str
+    oldest_signal: str
+    delete_signal: str
+    put_orphan: str
+    due_orphans: str
+    hide_orphans: str
+    delete_orphan: str
+    in_use: str
+    delete_edges: str
+    delete_scopes: str
+    delete_contributions: str
+    delete_steps: str
+    delete_signals: str

@@ -1,0 +1,205 @@
+"""The verbs of a SQL store. Each is one function run inside one transaction; what it does is in the module it names.
+
+    submitting   jobs come in                    operating   people change them
+    claiming     workers get them                upkeep      lost leases, deadlines, retention
+    holding      workers keep and end them       reading     everybody looks
+    workflows    what happens between jobs       relations   how they hang together
+
+A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
+decided by ropewalk.domain.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ropewalk.backends._sql import (
+    claiming,
+    holding,
+    operating,
+    orphans,
+    reading,
+    relations,
+    steps,
+    submitting,
+    upkeep,
+    workflows,
+)
+from ropewalk.backends._sql.edges import edges_of
+from ropewalk.backends._sql.tx import Tx
+from ropewalk.domain.dependency import Edge
+from ropewalk.domain.instants import Span
+from ropewalk.domain.job import CancelRequest, JobRecord
+from ropewalk.domain.operator import Amendment, Resolution, Revival
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.transition import Settlement
+from ropewalk.ports.exchange import (
+    AmendAnswer,
+    Cancellations,
+    Claimed,
+    ClaimRequest,
+    Deletion,
+    Dependency,
+    GroupRecord,
+    Holder,
+    Kept,
+    Note,
+    Noted,
+    Orphan,
+    Page,
+    Pruned,
+    QueueInfo,
+    Renewal,
+    Renewed,
+    ResolveAnswer,
+    ReviveAnswer,
+    Ripple,
+    Settlements,
+    SignalAnswer,
+    Snapshot,
+    StepAnswer,
+    Submission,
+    SubmitAnswer,
+    Trail,
+    WorkerCard,
+)
+from ropewalk.ports.store import Store
+
+T = TypeVar("T")
+
+
+class SqlStore(Store, ABC):
+    @abstractmethod
+    async def _write(self, work: Callable[[Tx], T]) -> T:
+        """Run it in a transaction that may write, and commit."""
+
+    @abstractmethod
+    async def _read(self, work: Callable[[Tx], T]) -> T:
+        """Run it on a consistent view, without locks."""
+
+    # ── intake
+
+    async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+        return await self._write(lambda tx: submitting.submit(tx, tx.lanes, submissions))
+
+    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
+        return await self._write(lambda tx: operating.cancel(tx, tx.lanes, tenant, ids, reason=reason, force=force))
+
+    async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+        return await self._write(lambda tx: operating.revive(tx, tx.lanes, tenant, ids, revival))
+
+    async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+        return await self._write(lambda tx: operating.amend(tx, tx.lanes, tenant, job_id, amendment))
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
+        return await self._write(lambda tx: operating.delete(tx, tenant, ids))
+
+    # ── leasing
+
+    async def enlist(self, card: WorkerCard) -> None:
+        await self._write(lambda tx: holding.enlist(tx, card))
+
+    async def dismiss(self, owner: str) -> None:
+        await self._write(lambda tx: tx.run(tx.sql.dismiss_worker, (owner,)))
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        return await self._write(lambda tx: claiming.claim(tx, tx.lanes, request))
+
+    async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
+        return await self._write(lambda tx: holding.renew(tx, owner, renewals))
+
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+        return await self._write(lambda tx: holding.settle(tx, tx.lanes, owner, settlements))
+
+    async def note(self, note: Note) -> Noted:
+        return await self._write(lambda tx: holding.note(tx, note))
+
+    # ── upkeep
+
+    async def sweep(self, limit: int) -> Ripple:
+        return await self._write(lambda tx: upkeep.sweep(tx, tx.lanes, limit))
+
+    async def prune(self, retention: Retention, limit: int) -> Pruned:
+        return await self._write(lambda tx: upkeep.prune(tx, retention, limit))
+
+    async def cascade(self, limit: int) -> Ripple:
+        return await self._write(lambda tx: workflows.cascade(tx, tx.lanes, limit))
+
+    async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
+        return await self._write(lambda tx: upkeep.once(tx, tenant, key, ttl_us))
+
+    async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
+        await self._write(lambda tx: upkeep.pause(tx, tenant, queue, paused=paused))
+
+    # ── workflows
+
+    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
+        return await self._write(lambda tx: workflows.resolve(tx, tx.lanes, tenant, job_id, resolution))
+
+    async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
+        return await self._write(lambda tx: workflows.signal(tx, tx.lanes, tenant, job_id, name=name, value=value))
+
+    async def steps(self, seq: int) -> list[StepRecord]:
+        return await self._read(lambda tx: steps.steps_of(tx, seq))
+
+    async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
+        return await self._write(lambda tx: steps.record_step(tx, holder, step))
+
+    async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
+        return await self._write(lambda tx: steps.take_signal(tx, holder, step, signal))
+
+    async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
+        return await self._write(
+            lambda tx: workflows.cancel_group(tx, tx.lanes, tenant, group_id, CancelRequest(reason, force, tx.now))
+        )
+
+    async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
+        await self._write(lambda tx: workflows.await_group(tx, tx.lanes, tenant, group_id, span_us))
+
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
+        return await self._write(lambda tx: orphans.take_orphans(tx, limit, hide_us))
+
+    async def orphan_told(self, orphan_id: str) -> None:
+        await self._write(lambda tx: orphans.orphan_told(tx, orphan_id))
+
+    async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
+        return await self._read(lambda tx: relations.groups(tx, tenant, ids))
+
+    async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
+        return await self._read(lambda tx: relations.contributions(tx, tenant, group_id))
+
+    # ── reading
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
+        return await self._read(lambda tx: reading.get(tx, tenant, ids))
+
+    async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
+        return await self._read(lambda tx: reading.search(tx, tenant, wanted, order=order, cursor=cursor, limit=limit))
+
+    async def count(self, tenant: str, wanted: Filter) -> int:
+        return await self._read(lambda tx: reading.count(tx, tenant, wanted))
+
+    async def trail(self, tenant: str, job_id: str) -> Trail | None:
+        return await self._read(lambda tx: reading.trail(tx, tenant, job_id))
+
+    async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
+        return await self._read(lambda tx: relations.chain(tx, tenant, job_id, last))
+
+    async def dependencies(self, seq: int) -> list[Dependency]:
+        return await self._read(lambda tx: relations.dependencies(tx, seq))
+
+    async def edges(self, seqs: Sequence[int]) -> list[Edge]:
+        return await self._read(lambda tx: edges_of(tx, seqs))
+
+    async def queues(self, tenant: str) -> list[QueueInfo]:
+        return await self._read(lambda tx: reading.queues(tx, tenant))
+
+    async def ahead_of(self, job: JobRecord) -> int:
+        return await self._read(lambda tx: reading.ahead_of(tx, job))
+
+    async def workers(self) -> list[WorkerCard]:
+        return await self._read(reading.workers)

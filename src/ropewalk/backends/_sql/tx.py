@@ -1,0 +1,77 @@
+"""A transaction as the verbs see it: statements in, values out, and the store's clock inside it.
+
+The verbs of this package are Python for every SQL store; the statements they name are each store's own (`sql`), with
+the same parameters and the same answers: many rows come as one value of JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from ropewalk.backends._sql.statements import Statements
+from ropewalk.domain.instants import Instant
+
+if TYPE_CHECKING:
+    from ropewalk.backends._sql.lanes import LaneBook
+
+SqlValue: TypeAlias = int | float | str | bytes | bytearray | None
+Row: TypeAlias = Sequence[SqlValue]
+Values: TypeAlias = Row | Mapping[str, SqlValue]
+
+
+class AlreadyThere(Exception):
+    """What was to be inserted is there: an id, a spawn key, a place in a chain."""
+
+
+class TooMuch(Exception):
+    """More was asked for than fits into one value: ask for less."""
+
+
+class Tx(Protocol):
+    @property
+    def now(self) -> Instant: ...
+
+    @property
+    def sql(self) -> Statements: ...
+
+    @property
+    def lanes(self) -> LaneBook:
+        """Of this connection: another one may know lanes that were never committed."""
+        ...
+
+    def run(self, sql: str, values: Values = ()) -> int:
+        """Change something; answers how many rows."""
+        ...
+
+    def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
+        """The same for many rows at once; `rest` follows them in the statement. Raises AlreadyThere."""
+        ...
+
+    def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        """Raises TooMuch."""
+        ...
+
+    def value(self, sql: str, values: Values = ()) -> Any:
+        """The first column of the first row; None without one."""
+        ...
+
+    def blob(self, data: bytes | None) -> SqlValue:
+        """Bytes as this driver binds them fastest."""
+        ...
+
+    def take_seqs(self, count: int) -> Sequence[int]:
+        """`count` fresh numbers for jobs, in order."""
+        ...
+
+    def insert_block(self, columns: Sequence[str], *, own: int) -> str:
+        """An INSERT into job: of the first `own` columns every row has its own values, the rest is bound once.
+
+        With `own` equal to the number of columns every row has all of its own.
+        """
+        ...
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """What is done inside is undone when it raises; the transaction goes on."""
+        ...
