@@ -9,7 +9,7 @@ from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 
-KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db"
+KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db, postgresql://user@host/database"
 
 
 def resolved(url: str | None) -> str:
@@ -32,6 +32,8 @@ def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False
             return SqliteStore(
                 _sqlite_path(url), runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate
             )
+        case "postgresql" | "postgres":
+            return _postgres(url, runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         case _:
             raise InvalidInput(f"url={masked(url)!r} has an unknown scheme: use one of {KNOWN}", field="url")
 
@@ -62,6 +64,16 @@ def _sqlite_path(url: str) -> str:
             field="url",
         )
     return unquote(parts.path[1:])
+
+
+def _postgres(url: str, runtime: Runtime, *, allow_weaker_durability: bool, migrate: bool) -> Store:
+    try:
+        from ropewalk.backends.postgres import PostgresStore
+    except ImportError as error:
+        raise InvalidInput(
+            f"url={masked(url)!r} needs the driver psycopg ({error}): pip install 'ropewalk[postgres]'", field="url"
+        ) from error
+    return PostgresStore(url, runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
 
 
 def _refuse_extras(url: str, extras: str) -> None:

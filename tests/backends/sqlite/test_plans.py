@@ -12,11 +12,11 @@ import pytest
 from tests.backends.sqlite.conftest import plain, submit
 
 from ropewalk.backends._sql.searching import Query
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.instants import HOUR
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import State
@@ -101,7 +101,7 @@ def test_so_does_what_is_between_jobs(db: sqlite.Connection, statement: str, tab
     ],
 )
 def test_a_search_takes_the_narrowest_way(db: sqlite.Connection, wanted: Filter, tenant: str, used: str) -> None:
-    query = Query(tenant, wanted, now=0)
+    query = Query(SQL, tenant, wanted, now=0)
     assert plan(db, query.page(Order.CREATED_DESC, None, 10), query.values) == used
 
 

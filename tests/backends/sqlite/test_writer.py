@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.backends.sqlite.conftest import plain, submit
 
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.sqlite import SqliteStore, checkpoint
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import InvalidInput, StoreUnavailable
@@ -64,7 +64,7 @@ async def test_a_lane_that_was_rolled_back_is_written_again(store: SqliteStore, 
     """Its number is remembered only as long as its row is there."""
 
     def broken(tx: Tx) -> None:
-        store._lanes.id_of(tx, "default", "default", "t")
+        tx.lanes.id_of(tx, "default", "default", "t")
         raise LookupError("undone")
 
     others = [store._writer.ask(lambda tx: tx.now) for _ in range(company)]

@@ -12,7 +12,7 @@ from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.domain import operator
 from ropewalk.domain.flags import CHAINED
 from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.operator import Resolution
 from ropewalk.domain.pending import take_over_priority
 from ropewalk.domain.sequel import Sequel
@@ -86,6 +86,8 @@ class Prepared:
             raise Conflict(
                 f"continue_with: job {job.id} is queued as a child, too; continue with a new one (job.again())"
             )
+        if job.idempotency_key is not None and any(_same_key(child, job) for child in self._sequel.children):
+            raise Conflict(f"continue_with: key {job.idempotency_key!r} is that of a child, too; use another one")
 
     def _continue(self, draft: Draft, rippling: Rippling) -> None:
         """(chain, index) is unique, and a job continues only once: when it completes."""
@@ -131,3 +133,8 @@ def leaves_only_a_result(sequel: Sequel | None) -> bool:
         and sequel.continuation is None
         and (sequel.contribution is None or sequel.contribution.reducer in _RESULT)
     )
+
+
+def _same_key(child: NewJob, job: JobRecord) -> bool:
+    named = (child.tenant, child.type, child.key and child.key.key)
+    return named == (job.tenant, job.type, job.idempotency_key)

@@ -33,7 +33,7 @@ def get(tx: Tx, tenant: str, ids: Sequence[str]) -> Snapshot:
 
 def search(tx: Tx, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
     after = None if cursor is None else decode_cursor(cursor, order)
-    query = Query(tenant, wanted, tx.now)
+    query = Query(tx.sql, tenant, wanted, tx.now)
     found = _ints.decode(tx.value(query.page(order, after, limit + 1), query.values))
     more = len(found) > limit
     jobs = load(tx, found[:limit])
@@ -42,7 +42,7 @@ def search(tx: Tx, tenant: str, wanted: Filter, *, order: Order, cursor: str | N
 
 
 def count(tx: Tx, tenant: str, wanted: Filter) -> int:
-    query = Query(tenant, wanted, tx.now)
+    query = Query(tx.sql, tenant, wanted, tx.now)
     found: int = tx.value(query.count(), query.values)
     return found
 

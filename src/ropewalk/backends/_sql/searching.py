@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends._sql.tx import SqlValue
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import DEFAULT_TENANT
@@ -20,8 +21,7 @@ _STATES: Final[dict[State, str]] = {
     State.DELAYED: "place < 2 AND unmet = 0 AND run_at > :now AND last_move <> 'retry'",
     # Few among many: by their own index, instead of walking past everything else.
     State.RUNNING: "seq IN (SELECT seq FROM job WHERE place = 2)",
-    # Many among many: the plus keeps from sorting all of them to show a page.
-    State.COMPLETED: "place = 3 AND +status = 'completed'",
+    State.COMPLETED: "place = 3 AND {completed}",
     State.FAILED: "place = 3 AND status = 'failed'",
     State.DEAD_LETTER: "place = 3 AND status = 'dead_letter'",
     State.CANCELLED: "place = 3 AND status = 'cancelled'",
@@ -30,8 +30,8 @@ _ONE_OF: Final = {
     "types": "type",
     "queues": "queue",
     "priorities": "priority",
-    "error_categories": "error ->> '$.category'",
-    "error_codes": "error ->> '$.code'",
+    "error_categories": "{error_category}",
+    "error_codes": "{error_code}",
 }
 _COMPARED: Final = {
     "created_after": "created_at > :created_after",
@@ -41,13 +41,13 @@ _COMPARED: Final = {
     "group_id": "(group_id = :group_id OR (group_id IS NULL AND id = :group_id))",
     "parent_id": "parent_id = :parent_id",
     "correlation_id": "correlation_id = :correlation_id",
-    "text": "(:text IN (substr(id, 1, length(:text)), substr(type, 1, length(:text)),"
-    " substr(coalesce(idempotency_key, ''), 1, length(:text)),"
-    " substr(coalesce(correlation_id, ''), 1, length(:text)), error ->> '$.code'))",
+    "text": "(CAST(:text AS text) IN (substr(id, 1, length(CAST(:text AS text))),"
+    " substr(type, 1, length(CAST(:text AS text))),"
+    " substr(coalesce(idempotency_key, ''), 1, length(CAST(:text AS text))),"
+    " substr(coalesce(correlation_id, ''), 1, length(CAST(:text AS text))), {error_code}))",
 }
 _SELECTIVE: Final = ("workflow_id", "group_id", "parent_id", "correlation_id")
 """what has an index of its own, better than the one by tenant"""
-_TAGGED: Final = "EXISTS (SELECT 1 FROM json_each(job.tags) AS tag WHERE tag.key = :{name} AND tag.atom = :{value})"
 _ORDERS: Final = {
     Order.CREATED_ASC: ("seq > :after_seq", "seq"),
     Order.CREATED_DESC: ("seq < :after_seq", "seq DESC"),
@@ -56,15 +56,21 @@ _ORDERS: Final = {
 
 
 class Query:
-    """The jobs of one tenant that a filter means."""
+    """The jobs of one tenant that a filter means. What differs between the stores is a part of their statements."""
 
-    def __init__(self, tenant: str, wanted: Filter, now: Instant) -> None:
+    def __init__(self, sql: Statements, tenant: str, wanted: Filter, now: Instant) -> None:
+        self._sql = sql
+        self._parts = {
+            "completed": sql.search_completed,
+            "error_category": sql.search_error.format(field="category"),
+            "error_code": sql.search_error.format(field="code"),
+        }
         self.values: dict[str, SqlValue] = {"tenant": tenant, "now": now}
         self._where = ["tenant = :tenant"]
         if tenant != DEFAULT_TENANT and not any(getattr(wanted, field) for field in _SELECTIVE):
             self._where.append("tenant <> 'default'")  # lets the index by tenant be used: it leaves out the default one
         if wanted.states is not None:
-            self._where.append(_any_of(f"({_STATES[state]})" for state in wanted.states))
+            self._add(_any_of(f"({_STATES[state]})" for state in wanted.states))
         for field, column in _ONE_OF.items():
             self._one_of(field, column, getattr(wanted, field))
         for field, condition in _COMPARED.items():
@@ -73,7 +79,7 @@ class Query:
                 self._add(condition, **{field: value})
         for number, (name, value) in enumerate((wanted.tags or {}).items()):
             names = {"name": f"tag_{number}", "value": f"tag_value_{number}"}
-            self._add(_TAGGED.format(**names), **{names["name"]: name, names["value"]: value})
+            self._add(sql.search_tag.format(**names), **{names["name"]: name, names["value"]: value})
 
     def count(self) -> str:
         return f"SELECT count(*) FROM job WHERE {self._conditions()}"  # noqa: S608  every condition is one of ours
@@ -84,17 +90,15 @@ class Query:
         if after is not None:
             self._add(passed, after_value=after[0], after_seq=after[1])
         self.values["limit"] = limit
-        page = f"SELECT seq FROM job WHERE {self._conditions()} ORDER BY {by} LIMIT :limit + 0"  # noqa: S608  as above
-        return f"SELECT json_group_array(seq) FROM ({page})"  # noqa: S608  as above
+        return self._sql.search_page.format(conditions=self._conditions(), order=by)
 
     def _one_of(self, field: str, column: str, values: tuple[str | int, ...] | None) -> None:
         if values is not None:
             choices = msgspec.json.encode(values).decode()
-            one_of = f"{column} IN (SELECT value FROM json_each(:{field}))"  # noqa: S608  both names are ours
-            self._add(one_of, **{field: choices})
+            self._add(self._sql.search_one_of.format(column=column, field=field), **{field: choices})
 
     def _add(self, condition: str, **values: SqlValue) -> None:
-        self._where.append(condition)
+        self._where.append(condition.format(**self._parts))
         self.values.update(values)
 
     def _conditions(self) -> str:

@@ -70,6 +70,11 @@ class Statements(Struct, frozen=True, kw_only=True):
     paused_queues: str
     ahead_of: str
     marks: str
+    search_page: str
+    search_one_of: str
+    search_tag: str
+    search_error: str
+    search_completed: str
     # workflow.sql
     insert_edges: str
     waiting_edges: str

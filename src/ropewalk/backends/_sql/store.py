@@ -28,7 +28,6 @@ from ropewalk.backends._sql import (
     workflows,
 )
 from ropewalk.backends._sql.edges import edges_of
-from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.dependency import Edge
 from ropewalk.domain.instants import Span
@@ -74,9 +73,6 @@ T = TypeVar("T")
 
 
 class SqlStore(Store, ABC):
-    def __init__(self) -> None:
-        self._lanes = LaneBook()
-
     @abstractmethod
     async def _write(self, work: Callable[[Tx], T]) -> T:
         """Run it in a transaction that may write, and commit."""
@@ -88,16 +84,16 @@ class SqlStore(Store, ABC):
     # ── intake
 
     async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
-        return await self._write(lambda tx: submitting.submit(tx, self._lanes, submissions))
+        return await self._write(lambda tx: submitting.submit(tx, tx.lanes, submissions))
 
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
-        return await self._write(lambda tx: operating.cancel(tx, self._lanes, tenant, ids, reason=reason, force=force))
+        return await self._write(lambda tx: operating.cancel(tx, tx.lanes, tenant, ids, reason=reason, force=force))
 
     async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        return await self._write(lambda tx: operating.revive(tx, self._lanes, tenant, ids, revival))
+        return await self._write(lambda tx: operating.revive(tx, tx.lanes, tenant, ids, revival))
 
     async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
-        return await self._write(lambda tx: operating.amend(tx, self._lanes, tenant, job_id, amendment))
+        return await self._write(lambda tx: operating.amend(tx, tx.lanes, tenant, job_id, amendment))
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         return await self._write(lambda tx: operating.delete(tx, tenant, ids))
@@ -111,13 +107,13 @@ class SqlStore(Store, ABC):
         await self._write(lambda tx: tx.run(tx.sql.dismiss_worker, (owner,)))
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        return await self._write(lambda tx: claiming.claim(tx, self._lanes, request))
+        return await self._write(lambda tx: claiming.claim(tx, tx.lanes, request))
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         return await self._write(lambda tx: holding.renew(tx, owner, renewals))
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-        return await self._write(lambda tx: holding.settle(tx, self._lanes, owner, settlements))
+        return await self._write(lambda tx: holding.settle(tx, tx.lanes, owner, settlements))
 
     async def note(self, note: Note) -> Noted:
         return await self._write(lambda tx: holding.note(tx, note))
@@ -125,13 +121,13 @@ class SqlStore(Store, ABC):
     # ── upkeep
 
     async def sweep(self, limit: int) -> Ripple:
-        return await self._write(lambda tx: upkeep.sweep(tx, self._lanes, limit))
+        return await self._write(lambda tx: upkeep.sweep(tx, tx.lanes, limit))
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         return await self._write(lambda tx: upkeep.prune(tx, retention, limit))
 
     async def cascade(self, limit: int) -> Ripple:
-        return await self._write(lambda tx: workflows.cascade(tx, self._lanes, limit))
+        return await self._write(lambda tx: workflows.cascade(tx, tx.lanes, limit))
 
     async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
         return await self._write(lambda tx: upkeep.once(tx, tenant, key, ttl_us))
@@ -142,10 +138,10 @@ class SqlStore(Store, ABC):
     # ── workflows
 
     async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
-        return await self._write(lambda tx: workflows.resolve(tx, self._lanes, tenant, job_id, resolution))
+        return await self._write(lambda tx: workflows.resolve(tx, tx.lanes, tenant, job_id, resolution))
 
     async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
-        return await self._write(lambda tx: workflows.signal(tx, self._lanes, tenant, job_id, name=name, value=value))
+        return await self._write(lambda tx: workflows.signal(tx, tx.lanes, tenant, job_id, name=name, value=value))
 
     async def steps(self, seq: int) -> list[StepRecord]:
         return await self._read(lambda tx: steps.steps_of(tx, seq))
@@ -158,11 +154,11 @@ class SqlStore(Store, ABC):
 
     async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
         return await self._write(
-            lambda tx: workflows.cancel_group(tx, self._lanes, tenant, group_id, CancelRequest(reason, force, tx.now))
+            lambda tx: workflows.cancel_group(tx, tx.lanes, tenant, group_id, CancelRequest(reason, force, tx.now))
         )
 
     async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
-        await self._write(lambda tx: workflows.await_group(tx, self._lanes, tenant, group_id, span_us))
+        await self._write(lambda tx: workflows.await_group(tx, tx.lanes, tenant, group_id, span_us))
 
     async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
         return await self._write(lambda tx: orphans.take_orphans(tx, limit, hide_us))

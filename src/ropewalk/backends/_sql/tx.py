@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.domain.instants import Instant
+
+if TYPE_CHECKING:
+    from ropewalk.backends._sql.lanes import LaneBook
 
 SqlValue: TypeAlias = int | float | str | bytes | bytearray | None
 Row: TypeAlias = Sequence[SqlValue]
@@ -32,6 +35,11 @@ class Tx(Protocol):
 
     @property
     def sql(self) -> Statements: ...
+
+    @property
+    def lanes(self) -> LaneBook:
+        """Of this connection: another one may know lanes that were never committed."""
+        ...
 
     def run(self, sql: str, values: Values = ()) -> int:
         """Change something; answers how many rows."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ropewalk.backends._sql.requests import Request, deliver
+from ropewalk.backends._sql.servant import Servant
 from ropewalk.backends.sqlite.faults import breaks_connection, translated
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_reader
-from ropewalk.backends.sqlite.requests import Request, deliver
-from ropewalk.backends.sqlite.servant import Servant
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.ports.runtime import Runtime
 

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, Final
 
 from ropewalk.backends._sql.blocks import chunk_sizes, for_rows
+from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
 from ropewalk.backends.sqlite.library import sqlite
@@ -25,11 +26,12 @@ ROWS_PER_STATEMENT_MAX: Final = 128
 
 
 class Tx:
-    __slots__ = ("_db", "now", "sql")
+    __slots__ = ("_db", "lanes", "now", "sql")
 
-    def __init__(self, db: sqlite.Connection, now: Instant) -> None:
+    def __init__(self, db: sqlite.Connection, now: Instant, lanes: LaneBook | None = None) -> None:
         self._db = db
         self.now = now
+        self.lanes = LaneBook() if lanes is None else lanes
         self.sql: Statements = SQL
 
     def run(self, sql: str, values: Values = ()) -> int:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.requests import Request, deliver
+from ropewalk.backends._sql.servant import Servant
 from ropewalk.backends.sqlite.checkpoint import Checkpointer
 from ropewalk.backends.sqlite.faults import breaks_connection, is_busy, translated
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
-from ropewalk.backends.sqlite.requests import Request, deliver
-from ropewalk.backends.sqlite.servant import Servant
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.runtime import Runtime
@@ -31,19 +31,11 @@ _log = logging.getLogger("ropewalk.sqlite")
 
 
 class Writer(Servant):
-    def __init__(
-        self,
-        runtime: Runtime,
-        path: Path,
-        *,
-        allow_weaker_durability: bool,
-        on_undo: Callable[[], None],
-        migrate: bool = True,
-    ) -> None:
+    def __init__(self, runtime: Runtime, path: Path, *, allow_weaker_durability: bool, migrate: bool = True) -> None:
         self._path = path
         self._allow_weaker_durability = allow_weaker_durability
         self._migrate = migrate
-        self._on_undo = on_undo
+        self._lanes = LaneBook()
         self._db: sqlite.Connection | None = None
         self._file: tuple[int, int] | None = None
         self.weakness: str | None = None
@@ -83,7 +75,7 @@ class Writer(Servant):
             return True
 
     def _run(self, db: sqlite.Connection, requests: list[Request[Any]]) -> None:
-        tx, alone = Tx(db, self._runtime.now()), len(requests) == 1
+        tx, alone = Tx(db, self._runtime.now(), self._lanes), len(requests) == 1
         for request in requests:
             try:
                 request.succeed(_work(tx, request, alone=alone))
@@ -92,7 +84,7 @@ class Writer(Servant):
                     self._fail(requests, error)
                     return
                 request.fail(translated(error, self._path))
-                self._on_undo()
+                self._lanes.forget()
         try:
             db.execute("COMMIT")
         except Exception as error:
@@ -104,7 +96,7 @@ class Writer(Servant):
         for request in requests:
             if not request.failed:
                 request.fail(told)
-        self._on_undo()
+        self._lanes.forget()
         if self._db is not None and (breaks_connection(error) or not _rolled_back(self._db)):
             self._disconnect()
 
@@ -139,7 +131,7 @@ class Writer(Servant):
 
     def _disconnect(self) -> None:
         db, self._db = self._db, None
-        self._on_undo()
+        self._lanes.forget()
         if db is not None:
             _close(db)
 

@@ -12,7 +12,7 @@ from ropewalk.domain.states import Move
 from ropewalk.errors import Conflict
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import chain, settlement, tree
+from ropewalk.testing.contract.build import chain, keyed, settlement, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 
@@ -128,6 +128,14 @@ class ChainContract(Contract):
         await flow.end("p", Move.FAIL)
         assert await flow.states("b") == ["failed"]
         assert (await flow.group("a")).closed_at is not None
+
+    async def test_a_key_is_not_for_a_child_and_the_continuation(self, bench: Bench) -> None:
+        """safe-12: both are written with the same ending, so neither would find the other."""
+        flow = Flow(bench)
+        await flow.submit(node("a"))
+        child, following = keyed("k", type="b", id="child"), keyed("k", type="b", id="following")
+        assert isinstance((await flow.end("a", left=sequel(child, then=following))).refused, Conflict)
+        assert (await flow.end("a", left=sequel(child, then=keyed("other", type="b")))).refused is None
 
     async def test_a_revived_end_goes_on(self, bench: Bench) -> None:
         flow = await _chain(bench, "a", "b")

@@ -51,3 +51,19 @@ SELECT count(*) FROM (
 
 -- name: marks
 SELECT data_version, (SELECT control FROM meta) FROM pragma_data_version
+
+-- name: search_page
+SELECT json_group_array(seq) FROM (SELECT seq FROM job WHERE {conditions} ORDER BY {order} LIMIT :limit + 0)
+
+-- name: search_one_of
+{column} IN (SELECT value FROM json_each(:{field}))
+
+-- name: search_tag
+EXISTS (SELECT 1 FROM json_each(job.tags) AS tag WHERE tag.key = :{name} AND tag.atom = :{value})
+
+-- name: search_error
+error ->> '$.{field}'
+
+-- name: search_completed
+-- Many among many: the plus keeps from sorting all of them to show a page.
++status = 'completed'

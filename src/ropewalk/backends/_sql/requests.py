@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql.tx import Tx
 
 T = TypeVar("T")
 

@@ -2,7 +2,7 @@
 
 The thread comes from the runtime, as a coroutine on a loop of its own: under a fake clock or a simulator it is a task,
 and every request runs at one point of virtual time. It starts with the first request, serves everything that has
-gathered meanwhile together, and ends with `stop`. What serving means is up to Writer and Reader.
+gathered meanwhile together, and ends with `stop`. What serving means is up to each store.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from ropewalk.backends.sqlite.forking import follow_forks
-from ropewalk.backends.sqlite.requests import Request, deliver
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends._sql.forking import follow_forks
+from ropewalk.backends._sql.requests import Request, deliver
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime, Task
 

@@ -1,9 +1,10 @@
-"""Open SQLite connections must not be there when a process forks.
+"""Open connections must not be there when a process forks.
 
-SQLite keeps its file locks in a table of the process. A child inherits the table but not the locks, so even a fresh
-connection in it believes to hold what it does not: the parent's last close then deletes the log under the child, and
-what the child was told is committed is gone. So every connection is closed before the fork, between two transactions;
-parent and child each open their own when they next need one.
+Two processes on one line to a server would take each other's answers. SQLite keeps its file locks in a table of the
+process: a child inherits the table but not the locks, so even a fresh connection in it believes to hold what it does
+not, the parent's last close then deletes the log under the child, and what the child was told is committed is gone. So
+every connection is closed before the fork, between two transactions; parent and child each open their own when they
+next need one.
 """
 
 from __future__ import annotations

@@ -1,0 +1,63 @@
+"""PostgreSQL's errors as ropewalk's, each naming the server and what to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+from psycopg import errors
+
+from ropewalk.backends._sql.tx import AlreadyThere
+from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRefused, StoreUnavailable
+
+_AGAIN: Final = (AlreadyThere, errors.DeadlockDetected, errors.SerializationFailure)
+_SHUT_DOWN: Final = (
+    *(errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.DatabaseDropped),
+    errors.IdleInTransactionSessionTimeout,
+)
+_REFUSED: Final = (errors.InsufficientPrivilege, errors.InvalidCatalogName, errors.UndefinedTable)
+_NO_VALUE: Final = (
+    *(errors.UntranslatableCharacter, errors.CharacterNotInRepertoire, errors.NumericValueOutOfRange),
+    *(errors.ProgramLimitExceeded, UnicodeEncodeError, OverflowError),
+)
+
+
+def may_run_again(error: BaseException) -> bool:
+    """Nothing is wrong: somebody else was in the way. Undone, the same transaction finds its way past it."""
+    return isinstance(error, _AGAIN)
+
+
+def breaks_connection(error: BaseException) -> bool:
+    """After these a connection is not to be used any more. Errors of the line itself have no code."""
+    if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return isinstance(error, _SHUT_DOWN)
+    code = error.sqlstate
+    return code is None or code.startswith("08") or isinstance(error, _SHUT_DOWN)
+
+
+def translated(error: Exception, place: str, *, committing: bool = False) -> Exception:
+    """What the caller is told. An error that is none of the world's is a defect of ours and stays as it is."""
+    if isinstance(error, RopewalkError):
+        return error
+    if isinstance(error, _NO_VALUE) or _holds_nul(error):
+        return InvalidInput(f"a value cannot be stored in {place}: {error}")
+    if breaks_connection(error):
+        if committing:
+            return OutcomeUnknown(
+                f"{place}: the connection broke while committing ({_first_line(error)}); the change may or may not be "
+                "there: repeat it with the same id"
+            )
+        return StoreUnavailable(f"{place}: {_first_line(error)}: nothing was changed; check that the server answers")
+    if isinstance(error, _REFUSED):
+        return StoreRefused(f"{place}: {_first_line(error)}: check the URL's user, database and schema")
+    if may_run_again(error) or isinstance(error, psycopg.OperationalError):
+        return StoreUnavailable(f"{place}: {_first_line(error)}: nothing was changed; try again")
+    return error
+
+
+def _holds_nul(error: Exception) -> bool:
+    return isinstance(error, psycopg.DataError) and error.sqlstate is None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

@@ -1,0 +1,203 @@
+"""Connecting: every reason not to use the database is found here, before any job is accepted, and says what to do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+from msgspec import Struct
+from psycopg import errors
+from psycopg.sql import SQL, Identifier
+
+from ropewalk.backends._sql.migrations import (
+    Compat,
+    Migration,
+    missing,
+    read_migrations,
+    refuse_outdated,
+    state_of,
+)
+from ropewalk.backends.postgres.address import Address
+from ropewalk.backends.postgres.tx import Connection, Raw
+from ropewalk.errors import SchemaMismatch, StoreRefused, WeakDurability
+from ropewalk.ports.schema import SchemaState
+
+VERSION_MIN: Final = 14
+CONNECT_SECONDS_MAX: Final = 10
+
+_MIGRATIONS: Final = read_migrations("ropewalk.backends.postgres")
+_MIGRATING: Final = 0x726F7065
+"""'rope': who holds this advisory lock changes a schema"""
+_CREATE_MIGRATION: Final = b"""
+CREATE TABLE IF NOT EXISTS migration (version integer PRIMARY KEY, name text NOT NULL, compat text NOT NULL)
+"""
+_SETTINGS: Final = b"""
+SELECT
+    current_setting('server_version_num')::integer / 10000,
+    current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+    current_setting('synchronous_standby_names')
+"""
+
+
+class Opened(Struct, frozen=True):
+    db: Connection
+    weakness: str | None
+    """why an acknowledged job may not survive a power loss, where that was allowed"""
+    replicated: bool
+    """a commit waits for a standby"""
+
+
+def connect(address: Address) -> Connection:
+    """A connection on which transactions are ours to begin, and nothing outlives them."""
+    db = psycopg.connect(
+        address.url,
+        autocommit=True,
+        prepare_threshold=None,  # a pooler may give every transaction another session
+        client_encoding="UTF8",
+        connect_timeout=CONNECT_SECONDS_MAX,
+        fallback_application_name="ropewalk",
+        keepalives_idle=10,  # a server that is gone without a word is noticed within half a minute
+        keepalives_interval=5,
+        keepalives_count=3,
+        tcp_user_timeout=30_000,
+    )
+    db.adapters.register_loader("json", Raw)
+    return db
+
+
+def open_store(address: Address, *, allow_weaker_durability: bool, migrate: bool = True) -> Opened:
+    """A connection to a server that keeps what it acknowledges, with this release's schema.
+
+    Without `migrate` a schema that would have to be created or changed is refused.
+    """
+    db = connect(address)
+    try:
+        opened = _checked(db, address, allow_weaker_durability=allow_weaker_durability)
+        if migrate:
+            _migrate(db, address)
+        else:
+            refuse_outdated(_MIGRATIONS, _applied(db, address), _place(address))
+    except BaseException:
+        db.close()
+        raise
+    return opened
+
+
+def schema_of(address: Address) -> SchemaState:
+    with connect(address) as db:
+        return state_of(_MIGRATIONS, _applied(db, address), _place(address))
+
+
+def migrated(address: Address) -> SchemaState:
+    """Apply what is missing; how it was before."""
+    with connect(address) as db:
+        before = state_of(_MIGRATIONS, _applied(db, address), _place(address))
+        _migrate(db, address)
+        return before
+
+
+def ddl_of(address: Address) -> str:
+    """What is missing, as a script for psql."""
+    with connect(address) as db:
+        lacking = _missing(db, address)
+        schema = Identifier(address.schema).as_string(db)
+    if not lacking:
+        return ""
+    lines = ["BEGIN;", f"CREATE SCHEMA IF NOT EXISTS {schema};", f"SET LOCAL search_path TO {schema}, pg_temp;"]
+    lines.append(f"{_CREATE_MIGRATION.decode().strip()};")
+    for migration in lacking:
+        row = f"({migration.version}, '{migration.name}', '{migration.compat}')"
+        lines += [f"-- {migration.title}", f"INSERT INTO migration (version, name, compat) VALUES {row};"]  # noqa: S608  ours
+        lines += [f"{statement};" for statement in migration.statements]
+    return "\n".join([*lines, "COMMIT;", ""])
+
+
+def _checked(db: Connection, address: Address, *, allow_weaker_durability: bool) -> Opened:
+    found = db.execute(_SETTINGS).fetchone()
+    assert found is not None
+    version, *settings, standbys = found
+    if version < VERSION_MIN:
+        raise StoreRefused(f"{address.shown} is PostgreSQL {version}: ropewalk needs {VERSION_MIN} or newer")
+    weakness = _weakness(*settings)
+    if weakness is not None and not allow_weaker_durability:
+        raise WeakDurability(
+            f"{address.shown} could lose acknowledged jobs: {weakness}. Change that, or pass "
+            "allow_weaker_durability=True if that is acceptable"
+        )
+    return Opened(db, weakness, replicated=bool(standbys))
+
+
+def _migrate(db: Connection, address: Address) -> None:
+    """Apply what is missing in one transaction; whoever comes second waits, and finds it done."""
+    if not _missing(db, address):
+        return
+    with db.transaction():
+        db.execute(b"SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+        pending = _missing(db, address)
+        if not pending:
+            return
+        schema = Identifier(address.schema)
+        if not _schema_exists(db, address):
+            db.execute(SQL("CREATE SCHEMA {}").format(schema))
+        db.execute(SQL("SET LOCAL search_path TO {}, pg_temp").format(schema))
+        db.execute(_CREATE_MIGRATION)
+        for migration in pending:
+            _apply(db, migration)
+
+
+def _weakness(fsync: str, full_page_writes: str, synchronous_commit: str) -> str | None:
+    found = [
+        f"{name} is {value!r}"
+        for name, value, kept in (
+            ("fsync", fsync, ("on",)),
+            ("full_page_writes", full_page_writes, ("on",)),
+            ("synchronous_commit", synchronous_commit, ("on", "remote_apply")),
+        )
+        if value not in kept
+    ]
+    return ", ".join(found) or None
+
+
+def _missing(db: Connection, address: Address) -> list[Migration]:
+    return missing(_MIGRATIONS, _applied(db, address), _place(address))
+
+
+def _place(address: Address) -> str:
+    return f"schema {address.schema} of {address.shown}"
+
+
+def _applied(db: Connection, address: Address) -> dict[int, Compat]:
+    tables = _tables(db, address)
+    if "migration" not in tables:
+        if "job" in tables or "lane" in tables:
+            raise _not_ours(address)
+        return {}
+    applied = SQL("SELECT version, compat FROM {}.migration").format(Identifier(address.schema))
+    try:
+        return {version: compat for version, compat in db.execute(applied).fetchall()}  # noqa: C416  typed by its keys
+    except errors.UndefinedColumn:
+        raise _not_ours(address) from None
+
+
+def _tables(db: Connection, address: Address) -> set[str]:
+    asked = b"SELECT tablename FROM pg_tables WHERE schemaname = %s"
+    return {name for (name,) in db.execute(asked, (address.schema,)).fetchall()}
+
+
+def _schema_exists(db: Connection, address: Address) -> bool:
+    asked = b"SELECT 1 FROM pg_namespace WHERE nspname = %s"
+    return db.execute(asked, (address.schema,)).fetchone() is not None
+
+
+def _not_ours(address: Address) -> SchemaMismatch:
+    return SchemaMismatch(
+        f"schema {address.schema} of {address.shown} holds tables of another program: name another one with ?schema=, "
+        "it will be created"
+    )
+
+
+def _apply(db: Connection, migration: Migration) -> None:
+    row = (migration.version, migration.name, migration.compat)
+    db.execute(b"INSERT INTO migration (version, name, compat) VALUES (%s, %s, %s)", row)
+    for statement in migration.statements:
+        db.execute(statement.encode())

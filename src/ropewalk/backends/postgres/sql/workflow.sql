@@ -1,0 +1,266 @@
+-- What is between jobs: edges, scopes, chains, steps, signals, and what is left for later.
+
+-- name: insert_edges
+INSERT INTO edge (seq, position, parent_kind, parent, parent_id, ending)
+SELECT * FROM unnest(%s::bigint[], %s::integer[], %s::text[], %s::bigint[], %s::text[], %s::text[])
+
+-- name: waiting_edges
+-- Any of them, as many as there is room for: putting a hundred thousand in order for a thousand would be dear.
+WITH waiting AS MATERIALIZED (
+    SELECT edge.*
+    FROM json_array_elements(%s) AS wanted
+    JOIN edge ON edge.parent = (wanted.value ->> 1)::bigint AND edge.parent_kind = wanted.value ->> 0
+    WHERE edge.ending IS NULL
+    LIMIT %s
+    FOR UPDATE OF edge
+)
+SELECT coalesce(json_agg(json_build_object(
+    'seq', seq, 'position', position, 'kind', parent_kind, 'parent', parent, 'parent_id', parent_id, 'ending', ending
+) ORDER BY seq, position), '[]') FROM waiting
+
+-- name: ended_edges
+WITH ended AS MATERIALIZED (
+    SELECT edge.*
+    FROM json_array_elements(%s) AS wanted
+    JOIN edge ON edge.parent = (wanted.value ->> 1)::bigint AND edge.parent_kind = wanted.value ->> 0
+    WHERE edge.ending IN ('failed', 'cancelled')
+    ORDER BY edge.seq, edge.position
+    FOR UPDATE OF edge
+)
+SELECT coalesce(json_agg(json_build_object(
+    'seq', seq, 'position', position, 'kind', parent_kind, 'parent', parent, 'parent_id', parent_id, 'ending', ending
+)), '[]') FROM ended
+
+-- name: edges_of
+SELECT coalesce(json_agg(json_build_object(
+    'seq', seq, 'position', position, 'kind', parent_kind, 'parent', parent, 'parent_id', parent_id, 'ending', ending
+) ORDER BY seq, position), '[]')
+FROM json_array_elements_text(%s) AS wanted
+JOIN edge ON edge.seq = wanted.value::bigint
+
+-- name: set_ending
+WITH resolved (seq, position) AS (SELECT * FROM unnest(%s::bigint[], %s::integer[]))
+UPDATE edge SET ending = %s FROM resolved WHERE edge.seq = resolved.seq AND edge.position = resolved.position
+
+-- name: tails_of_edges
+-- The job behind each edge of one child: of a chain its last member, else the parent itself.
+SELECT coalesce(json_agg(coalesce(
+    CASE WHEN edge.parent_kind = 'chain' THEN (
+        SELECT tail.seq FROM job AS tail
+        WHERE tail.chain_id = edge.parent_id AND tail.tenant = child.tenant
+        ORDER BY tail.chain_index DESC
+        LIMIT 1
+    ) END,
+    edge.parent
+) ORDER BY edge.position), '[]')
+FROM job AS child
+JOIN edge ON edge.seq = child.seq
+WHERE child.seq = %s
+
+-- name: load_scopes
+WITH loaded AS MATERIALIZED (
+    SELECT scope.*
+    FROM json_array_elements_text(%s) AS wanted
+    JOIN scope ON scope.id = wanted.value::bigint
+    ORDER BY scope.id
+    FOR UPDATE OF scope
+)
+SELECT coalesce(json_agg(json_build_object(
+    'id', id, 'tenant', tenant, 'owner_id', owner_id, 'group_id', group_id, 'root', root, 'parent', parent,
+    'generation', generation, 'open', open, 'members', members, 'completed', completed, 'failed', failed,
+    'cancelled', cancelled, 'broken', broken, 'awaited_until', awaited_until, 'closed_at', closed_at,
+    'report_orphan', report_orphan <> 0, 'cancel', cancel::json, 'value', coalesce(value, '{}')::json
+)), '[]') FROM loaded
+
+-- name: save_scopes
+INSERT INTO scope (
+    id, tenant, owner_id, group_id, root, parent, generation, open, members, completed, failed, cancelled, broken,
+    awaited_until, closed_at, report_orphan, cancel, value
+)
+SELECT * FROM unnest(
+    %s::bigint[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[],
+    %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::integer[],
+    %s::text[], %s::text[]
+)
+ON CONFLICT (id) DO UPDATE SET
+    generation = excluded.generation, open = excluded.open, members = excluded.members,
+    completed = excluded.completed, failed = excluded.failed, cancelled = excluded.cancelled,
+    broken = excluded.broken, awaited_until = excluded.awaited_until, closed_at = excluded.closed_at,
+    cancel = excluded.cancel, value = excluded.value
+
+-- name: scopes_of_group
+SELECT coalesce(json_agg(held), '[]') FROM hold_group(%s, %s) AS held
+
+-- name: root_of_group
+SELECT id FROM scope WHERE group_id = %s AND tenant = %s AND id = root
+
+-- name: await_group
+UPDATE scope SET awaited_until = greatest(awaited_until, %s) WHERE group_id = %s AND tenant = %s AND id = root
+
+-- name: groups
+-- Every job of a group but its root is a member of exactly one of its scopes.
+SELECT coalesce(json_agg(json_build_object(
+    'id', id, 'generation', generation, 'open', members - ended + (place < 3)::integer,
+    'completed', completed + (status = 'completed')::integer,
+    'failed', failed + (status IN ('failed', 'dead_letter'))::integer,
+    'cancelled', cancelled + (status = 'cancelled')::integer, 'closed_at', closed_at, 'cancelled_by', cancel::json,
+    'value', coalesce(value, '{}')::json
+)), '[]') FROM (
+    SELECT
+        root.group_id AS id, root.generation, root.closed_at, root.cancel, root.value, job.place, job.status,
+        sum(part.members) AS members, sum(part.completed + part.failed + part.cancelled) AS ended,
+        sum(part.completed) AS completed, sum(part.failed) AS failed, sum(part.cancelled) AS cancelled
+    FROM json_array_elements_text(%s) AS wanted
+    JOIN scope AS root ON root.group_id = wanted.value AND root.tenant = %s AND root.id = root.root
+    JOIN job ON job.seq = root.id
+    JOIN scope AS part ON part.group_id = root.group_id AND part.tenant = root.tenant
+    GROUP BY root.id, job.seq
+) AS summed
+
+-- name: last_positions
+SELECT coalesce(json_object_agg(
+    wanted.scope, coalesce((SELECT max(position) FROM contribution WHERE contribution.scope = wanted.scope), 0)
+), '{}')
+FROM (SELECT DISTINCT value::bigint AS scope FROM json_array_elements_text(%s)) AS wanted
+
+-- name: insert_contributions
+INSERT INTO contribution (scope, position, seq, type, value)
+SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::bytea[])
+
+-- name: contributions_of
+SELECT coalesce(json_agg(json_build_array(position, type, length(value))), '[]'), string_agg(value, '') FROM (
+    SELECT * FROM contribution WHERE scope = %s AND position > %s ORDER BY position LIMIT %s
+) AS kept
+
+-- name: seqs_of_spawns
+WITH given AS (SELECT %s::json AS keys, %s::text AS parent_id, %s::text AS tenant)
+SELECT coalesce(json_agg(job.seq), '[]')
+FROM given
+CROSS JOIN json_array_elements_text(given.keys) AS wanted
+JOIN job ON job.parent_id = given.parent_id AND job.spawn_key = wanted.value AND job.tenant = given.tenant
+
+-- name: chain_of
+-- From its end. -1 asks for all.
+SELECT coalesce(json_agg(seq), '[]') FROM (
+    SELECT seq FROM job WHERE chain_id = %s AND tenant = %s ORDER BY chain_index DESC LIMIT nullif(%s::bigint, -1)
+) AS members
+
+-- name: waits_over
+WITH over AS MATERIALIZED (
+    SELECT seq FROM job WHERE wake_at IS NOT NULL AND wake_at <= %s AND place = 0
+    ORDER BY wake_at, seq
+    LIMIT %s
+    FOR UPDATE SKIP LOCKED
+)
+SELECT coalesce(json_agg(seq), '[]') FROM over
+
+-- name: held_members
+-- Of those asked for: what this owner holds and what is only counted where it ends, in its scope.
+WITH held AS MATERIALIZED (
+    SELECT job.seq, fence, scope_id
+    FROM json_array_elements_text(%s) AS wanted
+    JOIN job ON job.seq = wanted.value::bigint
+    WHERE place + 0 = 2 AND owner = %s AND scope_id IS NOT NULL AND (flags & ~(%s::integer)) = 0
+    ORDER BY job.seq
+    FOR UPDATE OF job
+)
+SELECT coalesce(json_agg(json_build_array(seq, fence, scope_id)), '[]') FROM held
+
+-- name: insert_cascade
+INSERT INTO cascade (kind, item) SELECT * FROM unnest(%s::text[], %s::text[])
+
+-- name: oldest_cascade
+-- Two that ask at once must not get the same: what is given is gone.
+WITH oldest AS MATERIALIZED (SELECT id FROM cascade ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED), taken AS (
+    DELETE FROM cascade USING oldest WHERE cascade.id = oldest.id RETURNING cascade.id, kind, item
+)
+SELECT coalesce(json_agg(json_build_array(kind, item) ORDER BY id), '[]') FROM taken
+
+-- name: delete_cascade
+-- oldest_cascade did.
+SELECT %s::bigint
+
+-- name: any_cascade
+SELECT 1 FROM cascade LIMIT 1
+
+-- name: is_held
+SELECT 1 FROM job WHERE seq = %s AND fence = %s AND owner = %s AND place + 0 = 2
+FOR UPDATE
+
+-- name: add_flag
+UPDATE job SET flags = flags | %s WHERE seq = %s AND fence = %s AND owner = %s AND place + 0 = 2
+
+-- name: steps_of
+SELECT
+    coalesce(json_agg(json_build_array(position, name, kind, until, finished <> 0, length(value))), '[]'),
+    string_agg(value, '')
+FROM (SELECT * FROM step WHERE seq = %s AND position > %s ORDER BY position LIMIT %s) AS page
+
+-- name: put_step
+-- What is finished stays as it is.
+INSERT INTO step (seq, position, name, kind, until, finished, value) VALUES (%s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (seq, position) DO UPDATE SET
+    name = excluded.name, kind = excluded.kind, until = excluded.until, finished = excluded.finished,
+    value = excluded.value
+WHERE step.finished = 0
+
+-- name: put_new_step
+INSERT INTO step (seq, position, name, kind, until, finished, value) VALUES (%s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (seq, position) DO NOTHING
+
+-- name: put_signal
+INSERT INTO signal (seq, name, position, at, value)
+SELECT %s, %s, coalesce(max(position), 0) + 1, %s, %s FROM signal WHERE seq = %s AND name = %s
+
+-- name: oldest_signal
+SELECT position, value FROM signal WHERE seq = %s AND name = %s ORDER BY position LIMIT 1
+
+-- name: delete_signal
+DELETE FROM signal WHERE seq = %s AND name = %s AND position = %s
+
+-- name: put_orphan
+INSERT INTO outbox (id, kind, created_at, next_at, payload) VALUES (%s, 'orphan', %s, %s, %s)
+ON CONFLICT (id) DO NOTHING
+
+-- name: due_orphans
+WITH due AS MATERIALIZED (
+    SELECT payload FROM outbox WHERE kind = 'orphan' AND next_at <= %s
+    ORDER BY created_at, id
+    LIMIT %s
+    FOR UPDATE SKIP LOCKED
+)
+SELECT coalesce(json_agg(payload::json), '[]') FROM due
+
+-- name: hide_orphans
+UPDATE outbox SET next_at = %s FROM json_array_elements_text(%s) AS told WHERE id = told.value
+
+-- name: delete_orphan
+DELETE FROM outbox WHERE id = %s AND kind = 'orphan'
+
+-- name: in_use
+-- What was queued under it is not finished, or a job that has not ended depends on it and does not go with it.
+WITH wanted AS MATERIALIZED (SELECT value::bigint AS seq FROM json_array_elements_text(%s))
+SELECT coalesce(json_agg(job.seq), '[]')
+FROM wanted
+JOIN job ON job.seq = wanted.seq
+WHERE EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL) OR EXISTS (
+    SELECT 1
+    FROM edge
+    JOIN job AS child ON child.seq = edge.seq
+    WHERE edge.parent = job.seq AND child.place < 3 AND child.seq NOT IN (SELECT seq FROM wanted)
+)
+
+-- name: delete_edges
+DELETE FROM edge USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint
+
+-- name: delete_scopes
+DELETE FROM scope USING json_array_elements_text(%s) AS gone WHERE id = gone.value::bigint
+
+-- name: delete_contributions
+DELETE FROM contribution USING json_array_elements_text(%s) AS gone WHERE scope = gone.value::bigint
+
+-- name: delete_steps
+DELETE FROM step USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint
+
+-- name: delete_signals
+DELETE FROM signal USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint

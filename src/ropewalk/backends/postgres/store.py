@@ -1,0 +1,138 @@
+"""A schema of a PostgreSQL database as a store.
+
+The verbs are those of every SQL store (backends/_sql); the statements in `sql/` and the connections are this one's.
+Five connections a store, so that what waits for a lock holds up nothing else (connections.py), and one for wake-ups.
+The time is the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import psycopg
+
+from ropewalk.backends._sql import claiming, holding, steps
+from ropewalk.backends._sql.store import SqlStore
+from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends.postgres.address import Address
+from ropewalk.backends.postgres.connections import Clock, Door, ReadingSession, Session
+from ropewalk.backends.postgres.faults import translated
+from ropewalk.backends.postgres.notifier import PostgresNotifier
+from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
+from ropewalk.backends.postgres.transacting import PostgresTransaction
+from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.transition import Settlement
+from ropewalk.ports.exchange import (
+    Claimed,
+    ClaimRequest,
+    Durability,
+    Holder,
+    Note,
+    Noted,
+    Renewal,
+    Renewed,
+    Settlements,
+    StepAnswer,
+)
+from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.schema import SchemaState
+from ropewalk.ports.transaction import UserTransaction
+
+T = TypeVar("T")
+
+
+class PostgresStore(SqlStore):
+    """`url` as libpq reads it, with `schema` and `notify` among its options. Nothing is opened before it is needed."""
+
+    def __init__(
+        self,
+        url: str,
+        runtime: Runtime,
+        *,
+        allow_weaker_durability: bool = False,
+        migrate: bool = True,
+        clock: Clock = "server",
+    ) -> None:
+        self._address = address = Address.of(url)
+        self._runtime = runtime
+        self._clock: Clock = clock
+        self._door = Door(runtime, address, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
+        self._changes = Session(runtime, self._door, "changes", clock=clock)
+        self._claims = Session(runtime, self._door, "claims", clock=clock)
+        self._settlements = Session(runtime, self._door, "settlements", clock=clock)
+        self._renewals = Session(runtime, self._door, "renewals", clock=clock)
+        self._reads = ReadingSession(runtime, self._door, "reads", clock=clock)
+        self._notifier = PostgresNotifier(address, runtime)
+        self._opened = False
+
+    @property
+    def durability(self) -> Durability:
+        if self._door.weakness is not None:
+            return Durability.D1
+        return Durability.D3 if self._door.replicated else Durability.D2
+
+    @property
+    def notifier(self) -> Notifier:
+        return self._notifier
+
+    def transaction(self, limit_us: Span) -> UserTransaction:
+        return PostgresTransaction(self._runtime, self._door, clock=self._clock, limit_us=limit_us)
+
+    async def open(self) -> None:
+        if not self._opened:
+            await self._changes.ask(lambda _: None)  # connected, checked and migrated, or refused
+            self._opened = True
+            await self._notifier.resume()
+
+    async def close(self) -> None:
+        self._opened = False
+        await self._notifier.pause()
+        for session in (self._reads, self._renewals, self._settlements, self._claims, self._changes):
+            await session.stop()
+
+    async def schema(self) -> SchemaState:
+        return await self._look(schema_of)
+
+    async def migrate(self) -> SchemaState:
+        return await self._look(migrated)
+
+    async def ddl(self) -> str:
+        return await self._look(ddl_of)
+
+    async def _look(self, work: Callable[[Address], T]) -> T:
+        try:
+            return await self._runtime.in_thread(lambda: work(self._address))
+        except psycopg.Error as error:
+            raise translated(error, self._address.shown) from error
+
+    async def clock(self) -> Instant:
+        return await self._reads.ask(lambda tx: tx.now)
+
+    # ── what must not wait behind other work has a connection of its own
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        return await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, request))
+
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+        return await self._settlements.ask(lambda tx: holding.settle(tx, tx.lanes, owner, settlements))
+
+    async def note(self, note: Note) -> Noted:
+        return await self._settlements.ask(lambda tx: holding.note(tx, note))
+
+    async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
+        return await self._settlements.ask(lambda tx: steps.record_step(tx, holder, step))
+
+    async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
+        return await self._settlements.ask(lambda tx: steps.take_signal(tx, holder, step, signal))
+
+    async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
+        return await self._renewals.ask(lambda tx: holding.renew(tx, owner, renewals))
+
+    async def _write(self, work: Callable[[Tx], T]) -> T:
+        return await self._changes.ask(work)
+
+    async def _read(self, work: Callable[[Tx], T]) -> T:
+        return await self._reads.ask(work)

@@ -1,0 +1,135 @@
+"""A transaction on this store's database (backends/_sql/tx.py says what the verbs expect of it).
+
+What happens in numbers is one statement for any number of rows: every column travels as one array. The driver writes
+arrays item by item (1 µs each); those of numbers and text are put together here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import msgspec
+import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+from psycopg.errors import UniqueViolation
+from psycopg.pq import Format
+
+from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.statements import Statements
+from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, Values
+from ropewalk.domain.instants import Instant
+
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+
+_INTEGERS: Final = frozenset({"priority", "flags", "format", "chain_index", "unmet", "depth", "place"})
+_BIGINTS: Final = frozenset(
+    {
+        *("seq", "prio_key", "time_key", "created_at", "run_at", "updated_at", "max_attempts", "max_crashes", "lane"),
+        *("timeout_us", "lease_us", "deadline", "scope_id", "wake_at"),
+    }
+)
+_NAMED: Final = re.compile(r"(?<!:):([a-z]\w*)")
+_TO_QUOTE: Final = re.compile(r'(["\\])')
+_seqs = msgspec.json.Decoder(list[int])
+
+
+class Raw(Loader):
+    """JSON stays text: decoding it is msgspec's."""
+
+    format = Format.BINARY
+
+    def load(self, data: Buffer) -> bytes:
+        return bytes(data)
+
+
+class Tx:
+    __slots__ = ("_db", "lanes", "now", "sql")
+
+    def __init__(self, db: Connection, now: Instant, lanes: LaneBook, sql: Statements) -> None:
+        self._db = db
+        self.now = now
+        self.lanes = lanes
+        self.sql = sql
+
+    def run(self, sql: str, values: Values = ()) -> int:
+        """Change something; answers how many rows."""
+        return self._execute(sql, values).rowcount
+
+    def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
+        """The same for many rows at once; `rest` follows them in the statement."""
+        if not rows:
+            return 0
+        columns = [_array(column) for column in zip(*rows, strict=True)]
+        try:
+            return self._execute(block, [*columns, *rest]).rowcount
+        except UniqueViolation as error:
+            raise AlreadyThere from error
+
+    def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        return self._execute(sql, values).fetchone()
+
+    def value(self, sql: str, values: Values = ()) -> Any:
+        """The first column of the first row; None without one."""
+        found = self.row(sql, values)
+        return None if found is None else found[0]
+
+    def blob(self, data: bytes | None) -> SqlValue:
+        return data
+
+    def take_seqs(self, count: int) -> list[int]:
+        return _seqs.decode(self.value(self.sql.take_seqs, (count,))) if count else []
+
+    def insert_block(self, columns: Sequence[str], *, own: int) -> str:
+        return _insert_block(tuple(columns), own)
+
+    @contextmanager
+    def savepoint(self) -> Generator[None]:
+        """What is done inside is undone when it raises; the transaction goes on."""
+        self._db.execute(b"SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            if not self._db.closed:
+                self._db.execute(b"ROLLBACK TO part; RELEASE part")
+            raise
+        self._db.execute(b"RELEASE part")
+
+    def _execute(self, sql: str, values: Values | list[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
+        if isinstance(values, Mapping):
+            sql = _NAMED.sub(r"%(\1)s", sql)
+        return self._db.execute(sql.encode(), values, binary=True)
+
+
+@lru_cache(maxsize=64)
+def _insert_block(columns: tuple[str, ...], own: int) -> str:
+    arrays = ", ".join(f"%s::{_type(name)}[]" for name in columns[:own])
+    shared = "".join(f", %s::{_type(name)}" for name in columns[own:])
+    return (
+        f"WITH own AS (SELECT * FROM unnest({arrays})) "  # noqa: S608  the names are ours
+        f"INSERT INTO job ({', '.join(columns)}) SELECT own.*{shared} FROM own"
+    )
+
+
+def _type(column: str) -> str:
+    if column in _BIGINTS:
+        return "bigint"
+    if column in _INTEGERS:
+        return "integer"
+    return "bytea" if column == "input" else "text"
+
+
+def _array(column: Sequence[SqlValue]) -> object:
+    kind = next((type(value) for value in column if value is not None), None)
+    if kind is not None and issubclass(kind, bytes | bytearray):
+        return list(column)
+    text = _quoted if kind is not None and issubclass(kind, str) else str
+    return "{" + ",".join("NULL" if value is None else text(value) for value in column) + "}"
+
+
+def _quoted(value: object) -> str:
+    return '"' + _TO_QUOTE.sub(r"\\\1", str(value)) + '"'

@@ -1,0 +1,106 @@
+"""What is refused before any job is accepted, and migrating."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+from tests.servers.fixtures import StartPostgres
+from tests.servers.postgres import Settings
+
+from ropewalk.backends.postgres import PostgresStore
+from ropewalk.backends.postgres.address import Address
+from ropewalk.connect import connect
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
+from ropewalk.ports.exchange import Durability
+
+
+async def tried(url: str, *, weaker: bool = True) -> Durability:
+    store = PostgresStore(url, SystemRuntime(), allow_weaker_durability=weaker)
+    try:
+        await store.open()
+        return store.durability
+    finally:
+        await store.close()
+
+
+def execute(url: str, *statements: str) -> None:
+    with psycopg.connect(url.partition("?")[0], autocommit=True) as db:
+        for statement in statements:
+            db.execute(statement.encode())
+
+
+@pytest.mark.asyncio
+class TestDurability:
+    async def test_a_server_that_loses_commits_is_refused(self, url: str) -> None:
+        with pytest.raises(WeakDurability, match=r"fsync is 'off'.*allow_weaker_durability=True"):
+            await tried(url, weaker=False)
+
+    async def test_unless_that_is_allowed(self, url: str) -> None:
+        assert await tried(url) is Durability.D1
+
+    async def test_one_that_keeps_them_is_not(self, start_postgres: StartPostgres) -> None:
+        server = start_postgres(Settings(durable=True))
+        assert await tried(server.dsn(), weaker=False) is Durability.D2
+
+    async def test_a_user_whose_commits_do_not_wait_is_refused(self, start_postgres: StartPostgres) -> None:
+        server = start_postgres(Settings(durable=True))
+        execute(server.dsn(), "ALTER ROLE ropewalk SET synchronous_commit = off")
+        with pytest.raises(WeakDurability, match="synchronous_commit is 'off'"):
+            await tried(server.dsn(), weaker=False)
+
+
+@pytest.mark.asyncio
+class TestSchema:
+    async def test_many_who_migrate_at_once(self, url: str) -> None:
+        assert set(await asyncio.gather(*(tried(url) for _ in range(6)))) == {Durability.D1}
+        with psycopg.connect(url.partition("?")[0]) as db:
+            assert db.execute("SELECT count(*) FROM jobs.migration").fetchone() == (1,)
+
+    async def test_a_schema_of_a_newer_release_is_refused(self, url: str) -> None:
+        await tried(url)
+        execute(url, "INSERT INTO jobs.migration VALUES (99, 'later', 'breaking')")
+        with pytest.raises(SchemaMismatch, match="schema 99"):
+            await tried(url)
+
+    async def test_one_that_only_added_something_is_not(self, url: str) -> None:
+        await tried(url)
+        execute(url, "INSERT INTO jobs.migration VALUES (99, 'later', 'additive')")
+        await tried(url)
+
+    @pytest.mark.parametrize("table", ["job (id integer)", "migration (id integer)"])
+    async def test_tables_of_another_program_are_left_alone(self, url: str, table: str) -> None:
+        execute(url, "CREATE SCHEMA jobs", f"CREATE TABLE jobs.{table}")
+        with pytest.raises(SchemaMismatch, match="another program"):
+            await tried(url)
+
+    async def test_two_schemas_share_nothing(self, url: str) -> None:
+        await tried(url)
+        await tried(url.replace("schema=jobs", "schema=others"))
+        execute(url, "DROP SCHEMA jobs CASCADE")
+        await tried(url.replace("schema=jobs", "schema=others"))
+
+
+@pytest.mark.asyncio
+async def test_nobody_answers() -> None:
+    with pytest.raises(StoreUnavailable, match="check that the server answers"):
+        await tried("postgresql://nobody@127.0.0.1:1/none")
+
+
+class TestAddress:
+    def test_our_options_are_not_the_librarys(self) -> None:
+        address = Address.of("postgresql://u:secret@h:5/d?schema=mine&sslmode=require&notify=off")
+        assert (address.schema, address.notify) == ("mine", False)
+        assert address.url == "postgresql://u:secret@h:5/d?sslmode=require"
+        assert "secret" not in address.shown
+
+    @pytest.mark.parametrize("schema", ["", "Jobs", "pg_jobs", 'a"b', "1a", "a" * 64])
+    def test_names_that_are_refused(self, schema: str) -> None:
+        with pytest.raises(InvalidInput, match="schema="):
+            connect(f"postgres://h/d?schema={schema}", SystemRuntime())
+
+    def test_notify_is_on_or_off(self) -> None:
+        with pytest.raises(InvalidInput, match="notify='maybe'"):
+            connect("postgresql://h/d?notify=maybe", SystemRuntime())
