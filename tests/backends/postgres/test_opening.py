@@ -104,3 +104,18 @@ class TestAddress:
     def test_notify_is_on_or_off(self) -> None:
         with pytest.raises(InvalidInput, match="notify='maybe'"):
             connect("postgresql://h/d?notify=maybe", SystemRuntime())
+
+
+async def test_the_schema_is_looked_at_applied_and_printed(url: str) -> None:
+    """B3: and refused by a store that may not change it."""
+    strict = PostgresStore(url, SystemRuntime(), allow_weaker_durability=True, migrate=False)
+    with pytest.raises(SchemaMismatch, match="lacks 0001_first: run `ropewalk migrate`"):
+        await strict.open()
+    script = await strict.ddl()
+    assert (await strict.schema()).missing == ["0001_first"]
+    with psycopg.connect(Address.of(url).url, autocommit=True) as db:
+        db.execute(script.encode())
+    assert (await strict.migrate()).missing == []
+    assert await strict.ddl() == ""
+    await strict.open()
+    await strict.close()
