@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -231,3 +232,31 @@ def test_the_library_to_replace_is_named_once(
         warn_about_library()
         assert len(caplog.records) == int(warns)
         assert "pip install" in caplog.text or not warns
+
+
+class Meddled:
+    """A connection between whose reads another process tries to create the store."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._db = sqlite.connect(path, timeout=0, isolation_level=None)
+        self.meddled = 0
+
+    def execute(self, statement: str) -> Answer:
+        answer = Answer(self._db.execute(statement).fetchall())
+        if statement.startswith(("SELECT", "PRAGMA")):
+            self.meddled += 1
+            with suppress(sqlite.OperationalError):  # it may have to wait: then it comes too late to meddle
+                opening.open_writer(self._path, allow_weaker_durability=False).db.close()
+        return answer
+
+
+class Answer(list[tuple[int, ...]]):
+    def fetchone(self) -> tuple[int, ...]:
+        return self[0]
+
+
+def test_a_store_that_is_being_created_is_not_taken_for_another_programs(path: Path) -> None:
+    db = Meddled(path)
+    opening._check_owner(db, path)  # type: ignore[arg-type]  # stands in for a connection
+    assert db.meddled == 2

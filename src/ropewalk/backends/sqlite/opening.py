@@ -86,7 +86,7 @@ def look(path: Path) -> dict[int, Compat]:
     """Which migrations are applied. Creates and changes nothing."""
     if not path.exists():
         return {}
-    db = sqlite.connect(f"{path.as_uri()}?mode=ro", uri=True)
+    db = sqlite.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
     try:
         _check_owner(db, path)
         return _applied(db)
@@ -163,11 +163,13 @@ def _refuse(weakness: str | None, path: Path, *, allowed: bool) -> None:
 
 def _check_owner(db: sqlite.Connection, path: Path) -> None:
     """Ours, or new and empty."""
-    [application] = db.execute("PRAGMA application_id").fetchone()
-    if application == APPLICATION_ID:
-        return
-    [tables] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != 0 or tables > 0:
+    db.execute("BEGIN")  # one view of both: another process may be creating it at this moment
+    try:
+        [tables] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        [application] = db.execute("PRAGMA application_id").fetchone()
+    finally:
+        db.execute("ROLLBACK")
+    if application != APPLICATION_ID and (application != 0 or tables > 0):
         raise SchemaMismatch(
             f"{path} is a database of another program (application_id={application:#x}, {tables} tables): "
             "give the path of another file, it will be created"
