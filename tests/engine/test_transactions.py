@@ -15,7 +15,6 @@ import pytest
 
 from ropewalk import App, Context, Event, InvalidInput, LeaseLost, Result, State, Unsupported, WaitTimeout, job
 from ropewalk.backends.sqlite.library import sqlite
-from tests.engine.conftest import MakeApp
 
 raised: list[BaseException] = []
 
@@ -179,10 +178,8 @@ async def test_misuse_is_told(app: App, how: str, kind: type[Exception]) -> None
         assert await app.enqueue(counted(1)).result(timeout=10) == 1
 
 
-async def test_where_there_is_none(make_app: MakeApp, url: str) -> None:
-    if url != "memory://":
-        return  # what SQLite does is above
-    app = make_app(writes)
+async def test_where_there_is_none() -> None:
+    app = App("memory://", jobs=[writes])
     async with app.running():
         handle = await app.enqueue(writes())
         await app.wait(handle.id, timeout=10)
