@@ -93,7 +93,10 @@ class SqliteTransaction(UserTransaction):
     def _settle(self, db: sqlite.Connection, owner: str, settlement: Settlement) -> Settlements:
         answers = holding.settle(Tx(db, self._runtime.now()), LaneBook(), owner, [settlement])
         [answer] = answers.settled
-        db.execute("COMMIT" if answer.move is not None else "ROLLBACK")
+        try:
+            db.execute("COMMIT" if answer.move is not None else "ROLLBACK")
+        except sqlite.Error as error:  # whether it happened is not known
+            raise translated(error, self._path, committing=True) from error
         return answers
 
     def _give_up(self) -> None:
