@@ -62,6 +62,8 @@ class PostgresNotifier(Notifier):
         """those who wait until somebody listens, or could not"""
         self._stopped = False
         self._db: Connection | None = None
+        self._watched: int | None = None
+        """the descriptor of the connection, which cannot tell it any more once it is lost"""
 
     def publish(self, hint: Hint) -> None:
         self._tell(hint)
@@ -167,7 +169,8 @@ class PostgresNotifier(Notifier):
             db = self._db = connect(self._address)
             db.execute(f"LISTEN {self._channel}".encode())
             db.add_notify_handler(lambda notify: self._receive(notify.payload))
-            asyncio.get_running_loop().add_reader(db.fileno(), awake.set)
+            self._watched = db.fileno()
+            asyncio.get_running_loop().add_reader(self._watched, awake.set)
             self._tell(Hint(many=True, control=True))  # whatever was said before nobody heard here
         return self._db
 
@@ -206,9 +209,12 @@ class PostgresNotifier(Notifier):
 
     def _disconnect(self) -> None:
         db, self._db = self._db, None
+        watched, self._watched = self._watched, None
+        if watched is not None:
+            # Also of a connection the driver closed already: the next one may get the same number, and would be taken
+            # for one that is watched.
+            asyncio.get_running_loop().remove_reader(watched)
         if db is not None:
-            with suppress(psycopg.Error):
-                asyncio.get_running_loop().remove_reader(db.fileno())
             db.close()
 
     def _tell(self, hint: Hint) -> None:
