@@ -21,6 +21,11 @@ SELECT json_agg(number) FROM taken CROSS JOIN generate_series(taken.before + 1, 
 """
 
 
+SET_FORMAT = """
+UPDATE standing SET format = %s FROM submitted WHERE standing.seq = submitted.seq AND tenant = %s AND id = %s
+"""
+
+
 class PostgresBackend(contract.Backend):
     """A schema of its own in a database that all of them share. The server need not be durable: nobody pulls a plug."""
 
@@ -57,7 +62,7 @@ class PostgresBackend(contract.Backend):
         await self._run(store, "UPDATE meta SET epoch = %s", epoch)
 
     async def set_format(self, store: Store, tenant: str, job_id: str, version: int) -> None:
-        await self._run(store, "UPDATE job SET format = %s WHERE tenant = %s AND id = %s", version, tenant, job_id)
+        await self._run(store, SET_FORMAT, version, tenant, job_id)
 
     async def _run(self, store: Store, sql: str, *values: int | str) -> None:
         assert isinstance(store, PostgresStore)

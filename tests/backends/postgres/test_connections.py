@@ -25,6 +25,7 @@ from ropewalk.testing.contract.build import claim_request, new_job, settlement
 pytestmark = pytest.mark.asyncio
 
 HOUR_US = 3_600_000_000
+RAISE = "UPDATE standing SET priority = 1 WHERE seq = (SELECT seq FROM submitted WHERE id = %s)"
 
 
 async def test_the_time_is_the_servers(url: str) -> None:
@@ -88,10 +89,10 @@ async def test_a_deadlock_is_run_again(open_store: OpenStore) -> None:
     def locks(name: str, first: str, second: str) -> Callable[[Tx], None]:
         def work(tx: Tx) -> None:
             tries[name] += 1
-            tx.run("UPDATE job SET priority = 1 WHERE id = %s", (first,))
+            tx.run(RAISE, (first,))
             if sum(tries.values()) <= 2:
                 tx.run("SELECT pg_sleep(0.3)")  # until the other one holds its first
-            tx.run("UPDATE job SET priority = 1 WHERE id = %s", (second,))
+            tx.run(RAISE, (second,))
 
         return work
 

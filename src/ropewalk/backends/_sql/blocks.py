@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 M = TypeVar("M", bound=Struct)
 
@@ -27,9 +27,9 @@ def load(package: str, manifest: type[M]) -> M:
     blocks: dict[str, str] = {}
     for file in files(package).joinpath("sql").iterdir():
         _add(blocks, file.name, file.read_text(encoding="utf-8"))
-    expected = set(manifest.__struct_fields__)
-    if blocks.keys() != expected:
-        missing, unknown = sorted(expected - blocks.keys()), sorted(blocks.keys() - expected)
+    missing = sorted(field.name for field in structs.fields(manifest) if field.required and field.name not in blocks)
+    unknown = sorted(blocks.keys() - set(manifest.__struct_fields__))
+    if missing or unknown:
         raise ImportError(f"the SQL blocks in {package} do not fit {manifest.__name__}: {missing=} {unknown=}")
     return manifest(**blocks)
 

@@ -7,7 +7,7 @@ the jobs that are given are loaded.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -17,7 +17,8 @@ import msgspec
 from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
-from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.outlook import Outlook
+from ropewalk.backends._sql.rows import load_ready
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends._sql.upkeep import catch_up, expire
 from ropewalk.domain import transition
@@ -36,49 +37,52 @@ Line: TypeAlias = tuple[str, str]
 Key: TypeAlias = tuple[int, Instant, int, int, int, Instant | None]
 """(prio_key, time_key, seq, suspect, last attempt, deadline) of a ready job"""
 
-_BEFORE_ALL: Final = (-(1 << 63), -(1 << 63), -(1 << 63))
 _leased = attrgetter("seq", "rev", "attempt", "fence", "ticket", "lease_expires_at")
+_expiry = attrgetter("lease_expires_at")
 _keys = msgspec.json.Decoder(list[Key])
 _ints = msgspec.json.Decoder(list[int])
 _lines = msgspec.json.Decoder(list[Line])
 _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 
 
-def claim(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Claimed:
+def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed:
     tx.run(tx.sql.note_started, (request.started_upto, request.owner, request.started_upto))
-    before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=request.take_back)
+    take_back = request.take_back and outlook.sweep_due(tx.now)
+    before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
+    if take_back:
+        some_left = len(before.moved) >= CAUGHT_UP_PER_CLAIM_MAX
+        outlook.swept(tx.now, tx.now if some_left else tx.value(tx.sql.earliest_expiry, (tx.now,)))
     tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
-    return Claiming(tx, lanes, request).run(before)
+    return Claiming(tx, lanes, outlook, request).run(before)
 
 
 class Claiming:
     """One claim under way."""
 
-    def __init__(self, tx: Tx, lanes: LaneBook, request: ClaimRequest) -> None:
+    def __init__(self, tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> None:
         self._tx = tx
         self._lanes = lanes
+        self._outlook = outlook
         self._request = request
-        survey = tx.row(tx.sql.survey, (DUE_LOOKED_AT,))
-        assert survey is not None
-        self._epoch: int = survey[0]
-        self._streams = _ints.decode(survey[1])
-        self._paused = frozenset(_lines.decode(survey[2]))
-        self._dues = _dues.decode(survey[3])
-        self._next_wait: Instant | None = survey[4]
+        situation = tx.row(tx.sql.situation, (DUE_LOOKED_AT,))
+        assert situation is not None
+        self._epoch: int = situation[0]
+        self._paused = frozenset(_lines.decode(situation[1]))
+        self._dues = _dues.decode(situation[2])
+        self._next_wait: Instant | None = situation[3]
         self._suspect_given = not request.suspect_allowed
         self._given: list[int] = []
         self._overdue: list[int] = []
 
     def run(self, before: Ripple) -> Claimed:
         """`before` is what happened on the way here."""
-        lines = self._lines()
-        # About as many keys as will be given, however many streams share the claim.
-        chunk = max(1, self._request.limit // max(1, sum(map(len, lines))))
-        in_order = [self._in_order(streams, chunk) for streams in lines]
-        for _, _, seq, suspect, _, _ in islice(take_turns(in_order, self._request.turn), self._request.limit):
-            self._given.append(seq)
-            if suspect:
-                self._suspect_given = True
+        remembered = self._outlook.streams
+        if remembered is not None:
+            self._choose(remembered)
+        if remembered is None or len(self._given) < self._request.limit:
+            self._given, self._overdue = [], []
+            self._suspect_given = not self._request.suspect_allowed
+            self._choose(self._outlook.look(self._survey))
         jobs = self._lease()
         # Last: a compensation born in this claim is work for the next one.
         expired = self._expire() if self._overdue else Ripple()
@@ -90,10 +94,24 @@ class Claiming:
             closed=before.closed + expired.closed,
         )
 
-    def _lines(self) -> list[list[int]]:
+    def _survey(self) -> list[int]:
+        return _ints.decode(self._tx.value(self._tx.sql.survey))
+
+    def _choose(self, streams: Sequence[int]) -> None:
+        """Which jobs to give."""
+        lines = self._lines(streams)
+        # About as many keys as will be given, however many streams share the claim.
+        chunk = max(1, self._request.limit // max(1, sum(map(len, lines))))
+        in_order = [self._in_order(line, chunk) for line in lines]
+        for _, _, seq, suspect, _, _ in islice(take_turns(in_order, self._request.turn), self._request.limit):
+            self._given.append(seq)
+            if suspect:
+                self._suspect_given = True
+
+    def _lines(self, streams: Sequence[int]) -> list[list[int]]:
         """The streams to look into, line by line in order of name."""
         found: dict[Line, list[int]] = {}
-        for stream in self._streams:
+        for stream in streams:
             suspects = stream % 2 == 1
             if suspects and not self._suspect_fits():
                 continue
@@ -132,11 +150,14 @@ class Claiming:
 
     def _ready(self, stream: int, chunk: int) -> Iterator[Key]:
         """The ready jobs of one stream, read a chunk at a time and no further than asked for."""
-        after: tuple[int, Instant, int] = _BEFORE_ALL
+        after = self._outlook.start_of(stream)
         suspects = stream % 2 == 1
         while not suspects or self._suspect_fits():
             found = _keys.decode(self._tx.value(self._tx.sql.ready_keys, (stream, *after, RECORD_FORMAT, chunk)))
-            yield from found
+            for key in found:
+                yield key
+                if not suspects:
+                    self._outlook.reached(stream, key[:3])  # asked for the next: this one is taken
             if len(found) < chunk:
                 return
             after = found[-1][:3]
@@ -144,10 +165,12 @@ class Claiming:
 
     def _lease(self) -> list[JobRecord]:
         tx, request = self._tx, self._request
-        jobs = load(tx, self._given)
+        jobs = load_ready(tx, self._given)
         for ticket, job in enumerate(jobs, request.first_ticket):
             lease_us = request.types[job.type]
             transition.claim(job, owner=request.owner, ticket=ticket, epoch=self._epoch, lease_us=lease_us, now=tx.now)
+        if jobs:
+            self._outlook.granted(min(filter(None, map(_expiry, jobs))))
         leased = tx.run_rows(tx.sql.lease_jobs, list(map(_leased, jobs)), tx.now, request.owner, tx.now)
         assert leased == len(self._given), f"{len(self._given)} jobs were ready, {leased} could be leased"
         return jobs

@@ -59,20 +59,29 @@ _sizes = msgspec.json.Decoder(list[int])
 
 def load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
     """The records of these jobs that exist, in this order."""
+    return _load_by(tx, tx.sql.load_jobs, seqs)
+
+
+def load_ready(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
+    """The same for ready jobs that this transaction has locked."""
+    return _load_by(tx, tx.sql.load_ready or tx.sql.load_jobs, seqs)
+
+
+def _load_by(tx: Tx, sql: str, seqs: Sequence[int]) -> list[JobRecord]:
     loaded: list[JobRecord] = []
     for start in range(0, len(seqs), LOADED_AT_ONCE_MAX):
-        loaded += _load(tx, seqs[start : start + LOADED_AT_ONCE_MAX])
+        loaded += _load(tx, sql, seqs[start : start + LOADED_AT_ONCE_MAX])
     return loaded
 
 
-def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
+def _load(tx: Tx, sql: str, seqs: Sequence[int]) -> list[JobRecord]:
     try:
-        found = tx.row(tx.sql.load_jobs, (msgspec.json.encode(seqs).decode(),))
+        found = tx.row(sql, (msgspec.json.encode(seqs).decode(),))
     except TooMuch:
         if len(seqs) == 1:
             raise
-        half = len(seqs) // 2  # together they are over SQLite's limit for one value (1 GB)
-        return _load(tx, seqs[:half]) + _load(tx, seqs[half:])
+        half = len(seqs) // 2  # together they are over the store's limit for one value (1 GB)
+        return _load(tx, sql, seqs[:half]) + _load(tx, sql, seqs[half:])
     assert found is not None
     records, extras, places, sizes, *pieces = found
     jobs = _records.decode(records)

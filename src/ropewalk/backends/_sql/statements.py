@@ -11,6 +11,8 @@ from msgspec import Struct
 class Statements(Struct, frozen=True, kw_only=True):
     # records.sql
     load_jobs: str
+    load_ready: str = ""
+    """the same, where a store has a shorter way to jobs that a claim has locked"""
     save_jobs: str
     insert_attempts: str
     insert_events: str
@@ -32,6 +34,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     # claim.sql
     note_started: str
     promote_due: str
+    situation: str
     survey: str
     ready_keys: str
     lease_jobs: str
@@ -46,6 +49,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     bump_control: str
     # upkeep.sql
     leases_run_out: str
+    earliest_expiry: str
     started_upto: str
     past_deadline: str
     types: str

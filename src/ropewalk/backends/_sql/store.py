@@ -28,6 +28,7 @@ from ropewalk.backends._sql import (
     workflows,
 )
 from ropewalk.backends._sql.edges import edges_of
+from ropewalk.backends._sql.outlook import Outlook
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.dependency import Edge
 from ropewalk.domain.instants import Span
@@ -67,12 +68,17 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 
 T = TypeVar("T")
 
 
 class SqlStore(Store, ABC):
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._outlook = Outlook(runtime.monotonic)
+
     @abstractmethod
     async def _write(self, work: Callable[[Tx], T]) -> T:
         """Run it in a transaction that may write, and commit."""
@@ -107,7 +113,7 @@ class SqlStore(Store, ABC):
         await self._write(lambda tx: tx.run(tx.sql.dismiss_worker, (owner,)))
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        return await self._write(lambda tx: claiming.claim(tx, tx.lanes, request))
+        return await self._write(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         return await self._write(lambda tx: holding.renew(tx, owner, renewals))

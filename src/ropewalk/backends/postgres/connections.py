@@ -187,5 +187,7 @@ def beginning(schema: str, off: tuple[str, ...] = _PLANS) -> bytes:
     """Settings that end with the transaction (no session is ours behind a pooler), and the time, in one round trip."""
     settings = {"search_path": f"{schema}, pg_temp", "lock_timeout": LOCK_WAIT}
     settings |= {"idle_in_transaction_session_timeout": SILENCE} | dict.fromkeys(off, "off")
+    if off == _PLANS:  # which leave no choice that would depend on the values
+        settings["plan_cache_mode"] = "force_generic_plan"
     chosen = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
     return f"SELECT {_NOW}, {chosen}".encode()

@@ -24,6 +24,8 @@ from ropewalk.ports.schema import SchemaState
 
 VERSION_MIN: Final = 14
 CONNECT_SECONDS_MAX: Final = 10
+PREPARED_MAX: Final = 1000
+PREPARED_ONLY_WHERE_ASKED: Final = 1 << 62
 
 _MIGRATIONS: Final = read_migrations("ropewalk.backends.postgres")
 _MIGRATING: Final = 0x726F7065
@@ -35,7 +37,7 @@ _SETTINGS: Final = b"""
 SELECT
     current_setting('server_version_num')::integer / 10000,
     current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
-    current_setting('synchronous_standby_names')
+    current_setting('synchronous_standby_names'), pg_backend_pid()
 """
 
 
@@ -52,7 +54,7 @@ def connect(address: Address) -> Connection:
     db = psycopg.connect(
         address.url,
         autocommit=True,
-        prepare_threshold=None,  # a pooler may give every transaction another session
+        prepare_threshold=None,
         client_encoding="UTF8",
         connect_timeout=CONNECT_SECONDS_MAX,
         fallback_application_name="ropewalk",
@@ -115,7 +117,7 @@ def ddl_of(address: Address) -> str:
 def _checked(db: Connection, address: Address, *, allow_weaker_durability: bool) -> Opened:
     found = db.execute(_SETTINGS).fetchone()
     assert found is not None
-    version, *settings, standbys = found
+    version, *settings, standbys, backend_pid = found
     if version < VERSION_MIN:
         raise StoreRefused(f"{address.shown} is PostgreSQL {version}: ropewalk needs {VERSION_MIN} or newer")
     weakness = _weakness(*settings)
@@ -124,6 +126,9 @@ def _checked(db: Connection, address: Address, *, allow_weaker_durability: bool)
             f"{address.shown} could lose acknowledged jobs: {weakness}. Change that, or pass "
             "allow_weaker_durability=True if that is acceptable"
         )
+    if backend_pid == db.info.backend_pid:  # nobody in between, who might give every transaction another session
+        db.prepare_threshold = PREPARED_ONLY_WHERE_ASKED
+        db.prepared_max = PREPARED_MAX
     return Opened(db, weakness, replicated=bool(standbys))
 
 

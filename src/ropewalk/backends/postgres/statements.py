@@ -10,12 +10,22 @@ from msgspec import structs
 from ropewalk.backends._sql.blocks import load
 from ropewalk.backends._sql.statements import Statements
 
-_LOCK: Final = re.compile(r"\s+FOR UPDATE(?: OF \w+)?(?: SKIP LOCKED)?")
+_EACH: Final = re.compile(r"each\((\d+) (\w+)\)")
+_VALUE: Final = r"(%(\1)s::\2[])[width_bucket(seq, %(1)s::bigint[])]"
+"""found by halving: the array of numbers is in order, so that no join is needed to bring each row its own values"""
+_LOCK: Final = re.compile(r"\s+FOR UPDATE(?: SKIP LOCKED)?")
 
 
 def without_locks(statements: Statements) -> Statements:
     return Statements(**{name: _LOCK.sub("", block) for name, block in structs.asdict(statements).items()})
 
 
-SQL: Final = load("ropewalk.backends.postgres", Statements)
+def _expanded(statements: Statements) -> Statements:
+    blocks = {name: _EACH.sub(_VALUE, block) for name, block in structs.asdict(statements).items()}
+    # Of jobs that are locked and known to be ready only one of the four places has to be looked into.
+    ready = _LOCK.sub(" OFFSET 0", blocks["load_jobs"]).replace("FROM standing", "FROM ready AS standing")
+    return Statements(**blocks | {"load_ready": ready})
+
+
+SQL: Final = _expanded(load("ropewalk.backends.postgres", Statements))
 READING: Final = without_locks(SQL)

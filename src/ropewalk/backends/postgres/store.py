@@ -56,8 +56,8 @@ class PostgresStore(SqlStore):
         migrate: bool = True,
         clock: Clock = "server",
     ) -> None:
+        super().__init__(runtime)
         self._address = address = Address.of(url)
-        self._runtime = runtime
         self._clock: Clock = clock
         self._door = Door(runtime, address, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         self._changes = Session(runtime, self._door, "changes", clock=clock)
@@ -114,7 +114,7 @@ class PostgresStore(SqlStore):
     # ── what must not wait behind other work has a connection of its own
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        return await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, request))
+        return await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         return await self._settlements.ask(lambda tx: holding.settle(tx, tx.lanes, owner, settlements))

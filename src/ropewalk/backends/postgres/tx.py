@@ -10,6 +10,7 @@ import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -33,8 +34,20 @@ _BIGINTS: Final = frozenset(
         *("timeout_us", "lease_us", "deadline", "scope_id", "wake_at"),
     }
 )
+_STANDING: Final = frozenset(
+    {
+        *("seq", "prio_key", "time_key", "run_at", "updated_at", "max_attempts", "deadline", "wake_at", "flags"),
+        *("priority", "unmet", "format", "place", "awaits", "gate"),
+    }
+)
+"""what of a new job is in the row that moves; the rest is in the one that stays"""
 _NAMED: Final = re.compile(r"(?<!:):([a-z]\w*)")
+_THEN: Final = re.compile(r"^-- then$", re.MULTILINE)
 _TO_QUOTE: Final = re.compile(r'(["\\])')
+SET_TOGETHER_MAX: Final = 512
+"""values of different length are found by walking their array: not too many of them at once"""
+
+_number = itemgetter(0)
 _seqs = msgspec.json.Decoder(list[int])
 
 
@@ -64,9 +77,12 @@ class Tx:
         """The same for many rows at once; `rest` follows them in the statement."""
         if not rows:
             return 0
-        columns = [_array(column) for column in zip(*rows, strict=True)]
         try:
-            return self._execute(block, [*columns, *rest]).rowcount
+            if "%(1)s" not in block:
+                return self._execute(block, [*_arrays(rows), *rest]).rowcount
+            ordered = sorted(rows, key=_number)
+            parts = (ordered[start : start + SET_TOGETHER_MAX] for start in range(0, len(rows), SET_TOGETHER_MAX))
+            return sum(self._execute(block, [*_arrays(part), *rest]).rowcount for part in parts)
         except UniqueViolation as error:
             raise AlreadyThere from error
 
@@ -102,16 +118,33 @@ class Tx:
     def _execute(self, sql: str, values: Values | list[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         if isinstance(values, Mapping):
             sql = _NAMED.sub(r"%(\1)s", sql)
-        return self._db.execute(sql.encode(), values, binary=True)
+        elif "%(1)s" in sql:
+            values = {str(number): value for number, value in enumerate(values, 1)}
+        *before, last = parts_of(sql)
+        for statement in before:
+            self._db.execute(statement, values, prepare=True, binary=True)
+        return self._db.execute(last, values, prepare=True, binary=True)
+
+
+@lru_cache(maxsize=512)
+def parts_of(block: str) -> tuple[bytes, ...]:
+    """A statement sees what was committed before it began, also where it then waits for a lock. A block that has to
+    wait first and look afterwards is two, with the same values."""
+    return tuple(part.strip().encode() for part in _THEN.split(block))
 
 
 @lru_cache(maxsize=64)
 def _insert_block(columns: tuple[str, ...], own: int) -> str:
     arrays = ", ".join(f"%s::{_type(name)}[]" for name in columns[:own])
-    shared = "".join(f", %s::{_type(name)}" for name in columns[own:])
+    shared = ", ".join(f"%s::{_type(name)} AS {name}" for name in columns[own:])
+    given = f", shared AS (SELECT {shared})" if shared else ""
+    source = "own CROSS JOIN shared" if shared else "own"
+    stays = ", ".join(name for name in columns if name not in _STANDING - {"seq"} and name != "lane")
+    moves = ", ".join(name for name in columns if name in _STANDING)
     return (
-        f"WITH own AS (SELECT * FROM unnest({arrays})) "  # noqa: S608  the names are ours
-        f"INSERT INTO job ({', '.join(columns)}) SELECT own.*{shared} FROM own"
+        f"WITH own AS MATERIALIZED (SELECT * FROM unnest({arrays}) AS own ({', '.join(columns[:own])})){given}, "  # noqa: S608
+        f"kept AS (INSERT INTO submitted ({stays}) SELECT {stays} FROM {source}) "
+        f"INSERT INTO standing ({moves}, stream) SELECT {moves}, 2 * lane FROM {source}"
     )
 
 
@@ -121,6 +154,10 @@ def _type(column: str) -> str:
     if column in _INTEGERS:
         return "integer"
     return "bytea" if column == "input" else "text"
+
+
+def _arrays(rows: Sequence[Row]) -> list[object]:
+    return [_array(column) for column in zip(*rows, strict=True)]
 
 
 def _array(column: Sequence[SqlValue]) -> object:

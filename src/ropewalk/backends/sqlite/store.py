@@ -41,8 +41,8 @@ class SqliteStore(SqlStore):
     def __init__(
         self, path: str | Path, runtime: Runtime, *, allow_weaker_durability: bool = False, migrate: bool = True
     ) -> None:
+        super().__init__(runtime)
         self._path = _checked(path)
-        self._runtime = runtime
         self._writer = Writer(runtime, self._path, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         self._reader = Reader(runtime, self._path)
         self._notifier = FileNotifier(self._path, runtime, self._marks)

@@ -4,51 +4,21 @@
 
 CREATE SEQUENCE job_seq CACHE 1;
 
--- One row a job, from submission to retention. `place` says where it stands: 0 waits for its time or for others,
--- 1 ready, 2 running, 3 finished. Every index that follows it is partial, so a job costs only the index of its place,
--- and a claim never meets what is finished or not due. When a lease ends is in no index: a renewal then stays within
--- its page (few jobs are running, looking through them is cheap).
-CREATE TABLE job (
+-- A job is two rows. What was submitted is written once; almost nothing changes it later, and no claim or settlement
+-- touches it.
+CREATE TABLE submitted (
     seq bigint NOT NULL,
-    lane bigint NOT NULL,
-    prio_key bigint NOT NULL,
-    time_key bigint NOT NULL,
     created_at bigint NOT NULL,
-    run_at bigint NOT NULL,
-    updated_at bigint NOT NULL,
-    max_attempts bigint,
     max_crashes bigint NOT NULL,
-    attempt bigint NOT NULL DEFAULT 0,
-    crashes bigint NOT NULL DEFAULT 0,
-    fence bigint NOT NULL DEFAULT 0,
-    ticket bigint NOT NULL DEFAULT 0,
-    lease_expires_at bigint,
-    started_at bigint,
-    finished_at bigint,
     timeout_us bigint,
     lease_us bigint,
-    deadline bigint,
     scope_id bigint,
-    wake_at bigint,
-    -- Jobs that were running when a worker died are given out one at a time: they stand apart from the rest of the lane.
-    stream bigint NOT NULL GENERATED ALWAYS AS (2 * lane + (crashes > 0)::integer) STORED,
-    flags integer NOT NULL,
-    priority integer NOT NULL,
-    run integer NOT NULL DEFAULT 1,
-    rev integer NOT NULL DEFAULT 1,
-    start_rev integer NOT NULL DEFAULT 0,
-    unmet integer NOT NULL DEFAULT 0,
     depth integer NOT NULL DEFAULT 0,
     chain_index integer,
-    format integer NOT NULL,
-    place smallint NOT NULL,
     id text COLLATE "C" NOT NULL,
     tenant text COLLATE "C" NOT NULL,
     type text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
-    status text COLLATE "C" NOT NULL DEFAULT 'waiting',
-    last_move text COLLATE "C" NOT NULL DEFAULT 'submit',
-    owner text COLLATE "C",
     idempotency_key text COLLATE "C",
     correlation_id text COLLATE "C",
     workflow_id text COLLATE "C",
@@ -57,44 +27,105 @@ CREATE TABLE job (
     parent_id text COLLATE "C",
     spawn_key text COLLATE "C",
     chain_id text COLLATE "C",
-    gate text,
-    awaits text,
     callback_url text,
     fairness text,
     limit_key text,
     trace text,
     backoff text,
-    cancel text,
-    progress text,
     tags text,
     on_failure text,
     origin text,
-    error text,
     input bytea NOT NULL,
-    checkpoint bytea,
-    result bytea,
     PRIMARY KEY (seq)
-) WITH (
-    fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000,
-    autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1
+) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
+
+CREATE UNIQUE INDEX submitted_by_id ON submitted (id, tenant);
+CREATE INDEX submitted_by_tenant ON submitted (tenant) WHERE tenant <> 'default';
+CREATE INDEX submitted_by_workflow ON submitted (workflow_id) WHERE workflow_id IS NOT NULL;
+CREATE INDEX submitted_by_correlation ON submitted (correlation_id) WHERE correlation_id IS NOT NULL;
+CREATE INDEX submitted_by_group ON submitted (group_id) WHERE group_id IS NOT NULL;
+CREATE UNIQUE INDEX submitted_by_parent ON submitted (parent_id, spawn_key, tenant) WHERE parent_id IS NOT NULL;
+CREATE UNIQUE INDEX submitted_by_chain ON submitted (chain_id, chain_index, tenant) WHERE chain_id IS NOT NULL;
+
+-- How a job stands, in a table for each place: 0 waits for its time or for others, 1 ready, 2 running, 3 finished. A row
+-- that gets another `place` moves, and whoever waited for it begins again. So a claim never meets what is finished or not
+-- due, and each place keeps only the indexes it needs. When a lease ends is in none: a renewal then stays within its page
+-- (few jobs are running, looking through them now and then is cheap).
+CREATE TABLE standing (
+    seq bigint NOT NULL,
+    -- Twice the lane, and one more for jobs that were running when a worker died: those are given out one at a time.
+    stream bigint NOT NULL,
+    prio_key bigint NOT NULL,
+    time_key bigint NOT NULL,
+    run_at bigint NOT NULL,
+    updated_at bigint NOT NULL,
+    max_attempts bigint,
+    attempt bigint NOT NULL DEFAULT 0,
+    crashes bigint NOT NULL DEFAULT 0,
+    fence bigint NOT NULL DEFAULT 0,
+    ticket bigint NOT NULL DEFAULT 0,
+    lease_expires_at bigint,
+    started_at bigint,
+    finished_at bigint,
+    deadline bigint,
+    wake_at bigint,
+    flags integer NOT NULL,
+    priority integer NOT NULL,
+    run integer NOT NULL DEFAULT 1,
+    rev integer NOT NULL DEFAULT 1,
+    start_rev integer NOT NULL DEFAULT 0,
+    unmet integer NOT NULL DEFAULT 0,
+    format smallint NOT NULL,
+    place smallint NOT NULL,
+    status text COLLATE "C" NOT NULL DEFAULT 'waiting',
+    last_move text COLLATE "C" NOT NULL DEFAULT 'submit',
+    owner text COLLATE "C",
+    awaits text,
+    gate text,
+    cancel text,
+    progress text,
+    error text,
+    checkpoint bytea,
+    result bytea
+) PARTITION BY LIST (place);
+
+CREATE TABLE waiting PARTITION OF standing FOR VALUES IN (0) WITH (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
 );
+CREATE UNIQUE INDEX waiting_by_seq ON waiting (seq);
+CREATE INDEX waiting_due ON waiting (run_at) WHERE unmet = 0;
+CREATE INDEX waiting_wake ON waiting (wake_at) WHERE wake_at IS NOT NULL;
+CREATE INDEX waiting_deadline ON waiting (deadline) WHERE deadline IS NOT NULL;
 
-CREATE UNIQUE INDEX job_by_id ON job (id, tenant);
-CREATE INDEX job_ready ON job (stream, prio_key, time_key, seq) WHERE place = 1;
-CREATE INDEX job_due ON job (run_at) WHERE place = 0 AND unmet = 0;
-CREATE INDEX job_blocked ON job (lane) WHERE place = 0 AND unmet > 0;
-CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
-CREATE INDEX job_running ON job (tenant) WHERE place = 2;
-CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
-CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL AND place < 2;
-CREATE INDEX job_by_tenant ON job (tenant) WHERE tenant <> 'default';
-CREATE INDEX job_by_workflow ON job (workflow_id) WHERE workflow_id IS NOT NULL;
-CREATE INDEX job_by_correlation ON job (correlation_id) WHERE correlation_id IS NOT NULL;
-CREATE INDEX job_by_group ON job (group_id) WHERE group_id IS NOT NULL;
-CREATE UNIQUE INDEX job_by_parent ON job (parent_id, spawn_key, tenant) WHERE parent_id IS NOT NULL;
-CREATE UNIQUE INDEX job_by_chain ON job (chain_id, chain_index, tenant) WHERE chain_id IS NOT NULL;
+CREATE TABLE ready PARTITION OF standing FOR VALUES IN (1) WITH (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
+);
+CREATE UNIQUE INDEX ready_by_seq ON ready (seq);
+CREATE UNIQUE INDEX ready_in_order ON ready (stream, prio_key, time_key, seq);
+CREATE INDEX ready_deadline ON ready (deadline) WHERE deadline IS NOT NULL;
 
--- (tenant, queue, type) as one small number, the first column of job_ready. Never deleted: a number keeps its meaning.
+CREATE TABLE running PARTITION OF standing FOR VALUES IN (2) WITH (
+    fillfactor = 80,
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
+);
+CREATE UNIQUE INDEX running_by_seq ON running (seq);
+
+CREATE TABLE finished PARTITION OF standing FOR VALUES IN (3) WITH (
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05
+);
+CREATE UNIQUE INDEX finished_by_seq ON finished (seq);
+CREATE INDEX finished_in_order ON finished (status, stream, finished_at);
+
+-- Both rows as one, for those who only look.
+CREATE VIEW job AS
+SELECT
+    standing.*, created_at, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index, id, tenant, type, queue,
+    idempotency_key, correlation_id, workflow_id, workflow_type, group_id, parent_id, spawn_key, chain_id, callback_url,
+    fairness, limit_key, trace, backoff, tags, on_failure, origin, input
+FROM standing
+JOIN submitted ON submitted.seq = standing.seq;
+
+-- (tenant, queue, type) as one small number, half of `stream`. Never deleted: a number keeps its meaning.
 CREATE TABLE lane (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     tenant text COLLATE "C" NOT NULL,
@@ -281,22 +312,3 @@ CREATE TABLE outbox (
     payload text NOT NULL
 );
 CREATE INDEX outbox_due ON outbox (kind, next_at);
-
--- A statement sees what was committed before it began, also where it then waits for a lock. A function's statements each
--- see anew: the two below first wait, then look. (No semicolon ends a line within them: see statements_of.)
-
--- Whoever asks for a key is alone with it until the end of its transaction, whether the key exists or not. The row itself
--- is only kept from being deleted: the end of its job may close it meanwhile.
-CREATE FUNCTION hold_key(of_tenant text, of_type text, of_key text) RETURNS SETOF key LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended(
-        jsonb_build_array(current_schema(), of_tenant, of_type, of_key)::text, 0
-    )); RETURN QUERY
-    SELECT * FROM key WHERE key.tenant = of_tenant AND key.type = of_type AND key.key = of_key FOR KEY SHARE; END
-$$;
-
--- The root's scope is locked by whoever opens another one in its group.
-CREATE FUNCTION hold_group(of_group text, of_tenant text) RETURNS SETOF bigint LANGUAGE plpgsql AS $$ BEGIN
-    PERFORM 1 FROM scope
-    WHERE scope.group_id = of_group AND scope.tenant = of_tenant AND scope.id = scope.root FOR UPDATE; RETURN QUERY
-    SELECT scope.id FROM scope WHERE scope.group_id = of_group AND scope.tenant = of_tenant; END
-$$;

@@ -1,7 +1,15 @@
 -- Idempotency keys. A key outlives its job's end, not the job itself: it always names a job that is there.
 
 -- name: find_key
-SELECT job_id, run, input_hash, opened_at, closed_at, keep_us FROM hold_key(%s, %s, %s)
+-- Whoever asks for a key is alone with it until the end of its transaction, whether the key exists or not: it waits, then
+-- looks. The row itself is only kept from being deleted: the end of its job may close it meanwhile.
+SELECT pg_advisory_xact_lock(hashtextextended(
+    jsonb_build_array(current_schema(), %s::text, %s::text, %s::text)::text, 0
+))
+-- then
+SELECT job_id, run, input_hash, opened_at, closed_at, keep_us FROM key
+WHERE tenant = %s AND type = %s AND key = %s
+FOR KEY SHARE
 
 -- name: put_keys
 -- Those who ask for a key take turns; the end of its job does not. So it may have been closed since it was read.
@@ -18,16 +26,24 @@ ON CONFLICT (tenant, type, key) DO UPDATE SET
     keep_us = excluded.keep_us
 
 -- name: close_keys
-WITH closed (tenant, type, key, job_id) AS (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[]))
-UPDATE key SET closed_at = %s
-FROM closed
-WHERE key.tenant = closed.tenant AND key.type = closed.type AND key.key = closed.key AND key.job_id = closed.job_id
+WITH closed (tenant, type, key, job_id) AS (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[])),
+found AS MATERIALIZED (
+    SELECT held.ctid
+    FROM closed
+    CROSS JOIN LATERAL (
+        SELECT key.ctid FROM key
+        WHERE key.tenant = closed.tenant AND key.type = closed.type AND key.key = closed.key
+            AND key.job_id = closed.job_id
+        FOR NO KEY UPDATE
+    ) AS held
+)
+UPDATE key SET closed_at = %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM found))
 
 -- name: prune_keys
 WITH gone AS MATERIALIZED (
-    SELECT tenant, type, key FROM key
+    SELECT ctid FROM key
     WHERE closed_at IS NOT NULL AND opened_at + keep_us <= %s
     LIMIT %s
     FOR UPDATE SKIP LOCKED
 )
-DELETE FROM key USING gone WHERE key.tenant = gone.tenant AND key.type = gone.type AND key.key = gone.key
+DELETE FROM key WHERE ctid = ANY (ARRAY(SELECT ctid FROM gone))

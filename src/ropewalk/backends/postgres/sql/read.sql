@@ -16,26 +16,21 @@ SELECT coalesce(json_agg(json_build_object(
 ) ORDER BY started_at, id), '[]') FROM worker
 
 -- name: live_counts
--- Ready jobs by lane through the index; the others of the tenant by their own small partial indexes.
+-- By lane, so that no job has to be looked up: each place holds only what stands there.
 WITH live (queue, state, run_at) AS (
-    SELECT found.*
+    SELECT
+        lane.queue,
+        CASE
+            WHEN place = 2 THEN 'running'
+            WHEN unmet > 0 THEN 'pending'
+            WHEN run_at <= given.now THEN 'scheduled'
+            WHEN last_move = 'retry' THEN 'retrying'
+            ELSE 'delayed'
+        END,
+        run_at
     FROM (SELECT %s::text AS tenant, %s::bigint AS now) AS given
-    CROSS JOIN LATERAL (
-        SELECT lane.queue, 'scheduled', job.run_at
-        FROM lane
-        JOIN job ON job.place = 1 AND job.stream IN (2 * lane.id, 2 * lane.id + 1)
-        WHERE lane.tenant = given.tenant
-        UNION ALL
-        SELECT
-            queue,
-            CASE WHEN run_at <= given.now THEN 'scheduled' WHEN last_move = 'retry' THEN 'retrying' ELSE 'delayed' END,
-            run_at
-        FROM job WHERE place = 0 AND unmet = 0 AND tenant = given.tenant
-        UNION ALL
-        SELECT queue, 'pending', run_at FROM job WHERE place = 0 AND unmet > 0 AND tenant = given.tenant
-        UNION ALL
-        SELECT queue, 'running', run_at FROM job WHERE place = 2 AND tenant = given.tenant
-    ) AS found
+    JOIN lane ON lane.tenant = given.tenant
+    JOIN standing ON standing.place < 3 AND standing.stream / 2 = lane.id
 )
 SELECT coalesce(json_agg(json_build_array(queue, state, jobs, oldest)), '[]') FROM (
     SELECT queue, state, count(*) AS jobs, min(run_at) AS oldest FROM live GROUP BY queue, state
@@ -54,14 +49,14 @@ SELECT count(*) FROM (
     SELECT 1
     FROM given
     JOIN lane ON lane.tenant = given.tenant AND lane.queue = given.queue
-    JOIN job ON job.place = 1 AND job.stream IN (2 * lane.id, 2 * lane.id + 1)
-        AND (job.prio_key, job.time_key, job.seq) < (given.prio_key, given.time_key, given.seq)
+    JOIN ready ON ready.stream IN (2 * lane.id, 2 * lane.id + 1)
+        AND (ready.prio_key, ready.time_key, ready.seq) < (given.prio_key, given.time_key, given.seq)
     UNION ALL
     SELECT 1
     FROM given
-    JOIN job ON job.place = 0 AND job.unmet = 0 AND job.run_at <= given.now AND job.tenant = given.tenant
-        AND job.queue = given.queue
-        AND (job.prio_key, job.time_key, job.seq) < (given.prio_key, given.time_key, given.seq)
+    JOIN waiting ON waiting.unmet = 0 AND waiting.run_at <= given.now
+        AND (waiting.prio_key, waiting.time_key, waiting.seq) < (given.prio_key, given.time_key, given.seq)
+    JOIN lane ON lane.id = waiting.stream / 2 AND lane.tenant = given.tenant AND lane.queue = given.queue
     LIMIT (SELECT most FROM given)
 ) AS before
 

@@ -1,15 +1,23 @@
 -- Reading and writing whole records.
+-- Rows are found by number in ways that leave the planner no choice (`= ANY`, LATERAL): what it knows of a table that was
+-- empty a moment ago is worth nothing, and a plan is kept. `each(3 text)` is the third array's value for the row at hand:
+-- the first array holds the numbers, in order (statements.py).
 -- One row of JSON instead of a row a job: decoding is msgspec's. What most jobs do not have comes apart, only for those
 -- that do; the large byte columns (JSON has no bytes) travel beside it in one piece each.
 -- Where somebody is about to write, every lock is taken in order of number.
+-- `load_ready` is the same for jobs a claim has locked already (statements.py).
 
 -- name: load_jobs
 WITH loaded AS MATERIALIZED (
-    SELECT job.*, wanted.at AS wanted_at
-    FROM json_array_elements_text(%s) WITH ORDINALITY AS wanted (value, at)
-    JOIN job ON job.seq = wanted.value::bigint
-    ORDER BY job.seq
-    FOR UPDATE OF job
+    SELECT
+        head.*, wanted.at AS wanted_at, created_at, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index,
+        id, tenant, type, queue, idempotency_key, correlation_id, workflow_id, workflow_type, group_id, parent_id,
+        spawn_key, chain_id, callback_url, fairness, limit_key, trace, backoff, tags, on_failure, origin, input
+    FROM (
+        SELECT value::bigint AS seq, at FROM json_array_elements_text(%s) WITH ORDINALITY AS given (value, at) ORDER BY 1
+    ) AS wanted
+    CROSS JOIN LATERAL (SELECT * FROM standing WHERE standing.seq = wanted.seq FOR UPDATE) AS head
+    CROSS JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = wanted.seq FOR UPDATE) AS body
 )
 SELECT
     -- In the order of JobRecord's fields.
@@ -41,31 +49,21 @@ SELECT
 FROM (SELECT * FROM loaded ORDER BY wanted_at) AS job
 
 -- name: save_jobs
-WITH changed (
-    seq, fence, place, status, last_move, priority, prio_key, time_key, run_at, updated_at, flags, run, rev, attempt,
-    crashes, owner, lease_expires_at, start_rev, started_at, finished_at, deadline, chain_id, chain_index, unmet,
-    awaits, wake_at, gate, progress, error, cancel, input, checkpoint, result
-) AS (
-    SELECT * FROM unnest(
-        %s::bigint[], %s::bigint[], %s::smallint[], %s::text[], %s::text[], %s::integer[], %s::bigint[], %s::bigint[],
-        %s::bigint[], %s::bigint[], %s::integer[], %s::integer[], %s::integer[], %s::bigint[],
-        %s::bigint[], %s::text[], %s::bigint[], %s::integer[], %s::bigint[], %s::bigint[], %s::bigint[], %s::text[],
-        %s::integer[], %s::integer[],
-        %s::text[], %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::bytea[], %s::bytea[]
-    )
+WITH rewritten AS (
+    UPDATE submitted SET chain_id = each(22 text), chain_index = each(23 integer), input = each(31 bytea)
+    WHERE seq = ANY (%(1)s::bigint[])
+        AND (chain_id, chain_index, input) IS DISTINCT FROM (each(22 text), each(23 integer), each(31 bytea))
 )
-UPDATE job SET
-    place = changed.place, status = changed.status, last_move = changed.last_move, priority = changed.priority,
-    prio_key = changed.prio_key, time_key = changed.time_key, run_at = changed.run_at,
-    updated_at = changed.updated_at, flags = changed.flags, run = changed.run, rev = changed.rev,
-    attempt = changed.attempt, crashes = changed.crashes, owner = changed.owner,
-    lease_expires_at = changed.lease_expires_at, start_rev = changed.start_rev, started_at = changed.started_at,
-    finished_at = changed.finished_at, deadline = changed.deadline, chain_id = changed.chain_id,
-    chain_index = changed.chain_index, unmet = changed.unmet, awaits = changed.awaits, wake_at = changed.wake_at,
-    gate = changed.gate, progress = changed.progress, error = changed.error, cancel = changed.cancel,
-    input = changed.input, checkpoint = changed.checkpoint, result = changed.result
-FROM changed
-WHERE job.seq = changed.seq AND job.fence = changed.fence
+UPDATE standing SET
+    place = each(3 smallint), status = each(4 text), last_move = each(5 text), priority = each(6 integer),
+    prio_key = each(7 bigint), time_key = each(8 bigint), run_at = each(9 bigint), updated_at = each(10 bigint),
+    flags = each(11 integer), run = each(12 integer), rev = each(13 integer), attempt = each(14 bigint),
+    stream = stream / 2 * 2 + (each(15 bigint) > 0)::integer, crashes = each(15 bigint), owner = each(16 text),
+    lease_expires_at = each(17 bigint), start_rev = each(18 integer), started_at = each(19 bigint),
+    finished_at = each(20 bigint), deadline = each(21 bigint), unmet = each(24 integer), awaits = each(25 text),
+    wake_at = each(26 bigint), gate = each(27 text), progress = each(28 text), error = each(29 text),
+    cancel = each(30 text), checkpoint = each(32 bytea), result = each(33 bytea)
+WHERE seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint)
 
 -- name: insert_attempts
 INSERT INTO attempt (
@@ -81,6 +79,6 @@ INSERT INTO event (seq, rev, kind, at, reason)
 SELECT * FROM unnest(%s::bigint[], %s::integer[], %s::text[], %s::bigint[], %s::text[])
 
 -- name: seqs_of_ids
-SELECT coalesce(json_agg(job.seq), '[]')
-FROM json_array_elements_text(%s) AS wanted
-JOIN job ON job.id = wanted.value AND job.tenant = %s
+SELECT coalesce(json_agg(found.seq ORDER BY wanted.at), '[]')
+FROM json_array_elements_text(%s) WITH ORDINALITY AS wanted (id, at)
+CROSS JOIN LATERAL (SELECT seq FROM submitted WHERE submitted.id = wanted.id AND tenant = %s OFFSET 0) AS found

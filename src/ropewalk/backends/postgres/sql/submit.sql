@@ -11,7 +11,7 @@ SELECT id FROM lane WHERE tenant = %s AND queue = %s AND type = %s
 SELECT coalesce(json_agg(json_build_array(id, tenant, queue, type)), '[]') FROM lane
 
 -- name: seq_of_id
-SELECT seq FROM job WHERE id = %s AND tenant = %s
+SELECT seq FROM submitted WHERE id = %s AND tenant = %s
 
 -- name: is_paused
 SELECT 1 FROM queue WHERE tenant = %s AND name = %s AND paused = 1
@@ -20,7 +20,7 @@ SELECT 1 FROM queue WHERE tenant = %s AND name = %s AND paused = 1
 SELECT epoch FROM meta
 
 -- name: lease_new_job
-UPDATE job SET
+UPDATE standing SET
     place = 2, status = %s, last_move = %s, rev = %s, updated_at = %s, attempt = %s, fence = %s, owner = %s,
     ticket = %s, lease_expires_at = %s, start_rev = %s, started_at = %s
-WHERE seq = %s AND place + 0 = 1
+WHERE place = 1 AND seq = %s

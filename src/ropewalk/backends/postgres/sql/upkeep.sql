@@ -3,20 +3,23 @@
 
 -- name: leases_run_out
 WITH lost AS MATERIALIZED (
-    SELECT seq FROM job WHERE place = 2 AND lease_expires_at <= %s
+    SELECT seq FROM running WHERE lease_expires_at <= %s
     ORDER BY lease_expires_at, seq
     LIMIT %s
     FOR UPDATE SKIP LOCKED
 )
 SELECT coalesce(json_agg(seq), '[]') FROM lost
 
+-- name: earliest_expiry
+SELECT min(lease_expires_at) FROM running WHERE lease_expires_at > %s
+
 -- name: started_upto
 SELECT coalesce(json_object_agg(id, started_upto), '{}') FROM worker
 
 -- name: past_deadline
 WITH late AS MATERIALIZED (
-    SELECT seq FROM job WHERE deadline IS NOT NULL AND deadline <= %s AND place < 2
-    ORDER BY deadline, seq
+    SELECT seq FROM standing WHERE deadline IS NOT NULL AND deadline <= %s AND place < 2
+    ORDER BY deadline
     LIMIT %s
     FOR UPDATE SKIP LOCKED
 )
@@ -28,64 +31,100 @@ SELECT coalesce(json_agg(type), '[]') FROM (SELECT DISTINCT type FROM lane) AS n
 -- name: past_retention
 -- A key keeps its job while its window lasts: a repeated submission must find what it repeats. What owns an open scope,
 -- or what somebody depends on who has not ended, stays, too; most jobs have no flag that makes us look.
-WITH gone AS MATERIALIZED (
-    SELECT seq FROM job
-    WHERE place = 3 AND status = %s AND type = %s AND finished_at <= %s AND NOT EXISTS (
+-- Lane by lane, each from its oldest.
+WITH given AS (SELECT %s::text AS status, %s::text AS type, %s::bigint AS upto, %s::bigint AS now, %s::integer AS marks),
+gone AS MATERIALIZED (
+    SELECT old.seq
+    FROM given
+    JOIN lane ON lane.type = given.type
+    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (stream)
+    CROSS JOIN LATERAL (
+        SELECT seq, flags FROM finished
+        WHERE status = given.status AND stream = wanted.stream AND finished_at <= given.upto
+        ORDER BY finished_at
+        FOR UPDATE SKIP LOCKED
+    ) AS old
+    CROSS JOIN LATERAL (
+        SELECT id, tenant, type, idempotency_key FROM submitted WHERE submitted.seq = old.seq OFFSET 0
+    ) AS body
+    WHERE NOT EXISTS (
         SELECT 1 FROM key
-        WHERE key.tenant = job.tenant AND key.type = job.type AND key.key = job.idempotency_key
-            AND key.job_id = job.id AND key.opened_at + key.keep_us > %s
-    ) AND NOT ((flags & %s) <> 0 AND (
-        EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL) OR EXISTS (
-            SELECT 1 FROM edge JOIN job AS child ON child.seq = edge.seq
-            WHERE edge.parent = job.seq AND child.place < 3
+        WHERE key.tenant = body.tenant AND key.type = body.type AND key.key = body.idempotency_key
+            AND key.job_id = body.id AND key.opened_at + key.keep_us > given.now
+    ) AND NOT ((old.flags & given.marks) <> 0 AND (
+        EXISTS (SELECT 1 FROM scope WHERE scope.id = old.seq AND closed_at IS NULL) OR EXISTS (
+            SELECT 1
+            FROM edge
+            CROSS JOIN LATERAL (SELECT 1 FROM standing WHERE seq = edge.seq AND place < 3 OFFSET 0) AS child
+            WHERE edge.parent = old.seq
         )
     ))
-    ORDER BY finished_at
     LIMIT %s
-    FOR UPDATE OF job SKIP LOCKED
 )
 SELECT coalesce(json_agg(seq), '[]') FROM gone
 
 -- name: delete_keys_of
-DELETE FROM key
-USING json_array_elements_text(%s) AS gone
-JOIN job ON job.seq = gone.value::bigint
-WHERE key.tenant = job.tenant AND key.type = job.type AND key.key = job.idempotency_key AND key.job_id = job.id
+WITH gone AS MATERIALIZED (
+    SELECT held.ctid
+    FROM submitted
+    CROSS JOIN LATERAL (
+        SELECT key.ctid FROM key
+        WHERE key.tenant = submitted.tenant AND key.type = submitted.type AND key.key = submitted.idempotency_key
+            AND key.job_id = submitted.id
+        FOR UPDATE
+    ) AS held
+    WHERE submitted.seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+        AND submitted.idempotency_key IS NOT NULL
+)
+DELETE FROM key WHERE ctid = ANY (ARRAY(SELECT ctid FROM gone))
 
 -- name: delete_attempts
-DELETE FROM attempt USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint
+DELETE FROM attempt WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: delete_events
-DELETE FROM event USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint
+DELETE FROM event WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: delete_jobs
-DELETE FROM job USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint AND place + 0 = 3
+WITH gone AS (
+    DELETE FROM finished
+    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+    RETURNING seq
+)
+DELETE FROM submitted WHERE seq = ANY (ARRAY(SELECT seq FROM gone))
 
 -- name: results_upto
 SELECT coalesce((SELECT results_upto FROM forgotten WHERE type = %s), 0)
 
 -- name: old_results
 WITH old AS MATERIALIZED (
-    SELECT seq, finished_at FROM job
-    WHERE place = 3 AND status = 'completed' AND type = %s AND finished_at BETWEEN %s AND %s AND result IS NOT NULL
+    SELECT seq, finished_at
+    FROM (SELECT %(1)s::text AS type, %(2)s::bigint AS upto, %(3)s::bigint AS before, %(4)s::bigint AS most) AS given
+    JOIN lane ON lane.type = given.type
+    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (stream)
+    CROSS JOIN LATERAL (
+        SELECT seq, finished_at FROM finished
+        WHERE status = 'completed' AND stream = wanted.stream
+            AND finished_at BETWEEN given.upto AND given.before AND result IS NOT NULL
+        ORDER BY finished_at
+        LIMIT given.most
+        FOR UPDATE
+    ) AS found
     ORDER BY finished_at
-    LIMIT %s
-    FOR UPDATE
+    LIMIT %(4)s
 )
 SELECT coalesce(json_agg(json_build_array(seq, finished_at)), '[]') FROM old
 
 -- name: forget_results
-UPDATE job SET result = NULL
-FROM json_array_elements_text(%s) AS old
-WHERE seq = old.value::bigint AND place + 0 = 3
+UPDATE finished SET result = NULL
+WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: note_forgotten
 INSERT INTO forgotten (type, results_upto) VALUES (%s, %s)
 ON CONFLICT (type) DO UPDATE SET results_upto = greatest(forgotten.results_upto, excluded.results_upto)
 
 -- name: prune_once
-WITH gone AS MATERIALIZED (SELECT tenant, key FROM once WHERE expires_at <= %s LIMIT %s FOR UPDATE SKIP LOCKED)
-DELETE FROM once USING gone WHERE once.tenant = gone.tenant AND once.key = gone.key
+WITH gone AS MATERIALIZED (SELECT ctid FROM once WHERE expires_at <= %s LIMIT %s FOR UPDATE SKIP LOCKED)
+DELETE FROM once WHERE ctid = ANY (ARRAY(SELECT ctid FROM gone))
 
 -- name: prune_workers
 DELETE FROM worker WHERE beat_at <= %s

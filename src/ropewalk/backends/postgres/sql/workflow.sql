@@ -7,12 +7,14 @@ SELECT * FROM unnest(%s::bigint[], %s::integer[], %s::text[], %s::bigint[], %s::
 -- name: waiting_edges
 -- Any of them, as many as there is room for: putting a hundred thousand in order for a thousand would be dear.
 WITH waiting AS MATERIALIZED (
-    SELECT edge.*
+    SELECT found.*
     FROM json_array_elements(%s) AS wanted
-    JOIN edge ON edge.parent = (wanted.value ->> 1)::bigint AND edge.parent_kind = wanted.value ->> 0
-    WHERE edge.ending IS NULL
+    CROSS JOIN LATERAL (
+        SELECT * FROM edge
+        WHERE parent = (wanted.value ->> 1)::bigint AND parent_kind = wanted.value ->> 0 AND ending IS NULL
+        FOR UPDATE
+    ) AS found
     LIMIT %s
-    FOR UPDATE OF edge
 )
 SELECT coalesce(json_agg(json_build_object(
     'seq', seq, 'position', position, 'kind', parent_kind, 'parent', parent, 'parent_id', parent_id, 'ending', ending
@@ -20,12 +22,16 @@ SELECT coalesce(json_agg(json_build_object(
 
 -- name: ended_edges
 WITH ended AS MATERIALIZED (
-    SELECT edge.*
+    SELECT found.*
     FROM json_array_elements(%s) AS wanted
-    JOIN edge ON edge.parent = (wanted.value ->> 1)::bigint AND edge.parent_kind = wanted.value ->> 0
-    WHERE edge.ending IN ('failed', 'cancelled')
-    ORDER BY edge.seq, edge.position
-    FOR UPDATE OF edge
+    CROSS JOIN LATERAL (
+        SELECT * FROM edge
+        WHERE parent = (wanted.value ->> 1)::bigint AND parent_kind = wanted.value ->> 0
+            AND ending IN ('failed', 'cancelled')
+        ORDER BY seq, position
+        FOR UPDATE
+    ) AS found
+    ORDER BY found.seq, found.position
 )
 SELECT coalesce(json_agg(json_build_object(
     'seq', seq, 'position', position, 'kind', parent_kind, 'parent', parent, 'parent_id', parent_id, 'ending', ending
@@ -35,35 +41,40 @@ SELECT coalesce(json_agg(json_build_object(
 SELECT coalesce(json_agg(json_build_object(
     'seq', seq, 'position', position, 'kind', parent_kind, 'parent', parent, 'parent_id', parent_id, 'ending', ending
 ) ORDER BY seq, position), '[]')
-FROM json_array_elements_text(%s) AS wanted
-JOIN edge ON edge.seq = wanted.value::bigint
+FROM edge
+WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: set_ending
-WITH resolved (seq, position) AS (SELECT * FROM unnest(%s::bigint[], %s::integer[]))
-UPDATE edge SET ending = %s FROM resolved WHERE edge.seq = resolved.seq AND edge.position = resolved.position
+WITH resolved (seq, position) AS (SELECT * FROM unnest(%s::bigint[], %s::integer[])), found AS MATERIALIZED (
+    SELECT held.ctid
+    FROM resolved
+    CROSS JOIN LATERAL (
+        SELECT edge.ctid FROM edge WHERE edge.seq = resolved.seq AND edge.position = resolved.position FOR UPDATE
+    ) AS held
+)
+UPDATE edge SET ending = %s WHERE ctid = ANY (ARRAY(SELECT ctid FROM found))
 
 -- name: tails_of_edges
 -- The job behind each edge of one child: of a chain its last member, else the parent itself.
 SELECT coalesce(json_agg(coalesce(
     CASE WHEN edge.parent_kind = 'chain' THEN (
-        SELECT tail.seq FROM job AS tail
+        SELECT tail.seq FROM submitted AS tail
         WHERE tail.chain_id = edge.parent_id AND tail.tenant = child.tenant
         ORDER BY tail.chain_index DESC
         LIMIT 1
     ) END,
     edge.parent
 ) ORDER BY edge.position), '[]')
-FROM job AS child
+FROM submitted AS child
 JOIN edge ON edge.seq = child.seq
 WHERE child.seq = %s
 
 -- name: load_scopes
 WITH loaded AS MATERIALIZED (
-    SELECT scope.*
-    FROM json_array_elements_text(%s) AS wanted
-    JOIN scope ON scope.id = wanted.value::bigint
-    ORDER BY scope.id
-    FOR UPDATE OF scope
+    SELECT * FROM scope
+    WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+    ORDER BY id
+    FOR UPDATE
 )
 SELECT coalesce(json_agg(json_build_object(
     'id', id, 'tenant', tenant, 'owner_id', owner_id, 'group_id', group_id, 'root', root, 'parent', parent,
@@ -89,7 +100,10 @@ ON CONFLICT (id) DO UPDATE SET
     cancel = excluded.cancel, value = excluded.value
 
 -- name: scopes_of_group
-SELECT coalesce(json_agg(held), '[]') FROM hold_group(%s, %s) AS held
+-- The root's scope is locked by whoever opens another one in its group: wait for it, then look.
+SELECT 1 FROM scope WHERE group_id = %s AND tenant = %s AND id = root FOR UPDATE
+-- then
+SELECT coalesce(json_agg(id), '[]') FROM scope WHERE group_id = %s AND tenant = %s
 
 -- name: root_of_group
 SELECT id FROM scope WHERE group_id = %s AND tenant = %s AND id = root
@@ -114,7 +128,7 @@ SELECT coalesce(json_agg(json_build_object(
     JOIN scope AS root ON root.group_id = wanted.value AND root.tenant = %s AND root.id = root.root
     JOIN job ON job.seq = root.id
     JOIN scope AS part ON part.group_id = root.group_id AND part.tenant = root.tenant
-    GROUP BY root.id, job.seq
+    GROUP BY root.id, job.place, job.status
 ) AS summed
 
 -- name: last_positions
@@ -137,17 +151,21 @@ WITH given AS (SELECT %s::json AS keys, %s::text AS parent_id, %s::text AS tenan
 SELECT coalesce(json_agg(job.seq), '[]')
 FROM given
 CROSS JOIN json_array_elements_text(given.keys) AS wanted
-JOIN job ON job.parent_id = given.parent_id AND job.spawn_key = wanted.value AND job.tenant = given.tenant
+CROSS JOIN LATERAL (
+    SELECT seq FROM submitted
+    WHERE parent_id = given.parent_id AND spawn_key = wanted.value AND tenant = given.tenant
+    OFFSET 0
+) AS job
 
 -- name: chain_of
 -- From its end. -1 asks for all.
 SELECT coalesce(json_agg(seq), '[]') FROM (
-    SELECT seq FROM job WHERE chain_id = %s AND tenant = %s ORDER BY chain_index DESC LIMIT nullif(%s::bigint, -1)
+    SELECT seq FROM submitted WHERE chain_id = %s AND tenant = %s ORDER BY chain_index DESC LIMIT nullif(%s::bigint, -1)
 ) AS members
 
 -- name: waits_over
 WITH over AS MATERIALIZED (
-    SELECT seq FROM job WHERE wake_at IS NOT NULL AND wake_at <= %s AND place = 0
+    SELECT seq FROM waiting WHERE wake_at IS NOT NULL AND wake_at <= %s
     ORDER BY wake_at, seq
     LIMIT %s
     FOR UPDATE SKIP LOCKED
@@ -157,14 +175,16 @@ SELECT coalesce(json_agg(seq), '[]') FROM over
 -- name: held_members
 -- Of those asked for: what this owner holds and what is only counted where it ends, in its scope.
 WITH held AS MATERIALIZED (
-    SELECT job.seq, fence, scope_id
-    FROM json_array_elements_text(%s) AS wanted
-    JOIN job ON job.seq = wanted.value::bigint
-    WHERE place + 0 = 2 AND owner = %s AND scope_id IS NOT NULL AND (flags & ~(%s::integer)) = 0
-    ORDER BY job.seq
-    FOR UPDATE OF job
+    SELECT seq, fence FROM running
+    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+        AND owner = %s AND (flags & ~(%s::integer)) = 0
+    ORDER BY seq
+    FOR UPDATE
 )
-SELECT coalesce(json_agg(json_build_array(seq, fence, scope_id)), '[]') FROM held
+SELECT coalesce(json_agg(json_build_array(seq, fence, scope_id)), '[]')
+FROM held
+CROSS JOIN LATERAL (SELECT scope_id FROM submitted WHERE submitted.seq = held.seq OFFSET 0) AS body
+WHERE scope_id IS NOT NULL
 
 -- name: insert_cascade
 INSERT INTO cascade (kind, item) SELECT * FROM unnest(%s::text[], %s::text[])
@@ -172,7 +192,7 @@ INSERT INTO cascade (kind, item) SELECT * FROM unnest(%s::text[], %s::text[])
 -- name: oldest_cascade
 -- Two that ask at once must not get the same: what is given is gone.
 WITH oldest AS MATERIALIZED (SELECT id FROM cascade ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED), taken AS (
-    DELETE FROM cascade USING oldest WHERE cascade.id = oldest.id RETURNING cascade.id, kind, item
+    DELETE FROM cascade WHERE id = ANY (ARRAY(SELECT id FROM oldest)) RETURNING id, kind, item
 )
 SELECT coalesce(json_agg(json_build_array(kind, item) ORDER BY id), '[]') FROM taken
 
@@ -184,11 +204,10 @@ SELECT %s::bigint
 SELECT 1 FROM cascade LIMIT 1
 
 -- name: is_held
-SELECT 1 FROM job WHERE seq = %s AND fence = %s AND owner = %s AND place + 0 = 2
-FOR UPDATE
+SELECT 1 FROM running WHERE seq = %s AND fence = %s AND owner = %s FOR UPDATE
 
 -- name: add_flag
-UPDATE job SET flags = flags | %s WHERE seq = %s AND fence = %s AND owner = %s AND place + 0 = 2
+UPDATE running SET flags = flags | %s WHERE seq = %s AND fence = %s AND owner = %s
 
 -- name: steps_of
 SELECT
@@ -232,7 +251,7 @@ WITH due AS MATERIALIZED (
 SELECT coalesce(json_agg(payload::json), '[]') FROM due
 
 -- name: hide_orphans
-UPDATE outbox SET next_at = %s FROM json_array_elements_text(%s) AS told WHERE id = told.value
+UPDATE outbox SET next_at = %s WHERE id = ANY (ARRAY(SELECT value FROM json_array_elements_text(%s)))
 
 -- name: delete_orphan
 DELETE FROM outbox WHERE id = %s AND kind = 'orphan'
@@ -242,25 +261,25 @@ DELETE FROM outbox WHERE id = %s AND kind = 'orphan'
 WITH wanted AS MATERIALIZED (SELECT value::bigint AS seq FROM json_array_elements_text(%s))
 SELECT coalesce(json_agg(job.seq), '[]')
 FROM wanted
-JOIN job ON job.seq = wanted.seq
+CROSS JOIN LATERAL (SELECT submitted.seq FROM submitted WHERE submitted.seq = wanted.seq OFFSET 0) AS job
 WHERE EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL) OR EXISTS (
     SELECT 1
     FROM edge
-    JOIN job AS child ON child.seq = edge.seq
-    WHERE edge.parent = job.seq AND child.place < 3 AND child.seq NOT IN (SELECT seq FROM wanted)
+    CROSS JOIN LATERAL (SELECT seq FROM standing WHERE standing.seq = edge.seq AND place < 3 OFFSET 0) AS child
+    WHERE edge.parent = job.seq AND child.seq NOT IN (SELECT seq FROM wanted)
 )
 
 -- name: delete_edges
-DELETE FROM edge USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint
+DELETE FROM edge WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: delete_scopes
-DELETE FROM scope USING json_array_elements_text(%s) AS gone WHERE id = gone.value::bigint
+DELETE FROM scope WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: delete_contributions
-DELETE FROM contribution USING json_array_elements_text(%s) AS gone WHERE scope = gone.value::bigint
+DELETE FROM contribution WHERE scope = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: delete_steps
-DELETE FROM step USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint
+DELETE FROM step WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: delete_signals
-DELETE FROM signal USING json_array_elements_text(%s) AS gone WHERE seq = gone.value::bigint
+DELETE FROM signal WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))

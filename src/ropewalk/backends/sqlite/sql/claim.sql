@@ -9,9 +9,18 @@ UPDATE job SET place = 1 WHERE seq IN (
     SELECT seq FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ? ORDER BY run_at LIMIT ? + 0
 )
 
+-- name: situation
+-- What is paused, and what comes due next.
+SELECT
+    (SELECT epoch FROM meta),
+    (SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1),
+    (SELECT json_group_array(json_array(run_at, lane)) FROM (
+        SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT ? + 0
+    )),
+    (SELECT min(wake_at) FROM job WHERE wake_at IS NOT NULL AND place = 0)
+
 -- name: survey
--- Which streams have ready jobs (one step through the index each, however many jobs they hold), what is paused, and
--- what comes due next.
+-- Which streams have ready jobs: one step through the index each, however many jobs they hold.
 WITH RECURSIVE found (stream) AS (
     SELECT min(stream) FROM job WHERE place = 1
     UNION ALL
@@ -19,14 +28,7 @@ WITH RECURSIVE found (stream) AS (
     FROM found
     WHERE found.stream IS NOT NULL
 )
-SELECT
-    (SELECT epoch FROM meta),
-    (SELECT json_group_array(stream) FROM found WHERE stream IS NOT NULL),
-    (SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1),
-    (SELECT json_group_array(json_array(run_at, lane)) FROM (
-        SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT ? + 0
-    )),
-    (SELECT min(wake_at) FROM job WHERE wake_at IS NOT NULL AND place = 0)
+SELECT json_group_array(stream) FROM found WHERE stream IS NOT NULL
 
 -- name: ready_keys
 -- The next jobs of one stream, in order: enough of each to decide whether it may be given.

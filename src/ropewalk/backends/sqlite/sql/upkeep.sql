@@ -3,6 +3,9 @@ SELECT json_group_array(seq) FROM (
     SELECT seq FROM job WHERE place = 2 AND lease_expires_at <= ? ORDER BY lease_expires_at, seq LIMIT ? + 0
 )
 
+-- name: earliest_expiry
+SELECT min(lease_expires_at) FROM job WHERE place = 2 AND lease_expires_at > ?
+
 -- name: started_upto
 SELECT json_group_object(id, started_upto) FROM worker
 

@@ -1,0 +1,78 @@
+"""What a store's claims remember of one another, so that each costs what it gives out and little else.
+
+Leases that ran out are looked for when the first of those known is over, and once a second for those of other
+processes, not with every claim. And where looking is dear, claims go on where
+the last one stopped: a transaction that is held open anywhere on a server keeps the rows of all jobs given out since,
+and a look from the start has to pass them all. Then, and only then, a job that overtakes others may be seen late: by a
+second, or ten times as long as a look takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from ropewalk.domain.instants import SECOND, Instant, Span
+
+Rank: TypeAlias = tuple[int, Instant, int]
+"""(prio_key, time_key, seq): where a job stands in its stream"""
+
+BEFORE_ALL: Final[Rank] = (-(1 << 63), -(1 << 63), -(1 << 63))
+SWEEP_EVERY_US: Final[Span] = SECOND
+DEAR_SECONDS: Final = 0.002
+TRUSTED_SECONDS_MIN: Final = 1.0
+SHARE_OF_LOOKING: Final = 0.1
+
+
+class Outlook:
+    """Used by one claim at a time."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._sweep_from: Instant = 0
+        self._sweep_by: Instant = 0
+        self._streams: Sequence[int] | None = None
+        self._reached: dict[int, Rank] = {}
+        self._trusted_until = 0.0
+
+    def sweep_due(self, now: Instant) -> bool:
+        """Whether to look for lost leases this time. A clock that was set back counts as time passed."""
+        return now >= self._sweep_by or now < self._sweep_from
+
+    def swept(self, now: Instant, earliest_expiry: Instant | None) -> None:
+        self._sweep_from, self._sweep_by = now, now + SWEEP_EVERY_US
+        if earliest_expiry is not None:
+            self.granted(earliest_expiry)
+
+    def granted(self, expires_at: Instant) -> None:
+        """A lease runs until then."""
+        self._sweep_by = min(self._sweep_by, expires_at)
+
+    @property
+    def streams(self) -> Sequence[int] | None:
+        """Those that had ready jobs; None when it is time to look again."""
+        return self._streams if self._monotonic() < self._trusted_until else None
+
+    def look(self, survey: Callable[[], Sequence[int]]) -> Sequence[int]:
+        """Which streams have ready jobs now, remembered where finding out took long."""
+        self.forget()
+        began = self._monotonic()
+        streams = survey()
+        took = self._monotonic() - began
+        if took > DEAR_SECONDS:
+            self._streams = streams
+            self._trusted_until = began + took + max(TRUSTED_SECONDS_MIN, took / SHARE_OF_LOOKING)
+        return streams
+
+    def start_of(self, stream: int) -> Rank:
+        """Everything of the stream up to there has been given out, as far as known."""
+        return self._reached.get(stream, BEFORE_ALL)
+
+    def reached(self, stream: int, rank: Rank) -> None:
+        if self._streams is not None:
+            self._reached[stream] = rank
+
+    def forget(self) -> None:
+        self._streams = None
+        self._reached.clear()
+        self._trusted_until = 0.0
