@@ -6,6 +6,7 @@ Time plays no part in who holds a job: a lease past its expiry that nobody took 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Protocol
 
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord, Progress
@@ -25,7 +26,20 @@ class LossReason(StrEnum):
     STORE_ERROR = "store_error"
 
 
-def loss_reason(job: JobRecord | None, fence: int, owner: str) -> LossReason | None:
+class Holdable(Protocol):
+    """What of a job decides who holds it."""
+
+    @property
+    def fence(self) -> int: ...
+    @property
+    def owner(self) -> str | None: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def terminal(self) -> bool: ...
+
+
+def loss_reason(job: Holdable | None, fence: int, owner: str) -> LossReason | None:
     """Why (fence, owner) does not hold this job (any more); None while it does."""
     if job is None:
         return LossReason.NOT_FOUND
@@ -38,7 +52,7 @@ def loss_reason(job: JobRecord | None, fence: int, owner: str) -> LossReason | N
 
 def renew(job: JobRecord, *, lease_us: Span, now: Instant) -> None:
     """The holder is alive. Not history: `rev` and `updated_at` stay."""
-    job.lease_expires_at = now + lease_us
+    job.lease_expires_at = expiry(lease_us, now)
 
 
 def note(job: JobRecord, *, checkpoint: bytes | None, progress: Progress | None, now: Instant) -> None:
@@ -46,4 +60,13 @@ def note(job: JobRecord, *, checkpoint: bytes | None, progress: Progress | None,
     if checkpoint is not None:
         job.checkpoint = checkpoint
     if progress is not None:
-        job.progress = Progress(progress.percent, progress.message, now)
+        job.progress = noted(progress, now)
+
+
+def expiry(lease_us: Span, now: Instant) -> Instant:
+    return now + lease_us
+
+
+def noted(progress: Progress, now: Instant) -> Progress:
+    """When it was said is up to the store."""
+    return Progress(progress.percent, progress.message, now)

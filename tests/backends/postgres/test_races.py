@@ -6,12 +6,16 @@ Each race is run many times; what is asserted holds whoever wins.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Final
 
+import psycopg
 import pytest
 from tests.backends.postgres.conftest import OpenStore
 
+from ropewalk.backends._sql import outlook
+from ropewalk.backends._sql.outlook import Outlook
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.operator import Revival
@@ -73,6 +77,24 @@ async def test_a_key_taken_while_its_job_ends(open_store: OpenStore) -> None:
         assert not third.duplicate, "the key of an ended job stayed open"
         [job] = await claimed(one, 1, owner="w")
         await one.settle("w", [settlement(job)])
+
+
+async def test_a_locked_job_keeps_no_other_from_being_renewed(open_store: OpenStore, url: str) -> None:
+    """A slow transaction of somebody else on one row: that one is busy, not lost, and the others get their time."""
+    store = await open_store()
+    await submitted(store, new_job(id="a"), new_job(id="b"))
+    jobs = {job.id: job for job in await claimed(store, 2, owner="w")}
+    renewals = [Renewal(seq=job.seq, fence=job.fence, lease_us=3_600_000_000) for job in jobs.values()]
+    with psycopg.connect(url.partition("?")[0]) as user:
+        user.execute("SELECT 1 FROM jobs.running WHERE seq = %s FOR UPDATE", (jobs["a"].seq,))
+        async with asyncio.timeout(5):
+            answer = await store.renew("w", renewals)
+    assert (answer.lost, answer.busy) == ([], [jobs["a"].seq])
+    before = {job_id: job.lease_expires_at for job_id, job in jobs.items()}
+    after = {job.id: job.lease_expires_at for job in (await store.get(DEFAULT_TENANT, ["a", "b"])).jobs.values()}
+    assert after["a"] == before["a"]
+    assert (after["b"] or 0) > (before["b"] or 0)
+    assert (await store.renew("w", renewals)).busy == []
 
 
 async def test_one_id_submitted_twice_at_once_is_one_job(open_store: OpenStore) -> None:
@@ -182,7 +204,8 @@ async def test_a_renewal_against_taking_it_back(open_store: OpenStore) -> None:
         [job] = (await one.claim(request)).jobs
         renewal = Renewal(seq=job.seq, fence=job.fence, lease_us=60_000_000)
         renewed, swept = await asyncio.gather(one.renew("w", [renewal]), other.sweep(10))
-        assert bool(renewed.lost) == bool(swept.moved)
+        assert bool(renewed.lost or renewed.busy) == bool(swept.moved), "busy: it was just being taken back"
+        assert bool((await one.renew("w", [renewal])).lost) == bool(swept.moved)
         await one.cancel(DEFAULT_TENANT, [job.id], reason=None, force=True)
         await other.settle("w", [settlement(job)])
 
@@ -198,3 +221,22 @@ async def test_a_completion_against_a_retry_of_the_whole(open_store: OpenStore) 
         [again] = await claimed(one, 9, owner="w")
         assert again.run == 2
         await one.settle("w", [settlement(again)])
+
+
+async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store: OpenStore) -> None:
+    """Claims that go on where the last one stopped, and begin again when that leads nowhere."""
+    store = await open_store()
+    await submitted(store, *(new_job(id=f"a{number:02}") for number in range(MANY)))
+    store._outlook = Outlook(time.perf_counter)
+    outlook.DEAR_SECONDS, before = -1.0, outlook.DEAR_SECONDS
+    try:
+        first = await claimed(store, 10, owner="w")
+        assert store._outlook.streams is not None, "every look counts as dear"
+        await submitted(store, new_job(id="urgent", priority=900))
+        seen = [job.id for job in first]
+        while jobs := await claimed(store, 10, owner="w"):
+            seen += [job.id for job in jobs]
+    finally:
+        outlook.DEAR_SECONDS = before
+    assert seen[:20] == [f"a{number:02}" for number in range(20)]
+    assert sorted(seen) == sorted([*(f"a{number:02}" for number in range(MANY)), "urgent"])

@@ -1,4 +1,4 @@
-"""What the holder of a lease writes: renewals, notes and the end of the attempt. Everything here is fenced."""
+"""What the holder of a lease writes: notes and the end of the attempt. Everything here is fenced."""
 
 from __future__ import annotations
 
@@ -16,16 +16,13 @@ from ropewalk.backends._sql.settling import Settling, leaves_only_a_result
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import lease
 from ropewalk.domain.flags import SETTLES_ALONE
-from ropewalk.domain.lease import LossReason, loss_reason
+from ropewalk.domain.lease import loss_reason
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
 from ropewalk.ports.exchange import (
     CancelNotice,
-    Lost,
     Note,
     Noted,
-    Renewal,
-    Renewed,
     Ripple,
     Settled,
     Settlements,
@@ -40,27 +37,6 @@ def enlist(tx: Tx, card: WorkerCard) -> None:
     serves = (json_text(card.types) or "[]", _names(card.queues), _names(card.tenants))
     values = (card.id, card.host, card.pid, *serves, card.concurrency, tx.now, tx.now, card.lease_us)
     tx.run(tx.sql.enlist_worker, values)
-
-
-def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-    tx.run(tx.sql.beat, (tx.now, owner))
-    jobs = {job.seq: job for job in load(tx, [asked.seq for asked in renewals])}
-    answer = Renewed(lost=[], cancels=[])
-    rows: list[Row] = []
-    for asked in renewals:
-        job = jobs.get(asked.seq)
-        reason = loss_reason(job, asked.fence, owner)
-        if job is None or reason is not None:
-            lost = Lost(seq=asked.seq, fence=asked.fence, reason=reason or LossReason.NOT_FOUND)
-            answer.lost.append(lost)
-            continue
-        lease.renew(job, lease_us=asked.lease_us, now=tx.now)
-        lease.note(job, checkpoint=None, progress=asked.progress, now=tx.now)
-        rows.append((job.seq, job.fence, job.lease_expires_at, json_text(job.progress)))
-        if (notice := CancelNotice.of(job)) is not None:
-            answer.cancels.append(notice)
-    tx.run_rows(tx.sql.renew_leases, rows, owner)
-    return answer
 
 
 def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> Settlements:

@@ -41,6 +41,8 @@ class Statements(Struct, frozen=True, kw_only=True):
     # hold.sql
     held_leases: str
     complete_plain: str
+    leases_to_renew: str
+    standing_of: str
     renew_leases: str
     write_note: str
     enlist_worker: str

@@ -22,6 +22,7 @@ from ropewalk.backends._sql import (
     orphans,
     reading,
     relations,
+    renewing,
     steps,
     submitting,
     upkeep,
@@ -116,7 +117,7 @@ class SqlStore(Store, ABC):
         return await self._write(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-        return await self._write(lambda tx: holding.renew(tx, owner, renewals))
+        return await self._write(lambda tx: renewing.renew(tx, owner, renewals))
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         return await self._write(lambda tx: holding.settle(tx, tx.lanes, owner, settlements))

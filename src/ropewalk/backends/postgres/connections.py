@@ -119,7 +119,7 @@ class Session(Servant):
     def _transact(self, work: Callable[[Tx], object]) -> object:
         db, now = self._begun()
         try:
-            value = work(Tx(db, now, self._lanes, self._sql))
+            value = work(Tx(db, now, self._lanes, self._sql, begin=self._begin))
         except BaseException as error:
             self._undo(error)
             raise

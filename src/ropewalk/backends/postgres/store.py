@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import psycopg
 
-from ropewalk.backends._sql import claiming, holding, steps
+from ropewalk.backends._sql import claiming, holding, renewing, steps
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres.address import Address
@@ -129,7 +129,7 @@ class PostgresStore(SqlStore):
         return await self._settlements.ask(lambda tx: steps.take_signal(tx, holder, step, signal))
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-        return await self._renewals.ask(lambda tx: holding.renew(tx, owner, renewals))
+        return await self._renewals.ask(lambda tx: renewing.renew(tx, owner, renewals))
 
     async def _write(self, work: Callable[[Tx], T]) -> T:
         return await self._changes.ask(work)

@@ -61,10 +61,14 @@ class Raw(Loader):
 
 
 class Tx:
-    __slots__ = ("_db", "lanes", "now", "sql")
+    __slots__ = ("_begin", "_db", "lanes", "now", "sql")
 
-    def __init__(self, db: Connection, now: Instant, lanes: LaneBook, sql: Statements) -> None:
+    def __init__(
+        self, db: Connection, now: Instant, lanes: LaneBook, sql: Statements, *, begin: bytes | None = None
+    ) -> None:
         self._db = db
+        self._begin = begin
+        """how the transaction was begun, as long as nothing has happened in it that must not be undone"""
         self.now = now
         self.lanes = lanes
         self.sql = sql
@@ -106,20 +110,24 @@ class Tx:
     @contextmanager
     def savepoint(self) -> Generator[None]:
         """What is done inside is undone when it raises; the transaction goes on."""
-        self._db.execute(b"SAVEPOINT part")
+        begin = self._begin
+        if begin is None:
+            self._db.execute(b"SAVEPOINT part")
         try:
             yield
         except BaseException:
             if not self._db.closed:
-                self._db.execute(b"ROLLBACK TO part; RELEASE part")
+                self._db.execute(b"ROLLBACK TO part; RELEASE part" if begin is None else b"ROLLBACK; " + begin)
             raise
-        self._db.execute(b"RELEASE part")
+        if begin is None:
+            self._db.execute(b"RELEASE part")
 
     def _execute(self, sql: str, values: Values | list[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         if isinstance(values, Mapping):
             sql = _NAMED.sub(r"%(\1)s", sql)
         elif "%(1)s" in sql:
             values = {str(number): value for number, value in enumerate(values, 1)}
+        self._begin = None
         *before, last = parts_of(sql)
         for statement in before:
             self._db.execute(statement, values, prepare=True, binary=True)

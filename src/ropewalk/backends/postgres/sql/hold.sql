@@ -17,8 +17,20 @@ UPDATE standing SET
     lease_expires_at = NULL, error = NULL, result = each(3 bytea)
 WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
 
+-- name: leases_to_renew
+WITH held AS MATERIALIZED (
+    SELECT seq, fence, cancel FROM running
+    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s))) AND owner = %s
+    FOR UPDATE SKIP LOCKED
+)
+SELECT coalesce(json_agg(json_build_array(seq, fence, cancel::json)), '[]') FROM held
+
+-- name: standing_of
+SELECT coalesce(json_agg(json_build_array(seq, fence, owner, status)), '[]') FROM standing
+WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+
 -- name: renew_leases
-UPDATE running SET lease_expires_at = each(3 bigint), progress = each(4 text)
+UPDATE running SET lease_expires_at = each(3 bigint), progress = coalesce(each(4 text), progress)
 WHERE seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(5)s
 
 -- name: write_note

@@ -15,9 +15,21 @@ UPDATE job SET
 FROM done
 WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2
 
+-- name: leases_to_renew
+SELECT json_group_array(json_array(job.seq, fence, json(cancel)))
+FROM json_each(?) AS wanted
+CROSS JOIN job ON job.seq = wanted.value
+WHERE place = 2 AND owner = ?
+
+-- name: standing_of
+SELECT json_group_array(json_array(job.seq, fence, owner, status))
+FROM json_each(?) AS wanted
+CROSS JOIN job ON job.seq = wanted.value
+
 -- name: renew_leases
 WITH renewed (seq, fence, lease_expires_at, progress) AS (VALUES (?, ?, ?, ?) /* each row */)
-UPDATE job SET lease_expires_at = renewed.lease_expires_at, progress = renewed.progress
+UPDATE job SET
+    lease_expires_at = renewed.lease_expires_at, progress = coalesce(renewed.progress, job.progress)
 FROM renewed
 WHERE job.seq = renewed.seq AND job.fence = renewed.fence AND job.owner = ? AND job.place = 2
 

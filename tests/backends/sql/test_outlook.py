@@ -1,0 +1,81 @@
+"""What claims remember of one another: when to sweep, and where to go on while looking is dear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ropewalk.backends._sql.outlook import BEFORE_ALL, DEAR_SECONDS, SWEEP_EVERY_US, Outlook
+
+NOW = 1_000_000_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def survey(self, took: float, *streams: int) -> Callable[[], list[int]]:
+        def looked() -> list[int]:
+            self.seconds += took
+            return list(streams)
+
+        return looked
+
+
+def test_a_sweep_is_due_at_first_then_once_a_second() -> None:
+    outlook = Outlook(Clock())
+    assert outlook.sweep_due(NOW)
+    outlook.swept(NOW, None)
+    assert not outlook.sweep_due(NOW + SWEEP_EVERY_US - 1)
+    assert outlook.sweep_due(NOW + SWEEP_EVERY_US)
+
+
+def test_a_sweep_is_due_when_a_known_lease_is_over() -> None:
+    outlook = Outlook(Clock())
+    outlook.swept(NOW, NOW + 500)
+    assert not outlook.sweep_due(NOW + 499)
+    assert outlook.sweep_due(NOW + 500)
+    outlook.swept(NOW + 500, None)
+    outlook.granted(NOW + 900)
+    assert outlook.sweep_due(NOW + 900)
+
+
+def test_a_clock_that_was_set_back_does_not_stop_the_sweeps() -> None:
+    outlook = Outlook(Clock())
+    outlook.swept(NOW, None)
+    assert outlook.sweep_due(NOW - 10 * SWEEP_EVERY_US)
+
+
+def test_what_was_cheap_to_find_is_looked_for_every_time() -> None:
+    clock = Clock()
+    outlook = Outlook(clock)
+    assert outlook.look(clock.survey(DEAR_SECONDS / 2, 2, 4)) == [2, 4]
+    outlook.reached(2, (0, 5, 9))
+    assert outlook.streams is None
+    assert outlook.start_of(2) == BEFORE_ALL
+
+
+def test_what_was_dear_is_remembered_for_a_second() -> None:
+    clock = Clock()
+    outlook = Outlook(clock)
+    outlook.look(clock.survey(0.01, 2, 4))
+    outlook.reached(2, (0, 5, 9))
+    clock.seconds += 0.99
+    assert outlook.streams == [2, 4]
+    assert (outlook.start_of(2), outlook.start_of(4)) == ((0, 5, 9), BEFORE_ALL)
+    clock.seconds += 0.02
+    assert outlook.streams is None
+    outlook.look(clock.survey(0.01, 2))
+    assert outlook.start_of(2) == BEFORE_ALL, "a new look begins at the beginning"
+
+
+def test_looking_takes_at_most_a_tenth_of_the_time() -> None:
+    clock = Clock()
+    outlook = Outlook(clock)
+    outlook.look(clock.survey(0.5, 2))
+    clock.seconds += 4.9
+    assert outlook.streams == [2]
+    clock.seconds += 0.2
+    assert outlook.streams is None
