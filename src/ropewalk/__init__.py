@@ -26,6 +26,8 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
+from ropewalk.domain.cron import Cron, parse_cron
+from ropewalk.domain.fire_times import next_after
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.order import Priority
@@ -80,6 +82,7 @@ __all__ = [
     "Conflict",
     "Context",
     "Count",
+    "Cron",
     "Defer",
     "DefinitionError",
     "Event",
@@ -125,6 +128,8 @@ __all__ = [
     "current",
     "default",
     "job",
+    "next_after",
+    "parse_cron",
     "register_type",
     "set_id_generator",
 ]
