@@ -12,7 +12,7 @@ from ropewalk.backends._sql.columns import json_text
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import lease
 from ropewalk.domain.job import CancelRequest
-from ropewalk.domain.lease import loss_reason
+from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import TERMINAL, Status
 from ropewalk.ports.exchange import CancelNotice, Lost, Renewal, Renewed
 
@@ -60,6 +60,11 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     return answer
 
 
+def why_lost(tx: Tx, owner: str, seq: int, fence: int) -> LossReason | None:
+    """Why this lease is not held any more, without waiting for anybody; None while it is."""
+    return loss_reason(_look(tx, [seq]).get(seq), fence, owner)
+
+
 def _row(tx: Tx, asked: Renewal) -> Row:
     progress = None if asked.progress is None else json_text(lease.noted(asked.progress, tx.now))
     return asked.seq, asked.fence, lease.expiry(asked.lease_us, tx.now), progress
@@ -67,14 +72,17 @@ def _row(tx: Tx, asked: Renewal) -> Row:
 
 def _explain(tx: Tx, owner: str, missing: Sequence[Renewal], answer: Renewed) -> None:
     """What is still held was only locked; the rest is lost."""
-    found = tx.value(tx.sql.standing_of, (_json([asked.seq for asked in missing]),))
-    seen = {each.seq: each for each in _seen.decode(found)}
+    seen = _look(tx, [asked.seq for asked in missing])
     for asked in missing:
         reason = loss_reason(seen.get(asked.seq), asked.fence, owner)
         if reason is None:
             answer.busy.append(asked.seq)
         else:
             answer.lost.append(Lost(seq=asked.seq, fence=asked.fence, reason=reason))
+
+
+def _look(tx: Tx, seqs: Sequence[int]) -> dict[int, Seen]:
+    return {each.seq: each for each in _seen.decode(tx.value(tx.sql.standing_of, (_json(seqs),)))}
 
 
 def _json(seqs: Sequence[int]) -> str:
