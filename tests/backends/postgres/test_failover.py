@@ -1,4 +1,4 @@
-"""The server is gone for good and another one takes over: nothing acknowledged is lost, and nobody restarts anything."""
+"""The server is gone for good and another takes over: nothing acknowledged is lost, and nobody restarts anything."""
 
 from __future__ import annotations
 
