@@ -97,7 +97,9 @@ class TestAddress:
         assert "secret" not in address.shown
 
     def test_which_host_to_take_is_up_to_the_user(self) -> None:
-        assert Address.of("postgresql://h/d?target_session_attrs=any").url == "postgresql://h/d?target_session_attrs=any"
+        assert (
+            Address.of("postgresql://h/d?target_session_attrs=any").url == "postgresql://h/d?target_session_attrs=any"
+        )
 
     @pytest.mark.parametrize("schema", ["", "Jobs", "pg_jobs", 'a"b', "1a", "a" * 64])
     def test_names_that_are_refused(self, schema: str) -> None:

@@ -30,7 +30,7 @@ class Address(Struct, frozen=True, kw_only=True):
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
         ours = {name: value for name, value in options if name in ("schema", "notify")}
-        # Of several hosts the one that takes writes, unless the user says otherwise: after a failover it is another one.
+        # Of several hosts the one that takes writes, unless told otherwise: after a failover it is another one.
         theirs = _WRITABLE | {name: value for name, value in options if name not in ours}
         # The library knows both spellings of the scheme; a password has no business in a message.
         where = parts.netloc.rpartition("@")[2]
