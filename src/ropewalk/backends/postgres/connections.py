@@ -18,6 +18,7 @@ from ropewalk.backends._sql.servant import Servant
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.faults import breaks_connection, may_run_again, translated
+from ropewalk.backends.postgres.line import SILENCE_SECONDS_MAX, Line
 from ropewalk.backends.postgres.opening import Opened, open_store
 from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import Connection, Tx
@@ -56,7 +57,7 @@ class Door:
         self._closed_until = 0.0
         self._pause_seconds = PAUSE_SECONDS_FIRST
 
-    def open(self) -> Connection:
+    def open(self, *, silence_seconds_max: float = SILENCE_SECONDS_MAX) -> Line:
         """While the server does not answer, most are told so at once: one in a while tries."""
         if self._failed is not None and self._runtime.monotonic() < self._closed_until:
             raise self._failed
@@ -71,6 +72,7 @@ class Door:
             raise told from error
         self._failed, self._pause_seconds = None, PAUSE_SECONDS_FIRST
         self._show(opened)
+        opened.db.silence_seconds_max = silence_seconds_max
         return opened.db
 
     def _wait(self, failed: StoreUnavailable) -> None:
@@ -90,6 +92,7 @@ class Session(Servant):
     _begin_as: str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     _sql: Statements = SQL
     _plans: tuple[str, ...] = _PLANS
+    _silence_seconds_max: float = SILENCE_SECONDS_MAX
 
     def __init__(self, runtime: Runtime, door: Door, name: str, *, clock: Clock) -> None:
         self._door = door
@@ -135,7 +138,7 @@ class Session(Servant):
                 self._undo(error)
                 if not breaks_connection(error):
                     raise
-        self._db = self._door.open()
+        self._db = self._door.open(silence_seconds_max=self._silence_seconds_max)
         return self._db, self._begin_on(self._db)
 
     def _begin_on(self, db: Connection) -> Instant:
@@ -181,6 +184,7 @@ class ReadingSession(Session):
     _begin_as = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     _sql = READING
     _plans = ("jit",)
+    _silence_seconds_max = 25.0  # to count a great many takes its time
 
 
 def beginning(schema: str, off: tuple[str, ...] = _PLANS) -> bytes:
