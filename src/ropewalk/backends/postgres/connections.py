@@ -29,6 +29,7 @@ from ropewalk.ports.runtime import Runtime
 Clock: TypeAlias = Literal["server", "runtime"]
 
 TRIES_MAX: Final = 10
+AGAIN_SECONDS: Final = 0.01
 LOCK_WAIT: Final = "10s"
 SILENCE: Final = "10s"
 """a process that stops in the middle of a transaction keeps its locks no longer"""
@@ -104,20 +105,29 @@ class Session(Servant):
 
     async def _serve(self, requests: list[Request[Any]]) -> None:
         for request in requests:
-            with self._busy:
-                self._answer(request)
+            for number in range(1, TRIES_MAX + 1):
+                with self._busy:
+                    answered = self._answered(request, last=number == TRIES_MAX)
+                if answered:
+                    break
+                await self._let_pass(number)
             deliver([request])
 
-    def _answer(self, request: Request[Any]) -> None:
-        for left in reversed(range(TRIES_MAX)):
-            try:
-                request.succeed(self._transact(request.work))
-            except Exception as error:
-                self._lanes.forget()
-                if left and may_run_again(error):
-                    continue
-                request.fail(translated(error, self._door.address.shown))
-            return
+    async def _let_pass(self, number: int) -> None:
+        """Not again at once: whoever was in the way waits for what was just let go, and should get it first."""
+        if self._clock == "server":  # a fake clock would have to be advanced by somebody
+            await self._runtime.sleep(self._runtime.random() * number * AGAIN_SECONDS)
+
+    def _answered(self, request: Request[Any], *, last: bool) -> bool:
+        """False when others were in the way, and it is to be tried again."""
+        try:
+            request.succeed(self._transact(request.work))
+        except Exception as error:
+            self._lanes.forget()
+            if may_run_again(error) and not last:
+                return False
+            request.fail(translated(error, self._door.address.shown))
+        return True
 
     def _transact(self, work: Callable[[Tx], object]) -> object:
         db, now = self._begun()
