@@ -69,6 +69,8 @@ from ropewalk.errors import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
+
     default: App
 
 __all__ = [
@@ -132,12 +134,20 @@ __all__ = [
     "parse_cron",
     "register_type",
     "set_id_generator",
+    "sqlite3",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """`ropewalk.default`: an app made on first access from $ROPEWALK_URL, for scripts."""
+    """`ropewalk.default`: an app made on first access from $ROPEWALK_URL, for scripts.
+
+    `ropewalk.sqlite3`: the SQLite library that this process must use for files that are stores.
+    """
     if name == "default":
         app = globals()["default"] = App()
         return app
+    if name == "sqlite3":
+        from ropewalk.backends.sqlite.library import sqlite
+
+        return sqlite
     raise AttributeError(f"module 'ropewalk' has no attribute {name!r}")

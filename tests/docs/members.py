@@ -13,7 +13,10 @@ from ropewalk.engine.client import Client
 from ropewalk.engine.events import EventKind
 
 NOT_FOR_USERS = {
-    "Client": {"wait_for_record", "wait_for_group", "wait_for_chain", "decode_result"},  # for handles
+    "Client": {
+        *("wait_for_record", "wait_for_group", "wait_for_chain", "decode_result"),  # for handles
+        *("enqueue_here", "named"),  # for the blocking face
+    },
     "Context": {"unreturned", "steps", "steps_ended", "alone", "port", "spawned"},  # for the engine
 }
 

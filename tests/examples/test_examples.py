@@ -55,6 +55,12 @@ order 1: parcel with 1 × lamp
   3 × chair given back
 order 2: failed, chairs in stock: 5
 """,
+    "order_placement.py": """\
+receipt for order-1: 45.00
+order-1 was refused: UNIQUE constraint failed: orders.id
+order-2 was refused: CHECK constraint failed: cents > 0
+orders: order-1; jobs: 3
+""",
     "map_reduce.py": """\
 ...
 [####################] 41/41 jobs

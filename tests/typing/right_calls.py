@@ -5,6 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Never, assert_type
 
+import psycopg
+from sqlalchemy.engine import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
+
+from ropewalk import sqlite3
+from ropewalk.app import App
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import current
 from ropewalk.definitions.decorator import job
@@ -14,6 +21,7 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
 from ropewalk.domain.retry import Backoff
+from ropewalk.engine.handle import Handle
 
 # ── async, without and with a context ───────────────────────────────────────────────────────────────────────────
 
@@ -194,3 +202,16 @@ def takes_any_type(job_type: JobType[..., object, object]) -> str:
 takes_any_type(add)
 takes_any_type(nothing)
 Registry(add, fetch, Registry(crunch))
+
+
+async def joins(
+    app: App,
+    blocking: psycopg.Connection[tuple[int]] | sqlite3.Connection | Session | Connection,
+    awaited: psycopg.AsyncConnection[tuple[int]] | AsyncSession | AsyncConnection,
+) -> None:
+    assert_type(await app.enqueue(add(1, 2), connection=awaited), Handle[int, int])
+    assert_type(await app.enqueue(add(1, 2), connection=blocking, delay=3).result(), int)
+    assert_type(await app.tenant("acme").enqueue_many([add(1, 2)], connection=awaited), list[Handle[int, int]])
+    assert_type(app.sync.enqueue(add(1, 2), connection=blocking).result(), int)
+    await app.enqueue("add", {"a": 1, "b": 2}, connection=None)
+    assert_type(sqlite3.connect("jobs.db"), sqlite3.Connection)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from sqlalchemy import create_engine
+
+from ropewalk.app import App
 from ropewalk.definitions.batch import batch_job
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
@@ -190,3 +193,13 @@ async def insert_one(row: str) -> list[int]:
 @batch_job()  # E
 async def insert_for_one(rows: list[str]) -> int:
     return len(rows)
+
+
+# ── the user's transaction ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def uses_no_connection(app: App) -> None:
+    await app.enqueue(add(1, 2), connection="postgresql://here")  # E
+    await app.enqueue_many([add(1, 2)], connection=3)  # E
+    app.sync.enqueue(add(1, 2), connection=create_engine("sqlite://"))  # E
+    add(1, 2).using(connection=None)  # E

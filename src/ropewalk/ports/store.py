@@ -56,6 +56,7 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.joining import Joining
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.transaction import UserTransaction
 
@@ -256,7 +257,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Leasing, Upkeep, Workflows, Reading, Protocol):
+class Store(Intake, Joining, Leasing, Upkeep, Workflows, Reading, Protocol):
     """A backend, whole."""
 
     @property

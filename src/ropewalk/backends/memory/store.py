@@ -68,6 +68,7 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.joining import Join, UserConnection
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
@@ -93,6 +94,12 @@ class MemoryStore(Store):
 
     def transaction(self, limit_us: Span) -> UserTransaction:
         raise Unsupported("the memory store has no database to write to: ctx.transaction() needs sqlite:///…")
+
+    async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
+        raise Unsupported(
+            "the memory store is in no transaction: connection= needs sqlite:///… or postgresql://…; leave it out in "
+            "tests that run in memory"
+        )
 
     async def open(self) -> None:
         """There is nothing to connect to."""

@@ -36,7 +36,7 @@ SILENCE: Final = "10s"
 PAUSE_SECONDS_FIRST: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 5.0
 
-_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # Every statement of ours finds few rows by an index, whatever the statistics say of a table that grows and shrinks.
 _PLANS: Final = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
 _log = logging.getLogger("ropewalk.postgres")
@@ -199,9 +199,14 @@ class ReadingSession(Session):
 
 def beginning(schema: str, off: tuple[str, ...] = _PLANS) -> bytes:
     """Settings that end with the transaction (no session is ours behind a pooler), and the time, in one round trip."""
-    settings = {"search_path": f"{schema}, pg_temp", "lock_timeout": LOCK_WAIT}
-    settings |= {"idle_in_transaction_session_timeout": SILENCE} | dict.fromkeys(off, "off")
+    settings = settings_in(schema, off) | {"idle_in_transaction_session_timeout": SILENCE}
+    chosen = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+    return f"SELECT {NOW}, {chosen}".encode()
+
+
+def settings_in(schema: str, off: tuple[str, ...] = _PLANS) -> dict[str, str]:
+    """What our statements need around them."""
+    settings = {"search_path": f"{schema}, pg_temp", "lock_timeout": LOCK_WAIT} | dict.fromkeys(off, "off")
     if off == _PLANS:  # which leave no choice that would depend on the values
         settings["plan_cache_mode"] = "force_generic_plan"
-    chosen = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
-    return f"SELECT {_NOW}, {chosen}".encode()
+    return settings
