@@ -48,7 +48,7 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     missing: list[Renewal] = []
     for asked in renewals:
         (kept if asked.seq in held and held[asked.seq].fence == asked.fence else missing).append(asked)
-    tx.run_rows(tx.sql.renew_leases, [_row(tx, asked) for asked in kept], owner)
+    tx.run_rows(tx.sql.renew_leases, _rows(tx, kept), owner)
     cancels = [
         CancelNotice(seq=each.seq, fence=each.fence, reason=each.cancel.reason, force=each.cancel.force)
         for each in (held[asked.seq] for asked in kept)
@@ -65,9 +65,16 @@ def why_lost(tx: Tx, owner: str, seq: int, fence: int) -> LossReason | None:
     return loss_reason(_look(tx, [seq]).get(seq), fence, owner)
 
 
-def _row(tx: Tx, asked: Renewal) -> Row:
-    progress = None if asked.progress is None else json_text(lease.noted(asked.progress, tx.now))
-    return asked.seq, asked.fence, lease.expiry(asked.lease_us, tx.now), progress
+def _rows(tx: Tx, kept: Sequence[Renewal]) -> list[Row]:
+    """One a job: of one renewed twice a statement would write only the last, without the progress of the other."""
+    progress: dict[int, str | None] = {}
+    rows: dict[int, Row] = {}
+    for asked in kept:
+        if asked.progress is not None:
+            progress[asked.seq] = json_text(lease.noted(asked.progress, tx.now))
+        expiry = lease.expiry(asked.lease_us, tx.now)
+        rows[asked.seq] = (asked.seq, asked.fence, expiry, progress.get(asked.seq))
+    return list(rows.values())
 
 
 def _explain(tx: Tx, owner: str, missing: Sequence[Renewal], answer: Renewed) -> None:

@@ -10,7 +10,7 @@ from ropewalk.testing.contract.history import HistoryContract, RandomLifeContrac
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
 from ropewalk.testing.contract.moves import MovesContract
-from ropewalk.testing.contract.notify import NotifierContract
+from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
 from ropewalk.testing.contract.order import DueContract, OrderContract
 from ropewalk.testing.contract.races import RaceContract, ThreadContract
@@ -72,6 +72,7 @@ class StoreContract(
     AheadContract,
     WorkersContract,
     NotifierContract,
+    FarHintContract,
     # being forgotten
     PruneContract,
     PruneKeysContract,
