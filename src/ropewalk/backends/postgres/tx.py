@@ -185,4 +185,7 @@ def _array_of_bytes(column: Sequence[bytes | bytearray | None]) -> object:
 
 
 def _quoted(value: object) -> str:
-    return '"' + _TO_QUOTE.sub(r"\\\1", str(value)) + '"'
+    text = str(value)
+    if '"' in text or "\\" in text:
+        text = _TO_QUOTE.sub(r"\\\1", text)
+    return f'"{text}"'
