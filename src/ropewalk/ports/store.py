@@ -57,6 +57,7 @@ from ropewalk.ports.exchange import (
     WorkerCard,
 )
 from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.schedules import Schedules
 from ropewalk.ports.transaction import UserTransaction
 
 
@@ -256,7 +257,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Leasing, Upkeep, Workflows, Reading, Protocol):
+class Store(Intake, Leasing, Upkeep, Workflows, Schedules, Reading, Protocol):
     """A backend, whole."""
 
     @property
