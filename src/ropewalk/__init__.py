@@ -26,6 +26,7 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
+from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.cron import Cron, parse_cron
 from ropewalk.domain.fire_times import next_after
 from ropewalk.domain.limits import Limits
@@ -40,6 +41,7 @@ from ropewalk.engine.filter import Filter
 from ropewalk.engine.graph_info import GroupInfo, WorkflowInfo
 from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
+from ropewalk.engine.schedules.info import ScheduleInfo
 from ropewalk.engine.services.orphans import OrphanGroup
 from ropewalk.errors import (
     Abort,
@@ -116,6 +118,7 @@ __all__ = [
     "Retry",
     "RetryStatus",
     "RopewalkError",
+    "ScheduleInfo",
     "SchemaMismatch",
     "SpawnMismatch",
     "State",
@@ -133,6 +136,7 @@ __all__ = [
     "next_after",
     "parse_cron",
     "register_type",
+    "schedule",
     "set_id_generator",
     "sqlite3",
 ]

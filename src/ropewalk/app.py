@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from types import ModuleType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, Unpack
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
@@ -24,6 +25,7 @@ from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import ErrorHook, EventHook, EventHub
 from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.engine.schedules.functions import AnyFunction
 from ropewalk.engine.services.orphans import OrphanHook
 from ropewalk.engine.workbench import Workbench
 from ropewalk.engine.worker import Worker
@@ -46,6 +48,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     on_event: EventHook | None
     on_error: ErrorHook | None
     on_orphan_group: OrphanHook | None
+    functions: tuple[AnyFunction, ...] = ()
 
 
 class App(Client):
@@ -57,6 +60,8 @@ class App(Client):
         of them) by ctx.resource(Class).
     on_event, on_error: hooks; on_error(error, phase) hears what must not disturb the engine.
     on_orphan_group: hears, from a worker, of groups that closed with nobody waiting; at least once each.
+    schedules: made by `schedule(...)`; stored when a worker starts.
+    functions: those that schedules made at run time may name (next=, run=).
     migrate: False refuses a store whose schema is not current, instead of bringing it up to date.
     """
 
@@ -72,6 +77,8 @@ class App(Client):
         on_event: EventHook | None = None,
         on_error: ErrorHook | None = None,
         on_orphan_group: OrphanHook | None = None,
+        schedules: Iterable[DeclaredSchedule] = (),
+        functions: Iterable[AnyFunction] = (),
         runtime: Runtime | None = None,
         allow_weaker_durability: bool = False,
         migrate: bool = True,
@@ -84,6 +91,7 @@ class App(Client):
             on_event=on_event,
             on_error=on_error,
             on_orphan_group=on_orphan_group,
+            functions=tuple(functions),
         )
         runtime = runtime or SystemRuntime()
         registry = Registry(*jobs)
@@ -100,6 +108,8 @@ class App(Client):
             limits=limits,
             defaults=self.settings.defaults,
             reports_orphans=on_orphan_group is not None,
+            schedules=schedules,
+            functions=self.settings.functions,
         )
         super().__init__(core, DEFAULT_TENANT)
         self._url = resolved(url)
@@ -109,6 +119,11 @@ class App(Client):
     @property
     def registry(self) -> Registry:
         return self._core.registry
+
+    @property
+    def declared(self) -> tuple[DeclaredSchedule, ...]:
+        """The schedules that this app's code declares."""
+        return tuple(self._core.declared)
 
     @property
     def url(self) -> str:
@@ -137,6 +152,12 @@ class App(Client):
         """Release the store. Using the app again opens it again."""
         await self._core.close()
 
+    def schedule(
+        self, name: str, *, tenant: str = DEFAULT_TENANT, reset: bool = False, **options: Unpack[ScheduleOptions]
+    ) -> None:
+        """Declare a schedule, as `App(schedules=[schedule(...)])` does. Workers store it when they start."""
+        self._core.declare(schedule(name, tenant=tenant, reset=reset, **options))
+
     def worker(
         self,
         *,
@@ -147,11 +168,12 @@ class App(Client):
         lease: Seconds | None = None,
         grace: Seconds = 30.0,
         poll: Seconds = 1.0,
+        scheduler: bool = True,
     ) -> Worker:
         """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
 
         None for queues and tenants serves all of them, for types every registered one. A lease of None is the
-        app's default, 30 s unless it says otherwise.
+        app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are due.
         """
         registry = self._served(types)
         config = WorkerConfig(
@@ -161,6 +183,7 @@ class App(Client):
             lease_us=self._lease(lease),
             grace_seconds=_seconds(grace),
             poll_seconds=_seconds(poll),
+            scheduler=scheduler,
         )
         return Worker(
             self._core,

@@ -8,6 +8,7 @@ from typing import get_args
 
 from ropewalk import App, AppDefaults, Context, Filter, Limits, Retention, errors
 from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
+from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.why import Cause
 from ropewalk.engine.client import Client
 from ropewalk.engine.events import EventKind
@@ -25,6 +26,7 @@ def members() -> dict[str, set[str]]:
     return {
         "JobTypeOptions": {"executor", *JobTypeOptions.__annotations__},
         "EnqueueOptions": set(EnqueueOptions.__annotations__),
+        "ScheduleOptions": set(ScheduleOptions.__annotations__),
         "Limits": set(Limits.__struct_fields__),
         "Filter": set(Filter.__struct_fields__),
         "App": parameters(App),

@@ -85,6 +85,16 @@ mail      completed
 clean_up  completed
 8 dependencies
 """,
+    "schedules.py": """\
+ticking fired
+ticking fired
+ticking fired
+nightly: 30 3 * * * (Europe/Oslo), generation 2
+weather report written
+newest   active  every 1 h
+nightly  active  30 3 * * * (Europe/Oslo)
+ticking  paused  every 0.2 s
+""",
     "web_handler_sync.py": """\
 40 requests, 10 jobs
 completed: small-cat-0.png

@@ -20,8 +20,11 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
+from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.retry import Backoff
 from ropewalk.engine.handle import Handle
+from ropewalk.engine.info import JobInfo
+from ropewalk.engine.schedules.info import ScheduleInfo
 
 # ── async, without and with a context ───────────────────────────────────────────────────────────────────────────
 
@@ -193,6 +196,23 @@ async def uses_context(ctx: Context) -> None:
     assert_type(ctx.resource(Backoff), Backoff)
     assert_type(ctx.result([1]), Result[list[int], list[int]])
     assert_type(ctx.void(), Result[None, Never])
+
+
+def by_hand(after: datetime) -> datetime | None:
+    return after
+
+
+async def made_later(fire: datetime) -> Job[int, int] | None:
+    return computed(fire.year)
+
+
+async def uses_schedules(app: App) -> None:
+    schedule("a", cron="@daily", timezone="Europe/Oslo", job=add(1, 2), missed="once", tenant="acme", reset=True)
+    app.schedule("b", next=by_hand, run=made_later)
+    assert_type(await app.create_schedule("c", every=timedelta(hours=1), run="made_later"), ScheduleInfo)
+    assert_type(await app.edit_schedule("c", every=3.5), ScheduleInfo)
+    assert_type(app.sync.trigger_schedule("c"), JobInfo)
+    assert_type(app.sync.tenant("acme").schedules(upcoming=3), list[ScheduleInfo])
 
 
 def takes_any_type(job_type: JobType[..., object, object]) -> str:

@@ -12,6 +12,7 @@ from ropewalk.definitions.dependency import Count, Group
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.result import Result
+from ropewalk.definitions.schedule import schedule
 
 
 @job
@@ -183,6 +184,13 @@ insert(rows="x")  # E
 batch_job(size="3")  # E
 batch_job(executor="process")  # E
 as_row: Job[str, str] = insert("x")  # E
+
+
+schedule("s", evry=60, job=insert("x"))  # E
+schedule("s", every="hour", job=insert("x"))  # E
+schedule("s", every=60, job=insert)  # E
+schedule("s", every=60, job=insert("x"), missed="never")  # E
+schedule("s", every=60, run=lambda: insert("x"))  # E
 
 
 @batch_job()  # E

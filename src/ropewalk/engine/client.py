@@ -9,12 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeVar, Unpack, overload
 
-from msgspec import structs
-
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.definitions.submission import skips_queue, to_new_job
+from ropewalk.definitions.submission import skips_queue
 from ropewalk.domain.job import NewJob
 from ropewalk.engine.bulk import BATCH
 from ropewalk.engine.handle import Enqueuing, Handle, caller_of
@@ -23,6 +21,7 @@ from ropewalk.engine.verbs.changing import Changing
 from ropewalk.engine.verbs.deleting import Deleting
 from ropewalk.engine.verbs.flowing import Flowing
 from ropewalk.engine.verbs.looking import Looking
+from ropewalk.engine.verbs.scheduling import Scheduling
 from ropewalk.engine.verbs.waiting import Waiting
 from ropewalk.errors import LimitExceeded
 from ropewalk.ports.exchange import Accepted, Submission
@@ -32,7 +31,7 @@ S = TypeVar("S")
 G = TypeVar("G")
 
 
-class Client(Looking, Changing, Deleting, Flowing, Waiting):
+class Client(Looking, Changing, Deleting, Flowing, Scheduling, Waiting):
     """Enqueueing is here; what else it can do stands in engine.verbs, by family."""
 
     def tenant(self, name: str) -> Client:
@@ -157,9 +156,7 @@ class Client(Looking, Changing, Deleting, Flowing, Waiting):
         return Handle(client, accepted.id, job.type, group_id=accepted.group_id, duplicate=accepted.duplicate)
 
     def _new(self, job: Job[Any, Any], options: EnqueueOptions) -> NewJob:
-        core = self._core
-        new = to_new_job(job, call=options, defaults=core.defaults, limits=core.limits, tenant=self._tenant)
-        return structs.replace(new, report_orphan=True) if core.reports_orphans else new
+        return self._core.new_job(job, options, self._tenant)
 
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> Handle[S, G]:
         """A handle for a job queued elsewhere or earlier. Does not look whether it exists."""

@@ -35,11 +35,12 @@ EventKind: TypeAlias = Literal[
     "dead_lettered",
     "lease_lost",
     "group_closed",
+    "schedule_fired",
 ]
 
 
 class Event(Struct, frozen=True, kw_only=True):
-    """What happened to a job. `group_closed` is about the root of the group."""
+    """What happened to a job. `group_closed` is about the root of the group, `schedule_fired` about the job it made."""
 
     kind: EventKind
     job_id: str
@@ -57,6 +58,10 @@ class Event(Struct, frozen=True, kw_only=True):
     worker: str | None = None
     skipped: bool = False
     """of `succeeded`: it never ran, because its dependencies failed and it asked to be passed over then"""
+    schedule: str | None = None
+    """of `schedule_fired`: its name"""
+    fire_time: datetime | None = None
+    """of `schedule_fired`: when it was due"""
 
 
 EventHook: TypeAlias = Callable[[Event], Awaitable[object] | object]

@@ -58,6 +58,7 @@ from ropewalk.ports.exchange import (
 )
 from ropewalk.ports.joining import Joining
 from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.schedules import Schedules
 from ropewalk.ports.transaction import UserTransaction
 
 
@@ -257,7 +258,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Joining, Leasing, Upkeep, Workflows, Reading, Protocol):
+class Store(Intake, Joining, Leasing, Upkeep, Workflows, Schedules, Reading, Protocol):
     """A backend, whole."""
 
     @property

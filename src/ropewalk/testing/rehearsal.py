@@ -37,6 +37,8 @@ class Rehearsal(App):
             on_event=settings.on_event,
             on_error=settings.on_error,
             on_orphan_group=settings.on_orphan_group,
+            schedules=app.declared,
+            functions=settings.functions,
             runtime=self.clock,
         )
         self._inline = inline

@@ -83,6 +83,15 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.last_positions, "contribution", "SEARCH contribution USING PRIMARY KEY (scope=?)"),
         (SQL.close_keys, "key ", "SEARCH key USING PRIMARY KEY (tenant=? AND type=? AND key=?)"),
         (SQL.due_orphans, "outbox", "SEARCH outbox USING INDEX outbox_due (kind=? AND next_at<?)"),
+        (SQL.update_schedule, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
+        (SQL.schedules_named, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
+        (SQL.schedules_of, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name>?)"),
+        (SQL.next_schedule, "schedule", "SEARCH schedule USING INDEX schedule_due (next_fire>?)"),
+        (
+            SQL.due_schedules,
+            "schedule",
+            "SEARCH schedule USING INDEX schedule_due ((next_fire,tenant,name)>(?,?,?) AND next_fire<?)",
+        ),
     ],
 )
 def test_so_does_what_is_between_jobs(db: sqlite.Connection, statement: str, table: str, wanted: str) -> None:

@@ -17,6 +17,8 @@ from ropewalk.testing.contract.races import RaceContract, ThreadContract
 from ropewalk.testing.contract.reading import AheadContract, GetContract, QueuesContract, WorkersContract
 from ropewalk.testing.contract.recovery import DeadlineContract, ReclaimContract
 from ropewalk.testing.contract.revive import ReviveContract
+from ropewalk.testing.contract.schedule_fires import FireContract, MissedFireContract, SummerTimeContract
+from ropewalk.testing.contract.schedules import ScheduleContract, ScheduleReadingContract
 from ropewalk.testing.contract.search import SearchContract
 from ropewalk.testing.contract.settle import LastWordContract, SettleBatchContract, SettleContract
 from ropewalk.testing.contract.skip_queue import SkipQueueContract
@@ -80,6 +82,12 @@ class StoreContract(
     SilentWorkersContract,
     # belonging together
     WorkflowContract,
+    # coming by the clock
+    ScheduleContract,
+    ScheduleReadingContract,
+    FireContract,
+    MissedFireContract,
+    SummerTimeContract,
     # and overall
     MovesContract,
     HistoryContract,
