@@ -100,7 +100,7 @@ class Session(Servant):
         self._clock = clock
         self._lanes = LaneBook()
         self._db: Connection | None = None
-        self._begin = f"{self._begin_as}; ".encode() + beginning(door.address.schema, self._plans)
+        self._begin = b""
         super().__init__(runtime, f"ropewalk-postgres-{name}")
 
     async def _serve(self, requests: list[Request[Any]]) -> None:
@@ -149,7 +149,16 @@ class Session(Servant):
                 if not breaks_connection(error):
                     raise
         self._db = self._door.open(silence_seconds_max=self._silence_seconds_max)
+        self._begin = f"{self._begin_as}; ".encode() + self._settled_in(self._db)
         return self._db, self._begin_on(self._db)
+
+    def _settled_in(self, db: Connection) -> bytes:
+        """How every transaction begins: where the session is ours alone, it keeps its settings."""
+        schema = self._door.address.schema
+        if db.prepare_threshold is None:
+            return beginning(schema, self._plans)
+        db.execute(beginning(schema, self._plans, for_good=True))
+        return f"SELECT {NOW}".encode()
 
     def _begin_on(self, db: Connection) -> Instant:
         cursor = db.execute(self._begin)
@@ -197,10 +206,11 @@ class ReadingSession(Session):
     _silence_seconds_max = 25.0  # to count a great many takes its time
 
 
-def beginning(schema: str, off: tuple[str, ...] = _PLANS) -> bytes:
+def beginning(schema: str, off: tuple[str, ...] = _PLANS, *, for_good: bool = False) -> bytes:
     """Settings that end with the transaction (no session is ours behind a pooler), and the time, in one round trip."""
     settings = settings_in(schema, off) | {"idle_in_transaction_session_timeout": SILENCE}
-    chosen = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+    until = "false" if for_good else "true"
+    chosen = ", ".join(f"set_config('{name}', '{value}', {until})" for name, value in settings.items())
     return f"SELECT {NOW}, {chosen}".encode()
 
 
