@@ -45,7 +45,7 @@ class SchedulerFleet(Fleet):
     def refill(self) -> int:
         dead = [worker for worker in self._workers if worker.poll() is not None]
         self._workers = [worker for worker in self._workers if worker not in dead]
-        self.exit_codes += [worker.returncode for worker in dead]
+        self.exits |= {worker.pid: worker.returncode for worker in dead}
         missing = SCHEDULERS - len(self._workers)
         self._workers += [subprocess.Popen(self._command, cwd=ROOT) for _ in range(missing)]
         return len(dead)
@@ -69,7 +69,7 @@ async def torment(url: str, directory: Path) -> None:
         with SchedulerFleet(url, directory) as fleet:
             await fleet.serving()
             await kill_some(fleet, random)
-            assert fleet.exit_codes == [], "they end by our hand only"
+            assert fleet.exits == {}, "they end by our hand only"
             await until(lambda: up_to_date(store), "the survivors have caught up")
         schedules = await stored(store)
         enqueued = await job_ids(store)
