@@ -23,7 +23,7 @@ from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends._sql.upkeep import catch_up, expire
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
 from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
 
@@ -103,7 +103,9 @@ class Claiming:
         if remembered is None or len(self._given) < self._request.limit:
             self._given, self._overdue = [], []
             self._suspect_given = not self._request.suspect_allowed
-            self._choose(self._outlook.look(self._survey))
+            streams, took_us = self._survey()
+            self._outlook.looked(streams, took_us)
+            self._choose(streams)
         jobs = self._lease()
         # Last: a compensation born in this claim is work for the next one.
         expired = self._expire() if self._overdue else Ripple()
@@ -115,8 +117,10 @@ class Claiming:
             closed=before.closed + expired.closed,
         )
 
-    def _survey(self) -> list[int]:
-        return _ints.decode(self._tx.value(self._tx.sql.survey))
+    def _survey(self) -> tuple[list[int], Span]:
+        found = self._tx.row(self._tx.sql.survey)
+        assert found is not None
+        return _ints.decode(found[0]), found[1]
 
     def _choose(self, streams: Sequence[int]) -> None:
         """Which jobs to give."""
