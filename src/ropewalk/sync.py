@@ -197,3 +197,6 @@ class SyncClient:
     pause = blocking(Client.pause)
     resume = blocking(Client.resume)
     once = blocking(Client.once)
+    set_limit = blocking(Client.set_limit)
+    remove_limit = blocking(Client.remove_limit)
+    limits = blocking(Client.limits)

@@ -48,6 +48,10 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "workflow",
         "workflow show",
         "why",
+        "limits",
+        "limits list",
+        "limits set",
+        "limits remove",
         "migrate",
     }
 

@@ -15,6 +15,7 @@ COMMANDS: Final = {
     "jobs": "ropewalk.cli.jobs:jobs",
     "workflow": "ropewalk.cli.workflow:workflow",
     "why": "ropewalk.cli.why:why",
+    "limits": "ropewalk.cli.limits:limits",
     "migrate": "ropewalk.cli.migrate:migrate",
 }
 """name → module:attribute, in the order of the help page"""

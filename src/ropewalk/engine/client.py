@@ -20,6 +20,7 @@ from ropewalk.engine.handle import Enqueuing, Handle, caller_of
 from ropewalk.engine.verbs.changing import Changing
 from ropewalk.engine.verbs.deleting import Deleting
 from ropewalk.engine.verbs.flowing import Flowing
+from ropewalk.engine.verbs.limiting import Limiting
 from ropewalk.engine.verbs.looking import Looking
 from ropewalk.engine.verbs.waiting import Waiting
 from ropewalk.errors import LimitExceeded
@@ -29,7 +30,7 @@ S = TypeVar("S")
 G = TypeVar("G")
 
 
-class Client(Looking, Changing, Deleting, Flowing, Waiting):
+class Client(Looking, Changing, Deleting, Flowing, Limiting, Waiting):
     """Enqueueing is here; what else it can do stands in engine.verbs, by family."""
 
     def tenant(self, name: str) -> Client:

@@ -48,7 +48,11 @@ def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = Non
     [
         (SQL.promote_due, f"{BY_NUMBER}\nSEARCH job USING INDEX job_due (run_at<?)"),
         (SQL.ready_keys, "SEARCH job USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
-        (SQL.survey, f"{READY}\n{READY} (stream>?)\nSCAN job USING INDEX job_due\n{WAKE} (wake_at>?)"),
+        (SQL.survey, f"{READY}\n{READY} (stream>?)"),
+        (SQL.survey_keys, "\n".join([f"{READY} (stream>? AND stream<?)"] * 2)),
+        (SQL.situation, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)"),
+        (SQL.ready_heads, f"{BY_NUMBER}\nSEARCH head USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
+        (SQL.running_lanes, "SCAN job USING INDEX job_lease"),
         (SQL.leases_run_out, "SEARCH job USING INDEX job_lease (lease_expires_at<?)"),
         (SQL.past_deadline, "SEARCH job USING INDEX job_deadline (deadline>? AND deadline<?)"),
         (SQL.past_retention, "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at<?)"),
