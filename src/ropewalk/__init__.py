@@ -32,6 +32,7 @@ from ropewalk.domain.fire_times import next_after
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.order import Priority
+from ropewalk.domain.rate import Rate
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Order
@@ -112,6 +113,7 @@ __all__ = [
     "OutcomeUnknown",
     "Priority",
     "QuotaExceeded",
+    "Rate",
     "Registry",
     "Result",
     "Retention",

@@ -226,3 +226,6 @@ class SyncClient:
     resume_schedule = blocking(Client.resume_schedule)
     trigger_schedule = blocking(Client.trigger_schedule)
     delete_schedule = blocking(Client.delete_schedule)
+    set_limit = blocking(Client.set_limit)
+    remove_limit = blocking(Client.remove_limit)
+    limits = blocking(Client.limits)

@@ -56,6 +56,10 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "schedules trigger",
         "schedules delete",
         "why",
+        "limits",
+        "limits list",
+        "limits set",
+        "limits remove",
         "migrate",
     }
 

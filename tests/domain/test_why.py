@@ -6,8 +6,11 @@ from typing import get_args
 
 import pytest
 
+from ropewalk.domain.flow_limit import FlowLimit
+from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import CancelRequest, JobRecord
+from ropewalk.domain.rate import Rate
 from ropewalk.domain.sequel import Suspension
 from ropewalk.domain.states import Move, State, Status
 from ropewalk.domain.transition import lose, settle
@@ -17,6 +20,27 @@ from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running
 CALM = Surroundings(paused=False, served=True, ahead=3)
 FAMILY = Surroundings(paused=False, served=True, ahead=3, waits_for=("ann",))
 NOBODY = Surroundings(paused=False, served=False, ahead=3)
+FULL = Surroundings(
+    paused=False,
+    served=True,
+    ahead=3,
+    full=(
+        Full(limit=FlowLimit(tenant="t", kind="key", name="c:*", concurrency=2), name="c:1", in_use=2, next_at=None),
+    ),
+)
+TOO_OFTEN = Surroundings(
+    paused=False,
+    served=True,
+    ahead=3,
+    full=(
+        Full(
+            limit=FlowLimit(tenant="t", kind="queue", name="q", rate=Rate(5, per=60)),
+            name="q",
+            in_use=0,
+            next_at=NOW + 7_500_000,
+        ),
+    ),
+)
 PAUSED = Surroundings(paused=True, served=False, ahead=3)
 
 
@@ -85,6 +109,15 @@ CASES = [
     (a_job(delay_us=SECOND), CALM, NOW, State.DELAYED, "delayed", "in 1.0 s, at 2027-01-15 08:00:01 UTC"),
     (a_job(queue="slow"), PAUSED, NOW, State.SCHEDULED, "paused", "app.resume('slow')"),
     (a_job(), NOBODY, NOW, State.SCHEDULED, "no_worker", "serves type 'email' on queue 'default'"),
+    (a_job(), FULL, NOW, State.SCHEDULED, "limit", "2 of at most 2 jobs of key 'c:1' are running"),
+    (
+        a_job(),
+        TOO_OFTEN,
+        NOW,
+        State.SCHEDULED,
+        "limit",
+        "queue 'q' may start 5 jobs in 60 s, and has; the next may in 7.5",
+    ),
     (lost(running()), CALM, NOW, State.SCHEDULED, "suspect", "1 of 3"),
     (a_job(), CALM, NOW, State.SCHEDULED, "busy", "3 ready jobs"),
 ]

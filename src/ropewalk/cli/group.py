@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "workflow": "ropewalk.cli.workflow:workflow",
     "schedules": "ropewalk.cli.schedules:schedules",
     "why": "ropewalk.cli.why:why",
+    "limits": "ropewalk.cli.limits:limits",
     "migrate": "ropewalk.cli.migrate:migrate",
 }
 """name → module:attribute, in the order of the help page"""

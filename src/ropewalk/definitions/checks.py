@@ -31,6 +31,10 @@ def text(value: object, field: str) -> str:
     return value
 
 
+def text_or_none(value: object, field: str) -> str | None:
+    return None if value is None else text(value, field)
+
+
 def flag(value: object, field: str) -> bool:
     if not isinstance(value, bool):
         raise _wrong(field, value, "True or False")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     AnyType: TypeAlias = JobType[..., Any, Any]
 
-CARRIED: Final = frozenset({"queue", "priority", "max_attempts", "max_crashes", "timeout", "backoff", "on_failure"})
+CARRIED: Final = frozenset(
+    {"queue", "priority", "max_attempts", "max_crashes", "timeout", "backoff", "on_failure", "limit"}
+)
 """what a stored follow-up can say about itself; tenant, workflow and correlation id come from the failed job"""
 
 
@@ -36,6 +38,7 @@ def follow_up(failed: AnyType, wanted: AnyType | Job[Any, Any], defaults: AppDef
         priority=base.priority or 0,
         max_attempts=base.max_attempts,
         max_crashes=base.max_crashes,
+        limit_key=base.limit,
         on_failure=None if own is None else follow_up(wanted, own, defaults),
     )
 
@@ -75,5 +78,6 @@ def _from_template(template: Job[Any, Any], defaults: AppDefaults) -> FollowUp:
         max_crashes=given.get("max_crashes", base.max_crashes),
         timeout_us=given.get("timeout"),
         backoff=given.get("backoff"),
+        limit_key=given.get("limit", base.limit),
         on_failure=None if own is None else follow_up(template.type, own, defaults),
     )

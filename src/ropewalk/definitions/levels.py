@@ -43,6 +43,7 @@ class Base(Struct, frozen=True):
     max_attempts: int | None
     max_crashes: int
     ttl_us: Span | None
+    limit: str | None
 
 
 def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
@@ -52,6 +53,7 @@ def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
         defaults.max_attempts if of_type.max_attempts is UNSET else of_type.max_attempts,
         defaults.max_crashes if of_type.max_crashes is None else of_type.max_crashes,
         defaults.ttl_us if of_type.ttl_us is None else of_type.ttl_us,
+        of_type.limit,
     )
 
 
@@ -105,6 +107,7 @@ _CHECKS: Final[Mapping[str, checks.Check]] = {
     "workflow_id": checks.text,
     "workflow_type": checks.text,
     "tenant": checks.text,
+    "limit": checks.text_or_none,
     "skip_queue": checks.flag,
     "depends_on": dependency.parents,
     "when": dependency.condition,

@@ -63,6 +63,8 @@ class EnqueueOptions(TypedDict, total=False):
     on_failure: JobType[..., Any, Any] | Job[Any, Any] | None
     """None: none, whatever the type says"""
     tenant: str
+    limit: str | None
+    """counted against the limit of this key (app.set_limit(key=...)); None: none, whatever the type says"""
     skip_queue: bool
     depends_on: Parent | Sequence[Parent]
     """jobs, handles, ids, Group(...), Chain(...): it may start only when `when` holds over them"""
@@ -109,6 +111,8 @@ class JobTypeOptions(TypedDict, total=False):
     on_failure: JobType[..., Any, Any] | Job[Any, Any]
     on_event: Callable[[Any], object]
     log_context: Callable[[Arguments], Mapping[str, object]]
+    limit: str
+    """the key whose limit its jobs count against (app.set_limit(key=...))"""
     skip_queue: bool
     strict_return: bool
     unique: Callable[[Arguments], str]
@@ -136,6 +140,7 @@ class TypeOptions(Struct, frozen=True, kw_only=True):
     on_failure: JobType[..., Any, Any] | Job[Any, Any] | None = None
     on_event: Callable[[Any], object] | None = None
     log_context: Callable[[Arguments], Mapping[str, object]] | None = None
+    limit: str | None = None
     skip_queue: bool = False
     strict_return: bool | None = None
     unique: Callable[[Arguments], str] | None = None
@@ -261,6 +266,7 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "on_failure": _as_it_is,  # the job type checks it: it knows what a job type is
     "on_event": checks.function,
     "log_context": checks.function,
+    "limit": checks.text,
     "skip_queue": checks.flag,
     "strict_return": checks.flag,
     "unique": checks.function,

@@ -86,6 +86,7 @@ def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, 
         workflow_id=given.get("workflow_id"),
         workflow_type=given.get("workflow_type"),
         on_failure=_on_failure(job, given, defaults),
+        limit_key=given.get("limit", base.limit),
         gate=gate_of(given.get("id", job.id), given, limits),
     )
     check(new, limits)

@@ -38,6 +38,7 @@ def compensation(job: JobRecord) -> NewJob | None:
         group_id=job.group_id or job.id,
         parent_id=job.id,
         on_failure=follow_up.on_failure,
+        limit_key=follow_up.limit_key,
         origin=Origin(id=job.id, run=job.run, type=job.type, input=job.input, error=error, started=job.start_rev > 0),
         trace=job.trace,
     )

@@ -15,6 +15,7 @@ from msgspec import Struct
 from ropewalk.domain import flags as flag
 from ropewalk.domain.dependency import Gate, NewGate
 from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.order import order_key
 from ropewalk.domain.retry import Backoff
@@ -52,6 +53,7 @@ class FollowUp(Struct, frozen=True, kw_only=True, omit_defaults=True):
     timeout_us: Span | None = None
     backoff: Backoff | None = None
     on_failure: FollowUp | None = None
+    limit_key: str | None = None
 
 
 class Origin(Struct, frozen=True, kw_only=True):
@@ -104,9 +106,15 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     origin: Origin | None = None
     callback_url: str | None = None
     fairness: str | None = None
+    limit_key: str | None = None
+    """counted against the limit of this key, wherever else it is named (domain.flow_limit)"""
     trace: str | None = None
     report_orphan: bool = False
     """tell the app when the group of this root closes with nobody waiting"""
+
+    @property
+    def lane(self) -> LaneName:
+        return LaneName(self.tenant, self.queue, self.type, self.limit_key or "")
 
 
 class Progress(Struct, frozen=True):
@@ -205,6 +213,10 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
         return self.status in TERMINAL
 
     @property
+    def lane(self) -> LaneName:
+        return LaneName(self.tenant, self.queue, self.type, self.limit_key or "")
+
+    @property
     def suspect(self) -> bool:
         """It was running when a worker died: claimed alone, so that a killer is told from its neighbours."""
         return self.crashes > 0
@@ -291,6 +303,7 @@ def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
         origin=new.origin,
         callback_url=new.callback_url,
         fairness=new.fairness,
+        limit_key=new.limit_key,
         trace=new.trace,
     )
 

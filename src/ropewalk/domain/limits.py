@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from ropewalk.domain.flow_limit import ANY
 from ropewalk.domain.job import NewJob
 from ropewalk.errors import InvalidInput, LimitExceeded
 
@@ -78,13 +79,23 @@ def _check_names(job: NewJob, limits: Limits) -> None:
         "workflow_id": job.workflow_id,
         "workflow_type": job.workflow_type,
         "spawn_key": job.spawn_key,
+        "limit": job.limit_key,
     }
     for field, value in names.items():
         if value is not None:
             check_name(value, field, limits)
+    if job.limit_key is not None:
+        _check_limit_key(job.limit_key)
     if job.gate is not None:
         for parent in job.gate.parents:
             check_name(parent.id, "depends_on", limits)
+
+
+def _check_limit_key(key: str) -> None:
+    if key.endswith(ANY):
+        raise InvalidInput(
+            f"limit={key!r} ends in {ANY!r}, which names a family of keys: a job names one key", field="limit"
+        )
 
 
 def check_name(name: str, field: str, limits: Limits) -> None:

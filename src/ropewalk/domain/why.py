@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import Instant, to_datetime, to_seconds
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.states import State
@@ -21,6 +22,7 @@ Cause: TypeAlias = Literal[
     "delayed",
     "paused",
     "no_worker",
+    "limit",
     "suspect",
     "busy",
 ]
@@ -42,6 +44,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """a live worker claims this tenant, queue and type"""
     ahead: int
     """ready jobs of the same line that come first"""
+    full: tuple[Full, ...] = ()
+    """limits that leave no room for it now"""
     waits_for: tuple[str, ...] = ()
     """ids of some of the parents that have not ended"""
 
@@ -73,9 +77,21 @@ def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> 
             "no_worker",
             f"no live worker serves type {job.type!r} on queue {job.queue!r}: start one that registers it",
         )
+    if around.full:
+        return "limit", _full(around.full[0], now)
     if job.suspect:
         return "suspect", f"a worker died while running it ({job.crashes} of {job.max_crashes}): it runs alone, in turn"
     return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
+
+
+def _full(held: Full, now: Instant) -> str:
+    limit, name = held.limit, f"{held.limit.kind} {held.name!r}"
+    if held.next_at is None:
+        most = limit.concurrency
+        return f"{held.in_use} of at most {most} jobs of {name} are running; raise it with app.set_limit(...)"
+    assert limit.rate is not None
+    wait = to_seconds(held.next_at - now)
+    return f"{name} may start {limit.rate.count} jobs in {limit.rate.per:g} s, and has; the next may in {wait:.1f} s"
 
 
 def _pending(job: JobRecord, around: Surroundings) -> tuple[Cause, str]:

@@ -36,11 +36,13 @@ def announce(
     runtime: Runtime,
     ripple: Ripple = NOTHING_ELSE,
     queued: Sequence[NewJob] = (),
+    freed: Iterable[str] = (),
     control: bool = False,
 ) -> None:
-    """`ripple` is what followed from the news, `queued` what was written with it; `control` also wakes holders."""
+    """`ripple` is what followed from the news, `queued` what was written with it; `freed` are queues in which a limit
+    may leave room now; `control` also wakes holders."""
     finished: list[str] = []
-    ready: set[str] = {new.queue for new in queued}
+    ready: set[str] = {*freed, *(new.queue for new in queued)}
     now = runtime.now()
     for job, move, error in ((each.job, each.move, each.error) for each in (*news, *map(news_of, ripple.moved))):
         if SETTLING.get(move) is _WAITING:

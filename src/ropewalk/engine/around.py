@@ -1,4 +1,4 @@
-"""What stands around a job that waits: its parents, a pause, whether a live worker serves it, what comes first."""
+"""What stands around a job that waits: parents, a pause, limits, whether a live worker serves it, what comes first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ async def surroundings(store: Store, job: JobRecord, now: Instant) -> Surroundin
     paused = any(queue.paused for queue in await store.queues(job.tenant) if queue.name == job.queue)
     served = any(_serves(card, job, now) for card in await store.workers())
     ahead = await store.ahead_of(job)
-    return Surroundings(paused=paused, served=served, ahead=ahead)
+    full = tuple(await store.held_by(job))
+    return Surroundings(paused=paused, served=served, ahead=ahead, full=full)
 
 
 def _serves(card: WorkerCard, job: JobRecord, now: Instant) -> bool:

@@ -70,6 +70,7 @@ class Attempt:
         "job",
         "key",
         "lease_us",
+        "limited",
         "pending_progress",
         "renewed_at",
         "stop_sent",
@@ -87,6 +88,8 @@ class Attempt:
         self.stop_sent = False
         self.handed_over = False
         """its outcome is with the settler (or dropped): nothing more to say"""
+        self.limited = False
+        """it counts against a limit: others may wait for its end"""
         self._job_type = job_type
         self._bench = bench
         self._notice: Cancellation | None = None

@@ -129,6 +129,10 @@ class Claimer:
 
     def _accept(self, claimed: Claimed, upto: int) -> None:
         attempts = [lease(job, self._bench) for job in claimed.jobs]
+        if claimed.limited:
+            limited = set(claimed.limited)
+            for attempt in attempts:
+                attempt.limited = attempt.job.seq in limited
         if self._stopping:
             self._settler.release(attempts)
         else:

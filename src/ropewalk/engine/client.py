@@ -20,6 +20,7 @@ from ropewalk.engine.joining import OnLoop, submit_within, submit_within_here
 from ropewalk.engine.verbs.changing import Changing
 from ropewalk.engine.verbs.deleting import Deleting
 from ropewalk.engine.verbs.flowing import Flowing
+from ropewalk.engine.verbs.limiting import Limiting
 from ropewalk.engine.verbs.looking import Looking
 from ropewalk.engine.verbs.scheduling import Scheduling
 from ropewalk.engine.verbs.waiting import Waiting
@@ -31,7 +32,7 @@ S = TypeVar("S")
 G = TypeVar("G")
 
 
-class Client(Looking, Changing, Deleting, Flowing, Scheduling, Waiting):
+class Client(Looking, Changing, Deleting, Flowing, Limiting, Scheduling, Waiting):
     """Enqueueing is here; what else it can do stands in engine.verbs, by family."""
 
     def tenant(self, name: str) -> Client:

@@ -112,6 +112,7 @@ class Settler:
     def report(self, batch: list[tuple[Attempt, Settlement]], answers: Settlements) -> None:
         """What became of them, for the worker's books, hooks and everybody who waits."""
         news: list[News] = []
+        freed: set[str] = set()
         queued: list[NewJob] = []
         for (attempt, asked), answer in zip(batch, answers.settled, strict=True):
             if answer.refused is not None:
@@ -125,11 +126,21 @@ class Settler:
                 news.append(News(attempt.job, answer.move, asked.error))
             else:
                 news.append(News(answer.job, answer.move, answer.job.error))
+            if attempt.limited:
+                freed.add(attempt.job.queue)
             if asked.sequel is not None and answer.move is Move.COMPLETE:
                 queued += written_with(asked.sequel)
         self.settled += len(news)
         bench, ripple = self._bench, answers.ripple
-        announce(news, store=bench.store, events=bench.events, runtime=bench.runtime, ripple=ripple, queued=queued)
+        announce(
+            news,
+            store=bench.store,
+            events=bench.events,
+            runtime=bench.runtime,
+            ripple=ripple,
+            queued=queued,
+            freed=freed,
+        )
         if ripple != NOTHING_ELSE:
             self.on_ripple(ripple)
         self.on_settled()

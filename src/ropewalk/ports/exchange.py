@@ -9,6 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.domain.dependency import Edge
+from ropewalk.domain.flow_limit import FlowLimit, Measure
 from ropewalk.domain.group_value import GroupValue
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import AttemptRecord, CancelRequest, EventRecord, JobRecord, NewJob, Progress
@@ -56,7 +57,7 @@ class Submission(Struct, frozen=True, kw_only=True):
     Gates name jobs that exist or are in the same submission, in any order. Refused, naming the field: unknown parents
     (NotFound, unless allow_missing), circles (InvalidInput), too deep (LimitExceeded), and from inside a group anything
     unfinished but siblings and jobs of groups opened earlier (InvalidInput): so nothing can ever wait for itself.
-    `skip_queue` (one job, not delayed, queue not paused) returns the job leased.
+    `skip_queue` (one job, not delayed, queue not paused, no limit full) returns the job leased.
     """
 
     jobs: Sequence[NewJob]
@@ -154,9 +155,11 @@ class Claimed(Struct, frozen=True, kw_only=True):
     moved: list[Moved]
     """expired leases taken back and passed deadlines met on the way, and what that doomed"""
     next_due: Instant | None
-    """when the next waiting job of these types may become ready, if known"""
+    """when there may be more: the next job of these types comes due, or a limit that held some back leaves room"""
     closed: list[ClosedGroup] = []
     """groups that closed with it"""
+    limited: list[int] = []
+    """those of them (by seq) that count against a limit: when they end, others may have waited for that"""
 
 
 class Ripple(Struct, frozen=True, kw_only=True):
@@ -371,6 +374,20 @@ class Orphan(Struct, frozen=True, kw_only=True):
     tenant: str
     group_id: str
     closed_at: Instant
+
+
+class LimitUse(Struct, frozen=True, kw_only=True):
+    """A limit, and what runs under it now."""
+
+    limit: FlowLimit
+    in_use: int
+    keys: dict[str, int] = {}
+    """of a family: in use by key, each of which has the whole limit to itself"""
+
+    @classmethod
+    def of(cls, limit: FlowLimit, in_use: Mapping[Measure, int]) -> LimitUse:
+        mine = {measure.name: number for measure, number in in_use.items() if measure.limit == limit.id}
+        return cls(limit=limit, in_use=sum(mine.values()), keys=mine if limit.for_each else {})
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):

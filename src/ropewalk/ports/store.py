@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ropewalk.domain.dependency import Edge
+from ropewalk.domain.flow_limit import FlowLimit, LimitKind
+from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.operator import Amendment, Resolution, Revival
@@ -36,6 +38,7 @@ from ropewalk.ports.exchange import (
     GroupRecord,
     Holder,
     Kept,
+    LimitUse,
     Note,
     Noted,
     Orphan,
@@ -110,7 +113,10 @@ class Leasing(Protocol):
 
         Order: (prio_key, time_key, seq) inside one (tenant, queue), merged over its types; between those,
         domain.fairness.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
-        newer record format. A ready job past its deadline is expired instead. Also takes back a bounded number
+        newer record format, or under a limit without room (domain.gauge; what runs is counted in this transaction, and
+        no other claim gives out jobs under the same limit meanwhile): such a lane is passed over whole. With more than
+        256 lanes of keys the claim looks into some of them, and the next one goes on there. A ready job past its
+        deadline is expired instead. Also takes back a bounded number
         of expired leases first (as sweep does), so the claim path alone recovers lost work.
         Cost does not depend on how many jobs are finished, delayed, paused or of other types.
         """
@@ -165,6 +171,26 @@ class Upkeep(Protocol):
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
         """Paused queues are not claimed from; running jobs go on."""
+        ...
+
+
+class Limiting(Protocol):
+    """Fleet-wide limits on what runs and starts (domain.flow_limit), which hold from the next claim on."""
+
+    async def put_limit(self, limit: FlowLimit) -> None:
+        """Make or replace it. What its rate has used is kept where window and algorithm stay the same."""
+        ...
+
+    async def remove_limit(self, tenant: str, kind: LimitKind, name: str) -> bool:
+        """False: there was none."""
+        ...
+
+    async def limits(self, tenant: str) -> list[LimitUse]:
+        """By kind and name."""
+        ...
+
+    async def held_by(self, job: JobRecord) -> list[Full]:
+        """The limits that leave no room for this job now."""
         ...
 
 
@@ -258,7 +284,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Joining, Leasing, Upkeep, Workflows, Schedules, Reading, Protocol):
+class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Protocol):
     """A backend, whole."""
 
     @property

@@ -86,7 +86,8 @@ def test_an_unchanged_job_may_be_put_back_any_number_of_times(tables: Tables) ->
         ledger.take(first)
         first.flags |= HAS_DEPENDANTS
         ledger.flush()
-    [lane] = tables.lanes.serving(["t"])["default", "default"]
+    _, by_line = tables.lanes.serving(["t"], lambda _: True, 9)
+    [lane] = by_line["default", "default"]
     top = lane.ready.peek()
     assert top is not None and top[4] is first
     assert sorted(ready(tables)) == ["a", "b"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.backends._sql.outlook import BEFORE_ALL, DEAR_US, SWEEP_EVERY_US, Outlook
+from ropewalk.backends._sql.outlook import BEFORE_ALL, DEAR_US, KEYED_FROM, SWEEP_EVERY_US, Outlook
 from ropewalk.domain.instants import SECOND
 
 NOW = 1_000_000_000
@@ -70,3 +70,21 @@ def test_looking_takes_at_most_a_tenth_of_the_time() -> None:
     assert outlook.streams == [2]
     clock.seconds += 0.2
     assert outlook.streams is None
+
+
+def test_streams_of_keys_are_looked_at_in_turns() -> None:
+    """Some at a time, each once before any comes again, for every lane by itself."""
+    first = 3 * KEYED_FROM
+    ready = list(range(first + 2, first + 27))
+
+    def survey(behind: int, before: int, count: int) -> list[int]:
+        return [stream for stream in ready if behind < stream < before][:count]
+
+    outlook = Outlook(Clock())
+    looks = [outlook.keys_of(3, 10, survey) for _ in range(4)]
+    assert [stream for streams, _ in looks[:3] for stream in streams] == ready
+    assert looks[3] == looks[0]
+    assert all(more for _, more in looks)
+    assert outlook.keys_of(2, 10, survey) == ([], False)
+    assert outlook.keys_of(3, 99, survey)[0] == ready[10:], "it goes on where it was"
+    assert outlook.keys_of(3, 99, survey) == (ready, False)

@@ -52,13 +52,26 @@ CREATE TABLE event (
 
 CREATE TABLE flow_limit (
     tenant TEXT NOT NULL,
-    key TEXT NOT NULL,
-    in_use INTEGER NOT NULL DEFAULT 0,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
     concurrency INTEGER,
-    tokens REAL,
-    filled_at INTEGER,
-    PRIMARY KEY (tenant, key)
+    rate_count INTEGER,
+    rate_window_us INTEGER,
+    algorithm TEXT,
+    PRIMARY KEY (tenant, kind, name)
 ) WITHOUT ROWID;
+
+CREATE TABLE flow_rate (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    limit_name TEXT NOT NULL,
+    name TEXT NOT NULL,
+    idle_at INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (tenant, kind, limit_name, name)
+) WITHOUT ROWID;
+
+CREATE INDEX flow_rate_idle ON flow_rate (idle_at);
 
 CREATE TABLE forgotten (
     type TEXT PRIMARY KEY,
@@ -179,7 +192,8 @@ CREATE TABLE lane (
     tenant TEXT NOT NULL,
     queue TEXT NOT NULL,
     type TEXT NOT NULL,
-    UNIQUE (tenant, queue, type)
+    limit_key TEXT NOT NULL,
+    UNIQUE (tenant, queue, type, limit_key)
 );
 
 CREATE TABLE meta (

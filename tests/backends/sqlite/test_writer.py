@@ -12,6 +12,7 @@ from tests.backends.sqlite.conftest import plain, submit
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.sqlite import SqliteStore, checkpoint
 from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import InvalidInput, StoreUnavailable
@@ -37,7 +38,7 @@ async def test_requests_that_come_together_share_a_commit(store: SqliteStore) ->
 
 
 def broken(tx: Tx) -> None:
-    tx.run("INSERT INTO lane (tenant, queue, type) VALUES ('x', 'x', 'x')")
+    tx.run("INSERT INTO lane (tenant, queue, type, limit_key) VALUES ('x', 'x', 'x', '')")
     raise LookupError("after a change")
 
 
@@ -64,7 +65,7 @@ async def test_a_lane_that_was_rolled_back_is_written_again(store: SqliteStore, 
     """Its number is remembered only as long as its row is there."""
 
     def broken(tx: Tx) -> None:
-        tx.lanes.id_of(tx, "default", "default", "t")
+        tx.lanes.id_of(tx, LaneName("default", "default", "t", ""))
         raise LookupError("undone")
 
     others = [store._writer.ask(lambda tx: tx.now) for _ in range(company)]

@@ -1,7 +1,7 @@
 """Giving out work: the order of ready jobs, and which of them may not go into a worker's buffer.
 
-Streams of ready keys are read a few at a time, merged by order within a line, and taken in turns between lines. Only
-the jobs that are given are loaded.
+Streams of ready keys are read a few at a time, merged by order within a line, and taken in turns between lines; one
+whose limits leave no room is passed over whole. Only the jobs that are given are loaded.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ import msgspec
 from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
-from ropewalk.backends._sql.outlook import Outlook
+from ropewalk.backends._sql.limits import Flow
+from ropewalk.backends._sql.outlook import KEYED_FROM, Outlook, Rank
 from ropewalk.backends._sql.rows import load_ready
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends._sql.upkeep import catch_up, expire
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
+from ropewalk.domain.flow_limit import LaneName
+from ropewalk.domain.gauge import SOON_US
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
 from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
@@ -31,11 +34,21 @@ CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000
 EXPIRED_PER_CLAIM_MAX: Final = 1000
 DUE_LOOKED_AT: Final = 32
+KEYS_LOOKED_AT_MAX: Final = 256
+"""streams of limit keys, shared among the lanes that have some"""
+KEYS_LOOKED_AT_MIN: Final = 16
+"""of each lane"""
+LOOKS_PER_CLAIM_MAX: Final = 2
+"""while it is not full"""
+READ_ONE_BY_ONE_MAX: Final = 8
+"""streams, beyond which the first jobs of all of them are read in one statement"""
 
 Line: TypeAlias = tuple[str, str]
 """(tenant, queue): order is strict within it"""
-Key: TypeAlias = tuple[int, Instant, int, int, int, Instant | None]
-"""(prio_key, time_key, seq, suspect, last attempt, deadline) of a ready job"""
+Key: TypeAlias = tuple[int, Instant, int, int, int, Instant | None, int]
+"""(prio_key, time_key, seq, suspect, last attempt, deadline, stream) of a ready job"""
+Heads: TypeAlias = dict[int, list[Key]]
+"""the first jobs of each stream"""
 
 _leased = attrgetter("seq", "rev", "attempt", "fence", "ticket", "lease_expires_at")
 _expiry = attrgetter("lease_expires_at")
@@ -69,9 +82,11 @@ class Situation:
         assert found is not None
         self._now = tx.now
         self.epoch: int = found[0]
-        self.paused = frozenset(_lines.decode(found[1]))
-        self.dues = _dues.decode(found[2])
-        self.next_wait: Instant | None = found[3]
+        self.control: int = found[1]
+        """counts up whenever a limit changes"""
+        self.paused = frozenset(_lines.decode(found[2]))
+        self.dues = _dues.decode(found[3])
+        self.next_wait: Instant | None = found[4]
 
     @property
     def something_is_due(self) -> bool:
@@ -91,22 +106,29 @@ class Claiming:
         self._outlook = outlook
         self._situation = situation
         self._request = request
-        self._suspect_given = not request.suspect_allowed
+        self._rules = lanes.rules(tx, situation.control)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is chosen."""
+        self._suspect_given = not self._request.suspect_allowed
         self._given: list[int] = []
+        self._limited: list[int] = []
         self._overdue: list[int] = []
+        self._seen: set[int] = set()
+        self._more_keys = False
+        self._flow = Flow(self._tx, self._lanes, self._rules)
 
     def run(self, before: Ripple) -> Claimed:
         """`before` is what happened on the way here."""
         remembered = self._outlook.streams
         if remembered is not None:
             self._choose(remembered)
-        if remembered is None or len(self._given) < self._request.limit:
-            self._given, self._overdue = [], []
-            self._suspect_given = not self._request.suspect_allowed
-            streams, took_us = self._survey()
-            self._outlook.looked(streams, took_us)
-            self._choose(streams)
+        if remembered is None or self._wants_more():
+            self._begin()
+            self._look()
         jobs = self._lease()
+        self._flow.spend()
         # Last: a compensation born in this claim is work for the next one.
         expired = self._expire() if self._overdue else Ripple()
         return Claimed(
@@ -115,39 +137,82 @@ class Claiming:
             moved=before.moved + expired.moved,
             next_due=self._next_due(),
             closed=before.closed + expired.closed,
+            limited=self._limited,
         )
+
+    def _look(self) -> None:
+        """Choose among all streams, but of those of limit keys look at no more than some."""
+        streams, took_us = self._survey()
+        self._outlook.looked(streams, took_us)
+        for _ in range(LOOKS_PER_CLAIM_MAX):
+            self._choose(streams)
+            if not self._more_keys or not self._wants_more():
+                return
 
     def _survey(self) -> tuple[list[int], Span]:
         found = self._tx.row(self._tx.sql.survey)
         assert found is not None
         return _ints.decode(found[0]), found[1]
 
+    def _with_keys(self, streams: Sequence[int]) -> list[int]:
+        """A survey names one stream of all keys of a lane. They are looked at only where the lane itself could give."""
+        plain = [stream for stream in streams if stream < KEYED_FROM]
+        above = [stream // KEYED_FROM for stream in streams if stream >= KEYED_FROM]
+        self._more_keys = False
+        if not above:
+            return plain
+        names = self._lanes.names_of(self._tx, above)
+        served = [lane for lane in above if self._serves(names[lane]) is not None]
+        served = self._flow.open_among(served)
+        for lane in served:
+            most = max(KEYS_LOOKED_AT_MIN, KEYS_LOOKED_AT_MAX // len(served))
+            found, more = self._outlook.keys_of(lane, most, self._survey_keys)
+            plain += found
+            self._more_keys = self._more_keys or more
+        return plain
+
+    def _survey_keys(self, behind: int, before: int, count: int) -> list[int]:
+        return _ints.decode(self._tx.value(self._tx.sql.survey_keys, (behind, before, count)))
+
     def _choose(self, streams: Sequence[int]) -> None:
         """Which jobs to give."""
+        streams = [stream for stream in self._with_keys(streams) if stream not in self._seen]
+        self._seen.update(streams)
         lines = self._lines(streams)
         # About as many keys as will be given, however many streams share the claim.
-        chunk = max(1, self._request.limit // max(1, sum(map(len, lines))))
-        in_order = [self._in_order(line, chunk) for line in lines]
-        for _, _, seq, suspect, _, _ in islice(take_turns(in_order, self._request.turn), self._request.limit):
+        number = sum(map(len, lines))
+        chunk = max(1, self._request.limit // max(1, number))
+        heads = self._heads(lines, chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
+        in_order = [self._in_order(line, chunk, heads) for line in lines]
+        wanted = self._request.limit - len(self._given)
+        gauges = self._flow.gauges if self._flow.gauges else None
+        for _, _, seq, suspect, _, _, stream in islice(take_turns(in_order, self._request.turn), wanted):
             self._given.append(seq)
             if suspect:
                 self._suspect_given = True
+            if gauges is not None and gauges.limited(stream // 2):
+                gauges.give(stream // 2)
+                self._limited.append(seq)
 
     def _lines(self, streams: Sequence[int]) -> list[list[int]]:
         """The streams to look into, line by line in order of name."""
         found: dict[Line, list[int]] = {}
+        names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
         for stream in streams:
             suspects = stream % 2 == 1
             if suspects and not self._suspect_fits():
                 continue
-            line = self._serves(stream // 2)
+            line = self._serves(names[stream // 2])
             if line is not None:
                 found.setdefault(line, []).append(stream)
-        return [found[line] for line in sorted(found)]
+        if self._rules:
+            self._flow.meet({stream // 2 for of_line in found.values() for stream in of_line})
+        admits = self._flow.gauges.admits
+        return [[stream for stream in found[line] if admits(stream // 2)] for line in sorted(found)]
 
-    def _serves(self, lane: int) -> Line | None:
+    def _serves(self, lane: LaneName) -> Line | None:
         """The line of a lane this request is for; None for every other lane."""
-        tenant, queue, job_type = self._lanes.name_of(self._tx, lane)
+        tenant, queue, job_type, _ = lane
         request = self._request
         wanted = (
             job_type in request.types
@@ -157,12 +222,21 @@ class Claiming:
         )
         return (tenant, queue) if wanted else None
 
-    def _in_order(self, streams: list[int], chunk: int) -> Iterator[Key]:
+    def _heads(self, lines: list[list[int]], count: int) -> Heads:
+        """The first jobs of each of many streams, in one statement."""
+        wanted = [(stream, *self._outlook.start_of(stream)) for line in lines for stream in line]
+        asked = (msgspec.json.encode(wanted).decode(), RECORD_FORMAT, count)
+        heads: Heads = {}
+        for key in sorted(_keys.decode(self._tx.value(self._tx.sql.ready_heads, asked))):
+            heads.setdefault(key[6], []).append(key)
+        return heads
+
+    def _in_order(self, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[Key]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
-        now = self._tx.now
-        for key in heapq.merge(*(self._ready(stream, chunk) for stream in streams)):
-            _, _, seq, suspect, last_attempt, deadline = key
-            if suspect and not self._suspect_fits():
+        now, admits = self._tx.now, self._flow.gauges.admits if self._flow.gauges else None
+        for key in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams)):
+            _, _, seq, suspect, last_attempt, deadline, stream = key
+            if (suspect and not self._suspect_fits()) or (admits is not None and not admits(stream // 2)):
                 continue
             if deadline is not None and deadline <= now:
                 if len(self._overdue) == EXPIRED_PER_CLAIM_MAX:
@@ -173,20 +247,27 @@ class Claiming:
                 return
             yield key
 
-    def _ready(self, stream: int, chunk: int) -> Iterator[Key]:
+    def _ready(self, stream: int, chunk: int, heads: Heads | None) -> Iterator[Key]:
         """The ready jobs of one stream, read a chunk at a time and no further than asked for."""
-        after = self._outlook.start_of(stream)
-        suspects = stream % 2 == 1
-        while not suspects or self._suspect_fits():
-            found = _keys.decode(self._tx.value(self._tx.sql.ready_keys, (stream, *after, RECORD_FORMAT, chunk)))
+        lane, suspects = divmod(stream, 2)
+        admits = self._flow.gauges.admits if self._flow.gauges else None
+        if heads is None:
+            found, size = self._next(stream, self._outlook.start_of(stream), chunk), chunk
+        else:
+            found, size = heads.get(stream, []), chunk + 1
+        while found and (not suspects or self._suspect_fits()):
             for key in found:
                 yield key
+                if admits is not None and not admits(lane):
+                    return
                 if not suspects:
                     self._outlook.reached(stream, key[:3])  # asked for the next: this one is taken
-            if len(found) < chunk:
+            if len(found) < size:
                 return
-            after = found[-1][:3]
-            chunk *= 2
+            found, size, chunk = self._next(stream, found[-1][:3], chunk), chunk, 2 * chunk
+
+    def _next(self, stream: int, after: Rank, count: int) -> list[Key]:
+        return _keys.decode(self._tx.value(self._tx.sql.ready_keys, (stream, *after, RECORD_FORMAT, count)))
 
     def _lease(self) -> list[JobRecord]:
         tx, request = self._tx, self._request
@@ -211,16 +292,23 @@ class Claiming:
         return ripple
 
     def _next_due(self) -> Instant | None:
-        """When there is something to do again: a job of these types comes due, or a wait of any type is over."""
-        times = [each for each in (self._next_ready(), self._situation.next_wait) if each is not None]
-        return min(times, default=None)
+        """When there is something to do again: a job of these types comes due, a limit leaves room, there are more
+        streams to look into, or a wait of any type is over."""
+        unseen = self._tx.now + SOON_US if self._more_keys and self._wants_more() else None
+        times = (self._next_ready(), self._flow.gauges.room_at(), unseen, self._situation.next_wait)
+        return min((each for each in times if each is not None), default=None)
 
     def _next_ready(self) -> Instant | None:
         """Past a few of other types: not before the last one looked at."""
-        for run_at, lane in self._situation.dues:
-            if self._serves(lane) is not None:
+        dues = self._situation.dues
+        names = self._lanes.names_of(self._tx, [lane for _, lane in dues])
+        for run_at, lane in dues:
+            if self._serves(names[lane]) is not None:
                 return run_at
-        return self._situation.dues[-1][0] if len(self._situation.dues) == DUE_LOOKED_AT else None
+        return dues[-1][0] if len(dues) == DUE_LOOKED_AT else None
+
+    def _wants_more(self) -> bool:
+        return len(self._given) < self._request.limit
 
     def _starts_at_once(self) -> bool:
         return len(self._given) < self._request.slots

@@ -12,6 +12,7 @@ from ropewalk.backends._ledger.intake import Draft
 from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.limits import Flow
 from ropewalk.backends._sql.spawning import spawn_alike
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain import transition
@@ -71,7 +72,15 @@ class Intake:
         in_time = job.deadline is None or job.deadline > tx.now
         if duplicate or not in_time or not job.ready_at(tx.now) or tx.row(tx.sql.is_paused, (job.tenant, job.queue)):
             return
-        epoch = tx.value(tx.sql.epoch)
+        found = tx.row(tx.sql.epoch)
+        assert found is not None
+        epoch, control = found
+        lane, flow = self._lanes.id_of(tx, job.lane), Flow(tx, self._lanes, self._lanes.rules(tx, control))
+        flow.meet([lane])
+        if not flow.gauges.admits(lane):
+            return
+        flow.gauges.give(lane)
+        flow.spend()
         transition.claim(job, owner=skip.owner, ticket=skip.ticket, epoch=epoch, lease_us=skip.lease_us, now=tx.now)
         lease = (job.attempt, job.fence, job.owner, job.ticket, job.lease_expires_at, job.start_rev, job.started_at)
         tx.run(tx.sql.lease_new_job, (job.status.value, job.last_move.value, job.rev, job.updated_at, *lease, job.seq))

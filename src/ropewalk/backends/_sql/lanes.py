@@ -1,42 +1,91 @@
-"""Lane numbers, remembered. A lane is one (tenant, queue, type); its row is written once and never changes."""
+"""What one connection knows of lanes: their numbers, and the limits there are.
+
+A lane is one (tenant, queue, type, limit key); its row is written once and never changes. The lanes of all keys of one
+(tenant, queue, type), which may be very many, are numbered together and behind all lanes without a key: a claim passes
+over all of them in one step, or looks at some.
+"""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from ropewalk.backends._sql.tx import Tx
+from ropewalk.domain.flow_limit import FlowLimit, LaneName, LimitKind, Rules
+from ropewalk.domain.instants import SECOND, Span
+from ropewalk.domain.rate import Algorithm, Rate
 
-LaneName: TypeAlias = tuple[str, str, str]
-"""(tenant, queue, type)"""
+KEYS_MAX: Final = 1 << 40
+"""the lanes of keys below lane n are numbered from n * KEYS_MAX on, and their streams twice that"""
+KNOWN_MAX: Final = 50_000
 
-_lanes = msgspec.json.Decoder(list[tuple[int, str, str, str]])
+_lanes = msgspec.json.Decoder(list[tuple[int, str, str, str, str]])
+_limits = msgspec.json.Decoder(list[tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None]])
 
 
 class LaneBook:
-    """Belongs to one connection. `forget` after a rollback: a number may never have been written."""
+    """Belongs to one connection. `forget` after a rollback: what it knows may never have been written."""
 
     def __init__(self) -> None:
         self._ids: dict[LaneName, int] = {}
         self._names: dict[int, LaneName] = {}
+        self._rules = Rules()
+        self._rules_of: int | None = None
+        """the `control` they were read under"""
 
-    def id_of(self, tx: Tx, tenant: str, queue: str, job_type: str) -> int:
-        name = (tenant, queue, job_type)
+    def id_of(self, tx: Tx, name: LaneName) -> int:
         known = self._ids.get(name)
-        if known is None:
-            tx.run(tx.sql.insert_lane, name)
-            known = self._ids[name] = tx.value(tx.sql.lane_id, name)
-        return known
+        return self.ids_of(tx, [name])[name] if known is None else known
 
-    def name_of(self, tx: Tx, lane: int) -> LaneName:
-        if lane not in self._names:
-            self._names = {
-                number: (tenant, queue, job_type)
-                for number, tenant, queue, job_type in _lanes.decode(tx.value(tx.sql.all_lanes))
-            }
-        return self._names[lane]
+    def ids_of(self, tx: Tx, names: Iterable[LaneName]) -> dict[LaneName, int]:
+        """Their numbers, among others; those that are new are written."""
+        unknown = sorted({name for name in names if name not in self._ids})
+        if unknown:
+            if len(self._ids) > KNOWN_MAX:
+                self._ids.clear()
+                unknown = sorted(set(names))
+            self.ids_of(tx, {name.above for name in unknown if name.key})
+            tx.run_rows(tx.sql.insert_lanes, unknown)  # in order: two who write the same never wait for each other
+            wanted = msgspec.json.encode(unknown).decode()
+            for number, *name in _lanes.decode(tx.value(tx.sql.lane_ids, (wanted,))):
+                self._ids[LaneName(*name)] = number
+        return self._ids
+
+    def names_of(self, tx: Tx, lanes: Iterable[int]) -> dict[int, LaneName]:
+        """Their names, among others."""
+        unknown = [lane for lane in lanes if lane not in self._names]
+        if unknown:
+            if len(self._names) > KNOWN_MAX:
+                self._names.clear()
+                unknown = list(lanes)
+            wanted = msgspec.json.encode(unknown).decode()
+            for number, *name in _lanes.decode(tx.value(tx.sql.lane_names, (wanted,))):
+                self._names[number] = LaneName(*name)
+        return self._names
+
+    def rules(self, tx: Tx, control: int) -> Rules:
+        """The limits as of this `control`, which counts up whenever one changes."""
+        if control != self._rules_of:
+            self._rules = Rules(limits_in(tx.value(tx.sql.all_limits)))
+            self._rules_of = control
+        return self._rules
 
     def forget(self) -> None:
         self._ids.clear()
         self._names.clear()
+        self._rules_of = None
+
+
+def limits_in(found: bytes | str) -> list[FlowLimit]:
+    return [
+        FlowLimit(tenant=tenant, kind=kind, name=name, concurrency=concurrency, rate=_rate(count, window_us, algorithm))
+        for tenant, kind, name, concurrency, count, window_us, algorithm in _limits.decode(found)
+    ]
+
+
+def _rate(count: int | None, window_us: Span | None, algorithm: Algorithm | None) -> Rate | None:
+    if count is None or window_us is None or algorithm is None:
+        return None
+    return Rate(count, per=window_us / SECOND, algorithm=algorithm)

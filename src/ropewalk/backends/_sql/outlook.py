@@ -5,6 +5,8 @@ processes, not with every claim. And where looking is dear, claims go on where
 the last one stopped: a transaction that is held open anywhere on a server keeps the rows of all jobs given out since,
 and a look from the start has to pass them all. Then, and only then, a job that overtakes others may be seen late: by a
 second, or ten times as long as a look takes.
+
+Streams of limit keys may be very many: a look at those of one lane takes some of them, and the next one goes on behind.
 """
 
 from __future__ import annotations
@@ -12,12 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+from ropewalk.backends._sql.lanes import KEYS_MAX
 from ropewalk.domain.instants import SECOND, Instant, Span
 
+SurveyKeys: TypeAlias = Callable[[int, int, int], Sequence[int]]
+"""streams (behind this, before that, so many)"""
 Rank: TypeAlias = tuple[int, Instant, int]
 """(prio_key, time_key, seq): where a job stands in its stream"""
 
 BEFORE_ALL: Final[Rank] = (-(1 << 63), -(1 << 63), -(1 << 63))
+KEYED_FROM: Final = 2 * KEYS_MAX
+"""streams of limit keys have numbers from here on"""
 SWEEP_EVERY_US: Final[Span] = SECOND
 DEAR_US: Final[Span] = 500
 """five times what a look takes where nothing dead is in the way"""
@@ -35,6 +42,8 @@ class Outlook:
         self._streams: Sequence[int] | None = None
         self._reached: dict[int, Rank] = {}
         self._trusted_until = 0.0
+        self._behind: dict[int, int] = {}
+        """by lane: where to go on among the streams of its keys"""
 
     def sweep_due(self, now: Instant) -> bool:
         """Whether to look for lost leases this time. A clock that was set back counts as time passed."""
@@ -62,6 +71,15 @@ class Outlook:
             self._streams = streams
             trusted_seconds = max(TRUSTED_SECONDS_MIN, took_us / SECOND / SHARE_OF_LOOKING)
             self._trusted_until = self._monotonic() + trusted_seconds
+
+    def keys_of(self, lane: int, most: int, survey: SurveyKeys) -> tuple[Sequence[int], bool]:
+        """Some of the streams of a lane's keys, from where the last look ended; and whether there may be others."""
+        first = lane * KEYED_FROM
+        behind = self._behind.pop(lane, first)
+        streams = survey(behind, first + KEYED_FROM, most)
+        if len(streams) == most:
+            self._behind[lane] = streams[-1]
+        return streams, len(streams) == most or behind > first
 
     def start_of(self, stream: int) -> Rank:
         """Everything of the stream up to there has been given out, as far as known."""

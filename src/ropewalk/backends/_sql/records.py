@@ -29,7 +29,7 @@ _ALWAYS: Final = (
 _SOMETIMES: Final = (
     *("timeout_us", "lease_us", "deadline", "idempotency_key", "correlation_id", "workflow_id", "workflow_type"),
     *("group_id", "parent_id", "spawn_key", "callback_url", "fairness", "trace", "scope_id", "chain_id", "chain_index"),
-    *("awaits", "wake_at", "unmet", "depth"),
+    *("awaits", "wake_at", "unmet", "depth", "limit_key"),
     *JSON_COLUMNS,
 )
 _COUNTS: Final = frozenset({"unmet", "depth"})
@@ -66,12 +66,13 @@ def find_all(tx: Tx, tenant: str, ids: Iterable[str]) -> list[JobRecord]:
 def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
     """New records, with their `seq` already taken. Raises AlreadyThere where an id or spawn key exists."""
     used = _used_columns(jobs)
+    lane_ids = lanes.ids_of(tx, {job.lane for job in jobs})
     extras: Iterator[Row] = zip(*used.values(), strict=True) if used else repeat(())
     rows = [
         (
             *_always(job),
             place_of(job, tx.now),
-            lanes.id_of(tx, job.tenant, job.queue, job.type),
+            lane_ids[job.lane],
             tx.blob(job.input),
             *extra,
         )
@@ -94,7 +95,7 @@ def insert_alike(
     shared = (
         *_always(first)[len(_OWN) :],
         place_of(first, tx.now),
-        lanes.id_of(tx, first.tenant, first.queue, first.type),
+        lanes.id_of(tx, first.lane),
         *(column[0] for column in used.values()),
     )
     rows: list[Row] = [(seq, job_id, tx.blob(data)) for seq, job_id, data in own]

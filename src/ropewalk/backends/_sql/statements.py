@@ -19,9 +19,9 @@ class Statements(Struct, frozen=True, kw_only=True):
     seqs_of_ids: str
     # submit.sql
     take_seqs: str
-    insert_lane: str
-    lane_id: str
-    all_lanes: str
+    insert_lanes: str
+    lane_ids: str
+    lane_names: str
     seq_of_id: str
     is_paused: str
     epoch: str
@@ -36,8 +36,20 @@ class Statements(Struct, frozen=True, kw_only=True):
     promote_due: str
     situation: str
     survey: str
+    survey_keys: str
+    ready_heads: str
     ready_keys: str
     lease_jobs: str
+    # limits.sql
+    all_limits: str
+    put_limit: str
+    remove_limit: str
+    lock_limits: str
+    running_lanes: str
+    rates_of: str
+    put_rates: str
+    forget_rates: str
+    prune_rates: str
     # hold.sql
     held_leases: str
     complete_plain: str

@@ -4,7 +4,7 @@
     claiming     workers get them                upkeep      lost leases, deadlines, retention
     holding      workers keep and end them       reading     everybody looks
     workflows    what happens between jobs       relations   how they hang together
-    scheduling   schedules fire them
+    scheduling   schedules fire them             limits      how many at once, how often
 
 A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
 decided by ropewalk.domain.
@@ -19,6 +19,7 @@ from typing import TypeVar
 from ropewalk.backends._sql import (
     claiming,
     holding,
+    limits,
     operating,
     orphans,
     reading,
@@ -34,6 +35,8 @@ from ropewalk.backends._sql.edges import edges_of
 from ropewalk.backends._sql.outlook import Outlook
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.dependency import Edge
+from ropewalk.domain.flow_limit import FlowLimit, LimitKind
+from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import Span
 from ropewalk.domain.job import CancelRequest, JobRecord
 from ropewalk.domain.operator import Amendment, Resolution, Revival
@@ -52,6 +55,7 @@ from ropewalk.ports.exchange import (
     GroupRecord,
     Holder,
     Kept,
+    LimitUse,
     Note,
     Noted,
     Orphan,
@@ -145,6 +149,20 @@ class SqlStore(Store, ABC):
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
         await self._write(lambda tx: upkeep.pause(tx, tenant, queue, paused=paused))
+
+    # ── limiting
+
+    async def put_limit(self, limit: FlowLimit) -> None:
+        await self._write(lambda tx: limits.put(tx, limit))
+
+    async def remove_limit(self, tenant: str, kind: LimitKind, name: str) -> bool:
+        return await self._write(lambda tx: limits.remove(tx, tenant, kind, name))
+
+    async def limits(self, tenant: str) -> list[LimitUse]:
+        return await self._read(lambda tx: limits.uses(tx, tenant))
+
+    async def held_by(self, job: JobRecord) -> list[Full]:
+        return await self._read(lambda tx: limits.holding(tx, job))
 
     # ── workflows
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ropewalk.backends._ledger.ripple import Rippling
+from ropewalk.backends._sql import limits
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.tx import Tx
@@ -98,6 +99,7 @@ def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
     forgotten = tx.run(tx.sql.prune_keys, (tx.now, limit))
     tx.run(tx.sql.prune_once, (tx.now, limit))
     tx.run(tx.sql.prune_workers, (tx.now - DAY,))
+    limits.prune(tx, limit)
     return Pruned(jobs=len(gone), results=results, keys=forgotten)
 
 

@@ -14,12 +14,15 @@ from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.upkeep import catch_up
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
+from ropewalk.domain.flow_limit import LaneName
+from ropewalk.domain.gauge import SOON_US, Gauges
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.transition import Effects
 from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
+KEYED_LANES_MAX: Final = 256
 
 Head: TypeAlias = tuple[Entry, JobHeap, Lane]
 """the first entry of a heap and where it comes from; entries are unique, so nothing else is compared"""
@@ -44,13 +47,22 @@ class Claiming:
         self._suspect_given = not request.suspect_allowed
         self._expired: list[tuple[JobRecord, Effects]] = []
         self._next_due: Instant | None = None
+        self._gauges: Gauges[LaneName] = Gauges(now)
+        self._limited: list[int] = []
+        self._more_keys = False
 
     def run(self, before: Ripple) -> Claimed:
         """`before` is what happened on the way here."""
-        lines = [self._in_order(lanes) for lanes in self._lines()]
+        met = list(self._lines())
+        self._gauges = self._tables.limits.gauges((lane.name for lanes in met for lane in lanes), self._now)
+        lines = [self._in_order(lanes) for lanes in met]
         for job in islice(take_turns(lines, self._request.turn), self._request.limit):
             self._give(job)
+        self._tables.limits.spend(self._gauges)
         self._saw_due(self._tables.lanes.next_wait())
+        self._saw_due(self._gauges.room_at())
+        if self._more_keys and len(self._given) < self._request.limit:
+            self._saw_due(self._now + SOON_US)
         # Written at the end: a compensation born in this claim is work for the next one.
         after = self._bury_expired() if self._expired else Ripple()
         return Claimed(
@@ -59,17 +71,18 @@ class Claiming:
             moved=before.moved + after.moved,
             next_due=self._next_due,
             closed=before.closed + after.closed,
+            limited=self._limited,
         )
 
     def _lines(self) -> Iterator[list[Lane]]:
         """The lanes to look into, line by line; only lines with something to look at take a turn."""
-        for line, lanes in sorted(self._tables.lanes.serving(self._request.types).items()):
-            if not self._is_open(line):
-                continue
+        self._more_keys, by_line = self._tables.lanes.serving(self._request.types, self._is_open, KEYED_LANES_MAX)
+        for _, lanes in sorted(by_line.items()):
             for lane in lanes:
                 self._saw_due(lane.promote(self._now))
-            if self._heads(lanes):
-                yield lanes
+            waiting = [lane for lane in lanes if self._heads([lane])]
+            if waiting:
+                yield waiting
 
     def _is_open(self, line: Line) -> bool:
         tenant, queue = line
@@ -94,9 +107,10 @@ class Claiming:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
         heads = self._heads(lanes)
         heapq.heapify(heads)
+        admits = self._gauges.admits if self._gauges else None
         while heads:
             (_, _, _, _, job), heap, lane = heads[0]
-            if job.suspect and not self._suspect_fits():
+            if (job.suspect and not self._suspect_fits()) or (admits is not None and not admits(lane.name)):
                 heapq.heappop(heads)
                 continue
             overdue = job.deadline is not None and job.deadline <= self._now
@@ -125,6 +139,9 @@ class Claiming:
             now=self._now,
         )
         self._tables.leases.add(job)
+        if self._gauges and self._gauges.limited(job.lane):
+            self._gauges.give(job.lane)
+            self._limited.append(job.seq)
         self._given.append(copied(job))
 
     def _bury_expired(self) -> Ripple:

@@ -1,4 +1,4 @@
-"""Where waiting jobs wait. A lane is one (tenant, queue, type); a claim looks only into the lanes it is for.
+"""Where waiting jobs wait. A lane is one (tenant, queue, type, limit key); a claim looks only into those it is for.
 
 So the cost of a claim depends neither on finished jobs nor on those of other types, queues or tenants; delayed ones
 stay in a heap of their own until their time has come, and time alone brings them out. Pending ones are in none.
@@ -6,21 +6,25 @@ stay in a heap of their own until their time has come, and time alone brings the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from ropewalk.backends.memory.heap import JobHeap
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
 
 Line: TypeAlias = tuple[str, str]
 """(tenant, queue): order is strict within it"""
+Place: TypeAlias = tuple[str, str, str | None]
+"""(tenant, queue, limit key) of a lane among those of its type"""
 
 
 class Lane:
-    """The waiting jobs of one (tenant, queue, type)."""
+    """The waiting jobs of one name."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: LaneName) -> None:
+        self.name = name
         self.waiting = 0
         self.ready = JobHeap()
         self.suspects = JobHeap()
@@ -81,20 +85,22 @@ class Lanes:
     """Every lane that holds a job, by type and line; and what ends a waiting in time: deadlines and given-up waits."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, dict[Line, Lane]] = {}
+        self._lanes: dict[str, dict[Place, Lane]] = {}
         self._deadlines = JobHeap()
         self._wakes = JobHeap()
         """pending jobs by wake_at"""
+        self._turn = 0
+        """where to go on among lanes with a limit key"""
 
     def add(self, job: JobRecord, now: Instant) -> None:
         """A job begins to wait."""
         of_type = self._lanes.get(job.type)
         if of_type is None:
             of_type = self._lanes[job.type] = {}
-        line = (job.tenant, job.queue)
-        lane = of_type.get(line)
+        place = (job.tenant, job.queue, job.limit_key)
+        lane = of_type.get(place)
         if lane is None:
-            lane = of_type[line] = Lane()
+            lane = of_type[place] = Lane(job.lane)
         lane.add(job, now)
         if job.deadline is not None:
             self._deadlines.push(job.deadline, 0, job)
@@ -103,7 +109,7 @@ class Lanes:
 
     def left(self, job: JobRecord) -> None:
         """A waiting job is taken up, as yet unchanged; if it waits on, it is added again."""
-        lane = self._lanes[job.type][job.tenant, job.queue]
+        lane = self._lanes[job.type][job.tenant, job.queue, job.limit_key]
         lane.drop(job)
         self._gone_from(lane, job)
 
@@ -112,19 +118,29 @@ class Lanes:
         lane.pop(heap)
         self._gone_from(lane, job)
 
-    def serving(self, types: Iterable[str]) -> dict[Line, list[Lane]]:
-        """The lanes of these types, by line."""
+    def serving(
+        self, types: Iterable[str], is_open: Callable[[Line], bool], keyed_max: int
+    ) -> tuple[bool, dict[Line, list[Lane]]]:
+        """The lanes of these types, by line. Of those with a limit key, which may be very many, no more than some, the
+        next time others; then True comes with them."""
+        of_types = (lane for name in types for lane in self._lanes.get(name, {}).values())
+        lanes = [lane for lane in of_types if is_open(lane.name[:2])]
+        keyed = [lane for lane in lanes if lane.name.key]
+        more = len(keyed) > keyed_max
+        if more:
+            first = self._turn % len(keyed)
+            self._turn = first + keyed_max
+            lanes = [lane for lane in lanes if not lane.name.key] + (keyed + keyed)[first : first + keyed_max]
         found: dict[Line, list[Lane]] = {}
-        for name in types:
-            for line, lane in self._lanes.get(name, {}).items():
-                found.setdefault(line, []).append(lane)
-        return found
+        for lane in lanes:
+            found.setdefault(lane.name[:2], []).append(lane)
+        return more, found
 
     def waiting(self, tenant: str) -> Iterator[JobRecord]:
         """Every waiting job of a tenant, in no order."""
         for of_type in self._lanes.values():
-            for line, lane in of_type.items():
-                if line[0] == tenant:
+            for place, lane in of_type.items():
+                if place[0] == tenant:
                     yield from lane
 
     def past_deadline(self, now: Instant) -> JobRecord | None:
@@ -143,7 +159,7 @@ class Lanes:
     def _gone_from(self, lane: Lane, job: JobRecord) -> None:
         if lane.waiting == 0:
             of_type = self._lanes[job.type]
-            del of_type[job.tenant, job.queue]
+            del of_type[job.tenant, job.queue, job.limit_key]
             if not of_type:
                 del self._lanes[job.type]
         if job.deadline is not None:

@@ -5,6 +5,7 @@
     holding      workers keep and end them       upkeep       lost leases, deadlines, waits, retention
     signalling   they keep steps, get signals    grouping     groups as a whole
     scheduling   schedules fire them             reading      everybody looks
+    limits       how many at once, how often
 
 All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends._ledger. Nothing survives the process.
@@ -30,6 +31,8 @@ from ropewalk.backends.memory import (
 from ropewalk.backends.memory.notifier import LocalNotifier
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.domain.dependency import Edge
+from ropewalk.domain.flow_limit import FlowLimit, LimitKind
+from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.operator import Amendment, Resolution, Revival
@@ -50,6 +53,7 @@ from ropewalk.ports.exchange import (
     GroupRecord,
     Holder,
     Kept,
+    LimitUse,
     Note,
     Noted,
     Orphan,
@@ -186,6 +190,24 @@ class MemoryStore(Store):
                 self._tables.paused.add((tenant, queue))
             else:
                 self._tables.paused.discard((tenant, queue))
+
+    # ── limiting
+
+    async def put_limit(self, limit: FlowLimit) -> None:
+        with self._lock:
+            self._tables.limits.put(limit)
+
+    async def remove_limit(self, tenant: str, kind: LimitKind, name: str) -> bool:
+        with self._lock:
+            return self._tables.limits.remove(tenant, kind, name)
+
+    async def limits(self, tenant: str) -> list[LimitUse]:
+        with self._lock:
+            return self._tables.limits.uses(tenant)
+
+    async def held_by(self, job: JobRecord) -> list[Full]:
+        with self._lock:
+            return self._tables.limits.holding(job, self._runtime.now())
 
     # ── workflows
 

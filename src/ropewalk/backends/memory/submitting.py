@@ -100,7 +100,7 @@ class Submitting:
         """Hand a new job to its submitter at once, unless something stands in the way."""
         paused = (job.tenant, job.queue) in self._tables.paused
         in_time = job.deadline is None or job.deadline > self._now
-        if job.ready_at(self._now) and in_time and not paused:
+        if job.ready_at(self._now) and in_time and not paused and self._has_room(job):
             self._begun().ledger.take(job)
             transition.claim(
                 job,
@@ -110,6 +110,16 @@ class Submitting:
                 lease_us=skip.lease_us,
                 now=self._now,
             )
+            self._begun().ledger.flush()  # it counts as running for whoever is next
+
+    def _has_room(self, job: JobRecord) -> bool:
+        """Under the limits on it; if so, a place is taken."""
+        gauges = self._tables.limits.gauges([job.lane], self._now)
+        if not gauges.admits(job.lane):
+            return False
+        gauges.give(job.lane)
+        self._tables.limits.spend(gauges)
+        return True
 
 
 def _accepted(written: Written, now: Instant) -> list[Accepted]:

@@ -17,6 +17,7 @@ from ropewalk.backends.memory.groups import Groups
 from ropewalk.backends.memory.keys import Keys
 from ropewalk.backends.memory.lanes import Lanes, Line
 from ropewalk.backends.memory.leases import Leases
+from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.backends.memory.mailbox import Mailbox
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
@@ -50,6 +51,7 @@ class Tables:
         self.keys = Keys()
         self.lanes = Lanes()
         self.leases = Leases()
+        self.limits = FlowLimits(self.leases)
         self.finished = Finished()
         self.edges = Edges()
         self.groups = Groups()

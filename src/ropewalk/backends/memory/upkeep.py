@@ -60,6 +60,7 @@ def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pru
         del tables.once[name]
     for owner in [owner for owner, worker in tables.workers.items() if worker.card.beat_at + DAY <= now]:
         del tables.workers[owner]
+    tables.limits.prune(now)
     return Pruned(jobs=len(gone), results=results, keys=keys)
 
 

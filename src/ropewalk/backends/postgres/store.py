@@ -13,7 +13,7 @@ from typing import TypeVar
 import psycopg
 
 from ropewalk.backends._sql import claiming, holding, renewing, steps
-from ropewalk.backends._sql.lanes import LaneName
+from ropewalk.backends._sql.lanes import KNOWN_MAX
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres.address import Address
@@ -24,6 +24,7 @@ from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
 from ropewalk.backends.postgres.transacting import PostgresTransaction
 from ropewalk.backends.postgres.visiting import House, Identity, ask_identity
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
@@ -125,10 +126,12 @@ class PostgresStore(SqlStore):
         await self.open()
         house = self._house = self._house or await self._identified()
         join = self._joining.join(connection, house)
-        wanted = {(new.tenant, new.queue, new.type) for asked in submissions for new in asked.jobs} - self._lanes_made
+        wanted = {new.lane for asked in submissions for new in asked.jobs} - self._lanes_made
         if wanted:
             # Not in the user's transaction: until it ended, nobody else could write the same ones.
-            await self._write(lambda tx: [tx.lanes.id_of(tx, *name) for name in sorted(wanted)])
+            await self._write(lambda tx: tx.lanes.ids_of(tx, wanted))
+            if len(self._lanes_made) > KNOWN_MAX:
+                self._lanes_made.clear()
             self._lanes_made |= wanted
         return join
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.flow_limit import FlowLimit, LimitKind
 from ropewalk.domain.instants import DAY, HOUR, SECOND
 from ropewalk.domain.job import FollowUp, IdempotencyKey, NewJob, Progress
 from ropewalk.domain.operator import Amendment, Revival
@@ -19,6 +20,7 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
+from ropewalk.domain.rate import Rate
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Filter
@@ -31,6 +33,13 @@ TENANTS = ("acme", "zeta")
 QUEUES = ("mail", "maps")
 TYPES = ("a", "b", "undo")
 OWNERS: tuple[str, ...] = ("w1", "w2")
+LIMITED: tuple[tuple[LimitKind, str], ...] = (
+    ("queue", "mail"),
+    ("type", "a"),
+    ("key", "k"),
+    ("key", "c:*"),
+    ("key", "c:1"),
+)
 
 tenants = st.sampled_from(("acme", "acme", "acme", "zeta"))
 queues = st.sampled_from(QUEUES)
@@ -77,6 +86,23 @@ new_jobs = st.builds(
     on_failure=st.none() | follow_ups,
     inherits_priority=seldom,
     report_orphan=seldom,
+    limit_key=st.sampled_from((None, None, "k", "c:1", "c:2")),
+)
+rates = st.builds(
+    Rate, st.integers(1, 3), st.sampled_from((1.0, 5.0, 3600.0)), st.sampled_from(("sliding", "fixed", "token"))
+)
+flow_limits = st.one_of(
+    *(
+        st.builds(
+            FlowLimit,
+            tenant=tenants,
+            kind=st.just(kind),
+            name=st.just(name),
+            concurrency=st.integers(1, 3),
+            rate=st.none() | st.none() | rates,
+        )
+        for kind, name in LIMITED
+    )
 )
 claim_requests = st.builds(
     ClaimRequest,

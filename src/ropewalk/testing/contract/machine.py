@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 from msgspec import structs
 
+from ropewalk.domain.flow_limit import FlowLimit
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord, NewJob, Progress
 from ropewalk.domain.operator import Amendment, Revival
@@ -212,6 +213,16 @@ class StoreMachine(FlowRules, ScheduleRules):
     def pause(self, *, tenant: str, queue: str, paused: bool) -> None:
         self.stores.ask(lambda store: store.pause(tenant, queue, paused=paused))
 
+    # ── limiting
+
+    @rule(limit=draws.flow_limits, gone=draws.seldom)
+    def limit(self, *, limit: FlowLimit, gone: bool) -> None:
+        if gone:
+            self.stores.ask(lambda store: store.remove_limit(limit.tenant, limit.kind, limit.name))
+        else:
+            self.stores.ask(lambda store: store.put_limit(limit))
+        self.stores.ask(lambda store: store.limits(limit.tenant))
+
     # ── reading
 
     @rule(tenant=draws.tenants, wanted=draws.filters, order=st.sampled_from(Order), limit=st.integers(1, 4))
@@ -227,6 +238,7 @@ class StoreMachine(FlowRules, ScheduleRules):
         tenant, ids = self._names(which)
         for job in self.stores.ask(lambda store: store.get(tenant, ids)).jobs.values():
             self._ahead_of(job)
+            self._held_by(job)
 
     # ── helpers
 
@@ -243,6 +255,9 @@ class StoreMachine(FlowRules, ScheduleRules):
 
     def _ahead_of(self, job: JobRecord) -> None:
         self.stores.ask(lambda store: store.ahead_of(job))
+
+    def _held_by(self, job: JobRecord) -> None:
+        self.stores.ask(lambda store: store.held_by(job))
 
     def _lease(self, number: int) -> JobRecord:
         return self.leases[-1 - number % len(self.leases)]

@@ -9,11 +9,13 @@ from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
+from ropewalk.testing.contract.limits import ConcurrencyContract, LimitChangeContract, PlaceContract
 from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
 from ropewalk.testing.contract.order import DueContract, OrderContract
 from ropewalk.testing.contract.races import RaceContract, ThreadContract
+from ropewalk.testing.contract.rates import RateContract
 from ropewalk.testing.contract.reading import AheadContract, GetContract, QueuesContract, WorkersContract
 from ropewalk.testing.contract.recovery import DeadlineContract, ReclaimContract
 from ropewalk.testing.contract.revive import ReviveContract
@@ -50,6 +52,11 @@ class StoreContract(
     BufferContract,
     DeadlineContract,
     ReclaimContract,
+    # not too many at once, nor too often
+    ConcurrencyContract,
+    PlaceContract,
+    RateContract,
+    LimitChangeContract,
     # being held and lost
     RenewContract,
     NoteContract,

@@ -125,13 +125,17 @@ SELECT
 FROM standing
 JOIN submitted ON submitted.seq = standing.seq;
 
--- (tenant, queue, type) as one small number, half of `stream`. Never deleted: a number keeps its meaning.
+-- (tenant, queue, type, limit key) as one number, half of `stream`. Never deleted: a number keeps its meaning. The lanes of
+-- keys, which may be very many, are numbered from 2^40 times the number of the lane without one on.
+CREATE SEQUENCE lane_number CACHE 1;
+CREATE SEQUENCE keyed_lane_number CACHE 1;
 CREATE TABLE lane (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bigint PRIMARY KEY,
     tenant text COLLATE "C" NOT NULL,
     queue text COLLATE "C" NOT NULL,
     type text COLLATE "C" NOT NULL,
-    UNIQUE (tenant, queue, type)
+    limit_key text COLLATE "C" NOT NULL,
+    UNIQUE (tenant, queue, type, limit_key)
 );
 
 CREATE TABLE queue (
@@ -273,15 +277,30 @@ CREATE TABLE cascade (
     item text NOT NULL
 );
 
+-- What may run at once, and start in a span of time. What runs is counted, never kept: nothing has to be given back. Who
+-- gives out jobs under a limit holds its row.
 CREATE TABLE flow_limit (
     tenant text COLLATE "C" NOT NULL,
-    key text COLLATE "C" NOT NULL,
-    in_use bigint NOT NULL DEFAULT 0,
+    kind text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
     concurrency bigint,
-    tokens double precision,
-    filled_at bigint,
-    PRIMARY KEY (tenant, key)
+    rate_count bigint,
+    rate_window_us bigint,
+    algorithm text,
+    PRIMARY KEY (tenant, kind, name)
 );
+
+-- What has started lately under a rate; of a family of keys, for each key. From `idle_at` on it makes no difference.
+CREATE TABLE flow_rate (
+    tenant text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    limit_name text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    idle_at bigint NOT NULL,
+    state text NOT NULL,
+    PRIMARY KEY (tenant, kind, limit_name, name)
+) WITH (fillfactor = 50);
+CREATE INDEX flow_rate_idle ON flow_rate (idle_at);
 
 CREATE TABLE step (
     seq bigint NOT NULL,

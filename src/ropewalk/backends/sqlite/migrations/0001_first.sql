@@ -86,13 +86,15 @@ CREATE INDEX job_by_group ON job (group_id) WHERE group_id IS NOT NULL;
 CREATE UNIQUE INDEX job_by_parent ON job (parent_id, spawn_key, tenant) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX job_by_chain ON job (chain_id, chain_index, tenant) WHERE chain_id IS NOT NULL;
 
--- (tenant, queue, type) as one small number, the first column of job_ready. Never deleted: a number keeps its meaning.
+-- (tenant, queue, type, limit key) as one number, the first column of job_ready. Never deleted: a number keeps its
+-- meaning. The lanes of keys, which may be very many, are numbered from 2^40 times the number of the lane without one on.
 CREATE TABLE lane (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
     queue TEXT NOT NULL,
     type TEXT NOT NULL,
-    UNIQUE (tenant, queue, type)
+    limit_key TEXT NOT NULL,
+    UNIQUE (tenant, queue, type, limit_key)
 );
 
 CREATE TABLE queue (
@@ -235,15 +237,29 @@ CREATE TABLE cascade (
     item TEXT NOT NULL
 );
 
+-- What may run at once, and start in a span of time. What runs is counted, never kept: nothing has to be given back.
 CREATE TABLE flow_limit (
     tenant TEXT NOT NULL,
-    key TEXT NOT NULL,
-    in_use INTEGER NOT NULL DEFAULT 0,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
     concurrency INTEGER,
-    tokens REAL,
-    filled_at INTEGER,
-    PRIMARY KEY (tenant, key)
+    rate_count INTEGER,
+    rate_window_us INTEGER,
+    algorithm TEXT,
+    PRIMARY KEY (tenant, kind, name)
 ) WITHOUT ROWID;
+
+-- What has started lately under a rate; of a family of keys, for each key. From `idle_at` on it makes no difference.
+CREATE TABLE flow_rate (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    limit_name TEXT NOT NULL,
+    name TEXT NOT NULL,
+    idle_at INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (tenant, kind, limit_name, name)
+) WITHOUT ROWID;
+CREATE INDEX flow_rate_idle ON flow_rate (idle_at);
 
 CREATE TABLE step (
     seq INTEGER NOT NULL,

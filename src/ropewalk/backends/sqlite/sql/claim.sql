@@ -10,9 +10,10 @@ UPDATE job SET place = 1 WHERE seq IN (
 )
 
 -- name: situation
--- What is paused, and what comes due next.
+-- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold.
 SELECT
     (SELECT epoch FROM meta),
+    (SELECT control FROM meta),
     (SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1),
     (SELECT json_group_array(json_array(run_at, lane)) FROM (
         SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT ? + 0
@@ -20,22 +21,63 @@ SELECT
     (SELECT min(wake_at) FROM job WHERE wake_at IS NOT NULL AND place = 0)
 
 -- name: survey
--- Which streams have ready jobs: one step through the index each, however many jobs they hold. Nothing dead is ever in
--- the way, so it takes no time worth telling.
+-- Which streams have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin
+-- at 2^41: of each (tenant, queue, type) only the first. Nothing dead is ever in the way, so it takes no
+-- time worth telling.
 WITH RECURSIVE found (stream) AS (
     SELECT min(stream) FROM job WHERE place = 1
     UNION ALL
-    SELECT (SELECT min(stream) FROM job WHERE place = 1 AND stream > found.stream)
+    SELECT (
+        SELECT min(stream) FROM job
+        WHERE place = 1 AND stream >= iif(found.stream < 2199023255552, found.stream + 1, (found.stream >> 41) + 1 << 41)
+    )
     FROM found
     WHERE found.stream IS NOT NULL
 )
 SELECT json_group_array(stream), 0 FROM found WHERE stream IS NOT NULL
 
+-- name: survey_keys
+-- The next streams of the limit keys of one (tenant, queue, type).
+WITH RECURSIVE given (behind, before, most) AS (VALUES (?, ?, ?)),
+found (stream, number) AS (
+    SELECT (
+        SELECT stream FROM job WHERE place = 1 AND stream > given.behind AND stream < given.before ORDER BY stream LIMIT 1
+    ), 1
+    FROM given
+    UNION ALL
+    SELECT
+        (
+            SELECT job.stream FROM job
+            WHERE place = 1 AND job.stream > found.stream AND job.stream < given.before ORDER BY job.stream LIMIT 1
+        ), number + 1
+    FROM found
+    CROSS JOIN given
+    WHERE found.stream IS NOT NULL AND number < given.most
+)
+SELECT json_group_array(stream) FROM found WHERE stream IS NOT NULL
+
+-- name: ready_heads
+-- The first jobs of each of many streams, behind the rank given with it.
+SELECT json_group_array(json_array(
+    prio_key, time_key, seq, crashes > 0, max_attempts IS NOT NULL AND attempt + 1 >= max_attempts, deadline, stream
+))
+FROM json_each(?) AS wanted
+CROSS JOIN job ON job.seq IN (
+    SELECT head.seq FROM job AS head
+    WHERE head.place = 1 AND head.stream = json_extract(wanted.value, '$[0]')
+        AND (head.prio_key, head.time_key, head.seq) > (
+            json_extract(wanted.value, '$[1]'), json_extract(wanted.value, '$[2]'), json_extract(wanted.value, '$[3]')
+        )
+        AND head.format <= ?
+    ORDER BY head.prio_key, head.time_key, head.seq
+    LIMIT ? + 0
+)
+
 -- name: ready_keys
 -- The next jobs of one stream, in order: enough of each to decide whether it may be given.
-SELECT json_group_array(json_array(prio_key, time_key, seq, suspect, last_attempt, deadline)) FROM (
+SELECT json_group_array(json_array(prio_key, time_key, seq, suspect, last_attempt, deadline, stream)) FROM (
     SELECT
-        prio_key, time_key, seq, crashes > 0 AS suspect, deadline,
+        prio_key, time_key, seq, stream, crashes > 0 AS suspect, deadline,
         max_attempts IS NOT NULL AND attempt + 1 >= max_attempts AS last_attempt
     FROM job
     WHERE place = 1 AND stream = ? AND (prio_key, time_key, seq) > (?, ?, ?) AND format <= ?

@@ -1,14 +1,35 @@
 -- name: take_seqs
 UPDATE meta SET last_seq = last_seq + ? RETURNING last_seq
 
--- name: insert_lane
-INSERT OR IGNORE INTO lane (tenant, queue, type) VALUES (?, ?, ?)
+-- name: insert_lanes
+-- Lanes of limit keys are numbered below the lane without one (LaneBook), which is there already. row_number leaves gaps
+-- where a lane exists.
+WITH given (tenant, queue, type, limit_key) AS (VALUES (?, ?, ?, ?) /* each row */)
+INSERT OR IGNORE INTO lane (id, tenant, queue, type, limit_key)
+SELECT
+    row_number() OVER () + iif(
+        given.limit_key = '',
+        (SELECT coalesce(max(id), 0) FROM lane WHERE id < 1099511627776),
+        (
+            SELECT coalesce(max(below.id), above.id * 1099511627776) FROM lane AS below
+            WHERE below.id > above.id * 1099511627776 AND below.id < (above.id + 1) * 1099511627776
+        )
+    ),
+    given.tenant, given.queue, given.type, given.limit_key
+FROM given
+LEFT JOIN lane AS above ON above.tenant = given.tenant AND above.queue = given.queue AND above.type = given.type
+    AND above.limit_key = ''
 
--- name: lane_id
-SELECT id FROM lane WHERE tenant = ? AND queue = ? AND type = ?
+-- name: lane_ids
+SELECT json_group_array(json_array(lane.id, tenant, queue, lane.type, limit_key))
+FROM json_each(?) AS wanted
+CROSS JOIN lane ON tenant = json_extract(wanted.value, '$[0]') AND queue = json_extract(wanted.value, '$[1]')
+    AND lane.type = json_extract(wanted.value, '$[2]') AND limit_key = json_extract(wanted.value, '$[3]')
 
--- name: all_lanes
-SELECT json_group_array(json_array(id, tenant, queue, type)) FROM lane
+-- name: lane_names
+SELECT json_group_array(json_array(lane.id, tenant, queue, lane.type, limit_key))
+FROM json_each(?) AS wanted
+CROSS JOIN lane ON lane.id = wanted.value
 
 -- name: seq_of_id
 SELECT seq FROM job WHERE id = ? AND tenant = ?
@@ -17,7 +38,7 @@ SELECT seq FROM job WHERE id = ? AND tenant = ?
 SELECT 1 FROM queue WHERE tenant = ? AND name = ? AND paused = 1
 
 -- name: epoch
-SELECT epoch FROM meta
+SELECT epoch, control FROM meta
 
 -- name: lease_new_job
 UPDATE job SET

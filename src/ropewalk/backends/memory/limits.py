@@ -1,0 +1,84 @@
+"""Flow limits and what their rates have used. What runs is counted from the leases, whenever somebody asks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ropewalk.backends.memory.leases import Leases
+from ropewalk.domain.flow_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
+from ropewalk.domain.gauge import Full, Gauge, Gauges
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.rate import RateState, idle_at
+from ropewalk.ports.exchange import LimitUse
+
+
+class FlowLimits:
+    def __init__(self, leases: Leases) -> None:
+        self._leases = leases
+        self._rules = Rules()
+        self._states: dict[Measure, RateState] = {}
+
+    def put(self, limit: FlowLimit) -> None:
+        before = self._rules.limits.get(limit.id)
+        if before is None or before.rate is None or not before.rate.goes_on_as(limit.rate):
+            self._forget(limit.id)
+        self._rules = Rules([*self._rules.limits.values(), limit])
+
+    def remove(self, tenant: str, kind: LimitKind, name: str) -> bool:
+        gone: LimitId = (tenant, kind, name)
+        if gone not in self._rules.limits:
+            return False
+        self._forget(gone)
+        self._rules = Rules(limit for limit in self._rules.limits.values() if limit.id != gone)
+        return True
+
+    def uses(self, tenant: str) -> list[LimitUse]:
+        in_use = self._rules.in_use(self._running())
+        return [LimitUse.of(limit, in_use) for limit in self._rules.of_tenant(tenant)]
+
+    def gauges(self, lanes: Iterable[LaneName], now: Instant) -> Gauges[LaneName]:
+        """The room these lanes have."""
+        found: Gauges[LaneName] = Gauges(now)
+        if not self._rules:
+            return found
+        in_use = self._rules.in_use(self._running())
+        known: dict[Measure, Gauge] = {}
+
+        def measured(lane: LaneName) -> list[Gauge]:
+            measures = self._rules.on(lane)
+            for each in measures:
+                if each not in known:
+                    limit = self._rules.limits[each.limit]
+                    known[each] = Gauge(limit, each, in_use[each], self._states.get(each), now)
+            return [known[each] for each in measures]
+
+        for lane in lanes:
+            above = measured(lane.above)
+            gauges = above if any(gauge.full for gauge in above) else measured(lane)
+            if gauges:
+                found.put(lane, gauges)
+        return found
+
+    def spend(self, gauges: Gauges[LaneName]) -> None:
+        """Keep what was given out of rates."""
+        for gauge in gauges.used():
+            if (spent := gauge.spent) is not None:
+                self._states[gauge.measure] = spent.state
+
+    def holding(self, job: JobRecord, now: Instant) -> list[Full]:
+        return self.gauges([job.lane], now).full_on(job.lane)
+
+    def prune(self, now: Instant) -> None:
+        """Forget what rates have used where that makes no difference any more."""
+        for measure, state in list(self._states.items()):
+            rate = self._rules.limits[measure.limit].rate
+            if rate is None or idle_at(rate, state) <= now:
+                del self._states[measure]
+
+    def _running(self) -> Counter[LaneName]:
+        return Counter(job.lane for job in self._leases)
+
+    def _forget(self, limit: LimitId) -> None:
+        self._states = {measure: state for measure, state in self._states.items() if measure.limit != limit}

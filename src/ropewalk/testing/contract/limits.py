@@ -1,0 +1,283 @@
+"""How many run at once: of a queue, a type, a key."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ropewalk.domain.flow_limit import FlowLimit, LimitKind
+from ropewalk.domain.gauge import SOON_US
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.sequel import Suspension
+from ropewalk.domain.states import Move, State
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.ports.exchange import LimitUse, SkipQueue, Submission
+from ropewalk.ports.store import Store
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import BOOM, LEASE, claim_request, new_job, settlement, worker_card
+
+kinds = pytest.mark.parametrize(("kind", "name"), [("queue", "q"), ("type", "t"), ("key", "k"), ("key", "k*")])
+RACES = 20
+
+
+def at_most(concurrency: int, kind: LimitKind = "key", name: str = "k", *, tenant: str = "default") -> FlowLimit:
+    return FlowLimit(tenant=tenant, kind=kind, name=name, concurrency=concurrency)
+
+
+class ConcurrencyContract(Contract):
+    """R13, safe-8: no start with a full limit, whatever it is on."""
+
+    @kinds
+    async def test_no_more_run_at_once(self, bench: Bench, kind: LimitKind, name: str) -> None:
+        """R13, safe-8: the next one starts when one ends."""
+        await bench.store.put_limit(at_most(2, kind, name))
+        ids = [await bench.add(queue="q", limit_key="k") for _ in range(4)]
+        first = await bench.claimed(9)
+        assert [job.id for job in first.jobs] == ids[:2]
+        assert first.limited == [job.seq for job in first.jobs]
+        assert await bench.claim(9, owner="other") == []
+        await bench.settle(first.jobs[0])
+        assert [job.id for job in await bench.claim(9)] == [ids[2]]
+
+    @kinds
+    async def test_others_are_not_held_up(self, bench: Bench, kind: LimitKind, name: str) -> None:
+        """R13, live-5: a stream without room is passed over, whatever stands in it."""
+        await bench.store.put_limit(at_most(1, kind, name))
+        held = [await bench.add(queue="q", limit_key="k", priority=9) for _ in range(30)]
+        free = [await bench.add("a", queue="other", limit_key="free"), await bench.add("b")]
+        foreign = await bench.add(queue="q", limit_key="k", tenant="acme")
+        assert {job.id for job in await bench.claim(40)} == {held[0], *free, foreign}
+
+    async def test_every_limit_on_a_job_counts(self, bench: Bench) -> None:
+        """R13: its queue's, its type's and its key's."""
+        for limit in (at_most(3, "queue", "q"), at_most(2, "type", "t"), at_most(1)):
+            await bench.store.put_limit(limit)
+        await bench.submit(*(new_job(kind, queue="q", limit_key=key) for kind in "tab" for key in ("k", None, None)))
+        jobs = await bench.claim(9)
+        assert len(jobs) == 3
+        assert sum(job.type == "t" for job in jobs) == 2
+        assert sum(job.limit_key == "k" for job in jobs) == 1
+
+    async def test_a_key_counts_wherever_it_is_named(self, bench: Bench) -> None:
+        """R13: in all queues and types of a tenant, and of no other."""
+        await bench.store.put_limit(at_most(2))
+        for queue in ("one", "two"):
+            for type_ in ("a", "b"):
+                await bench.add(type_, queue=queue, limit_key="k")
+        await bench.add("a", tenant="acme", limit_key="k")
+        jobs = await bench.claim(9)
+        assert sorted(job.tenant for job in jobs) == ["acme", "default", "default"]
+
+    async def test_a_family_holds_for_each_of_its_keys(self, bench: Bench) -> None:
+        """R13: customer:* is one for every customer."""
+        await bench.store.put_limit(at_most(1, "key", "customer:*"))
+        ids = {key: [await bench.add(limit_key=key) for _ in range(3)] for key in ("customer:1", "customer:2", "other")}
+        jobs = await bench.claim(9)
+        assert {job.id for job in jobs} == {ids["customer:1"][0], ids["customer:2"][0], *ids["other"]}
+
+    async def test_of_a_key_the_limit_that_says_most_about_it_holds(self, bench: Bench) -> None:
+        """R13: itself, then the longest family."""
+        for name, most in (("*", 1), ("c:*", 2), ("c:big", 3)):
+            await bench.store.put_limit(at_most(most, "key", name))
+        await bench.submit(*(new_job(limit_key=key) for key in ("c:big", "c:1", "d") for _ in range(5)))
+        jobs = await bench.claim(20)
+        assert [sum(job.limit_key == key for job in jobs) for key in ("c:big", "c:1", "d")] == [3, 2, 1]
+
+    async def test_a_key_without_a_limit_has_none(self, bench: Bench) -> None:
+        await bench.store.put_limit(at_most(1))
+        await bench.submit(*(new_job(limit_key="kk") for _ in range(3)))
+        assert len(await bench.claim(9)) == 3
+
+    async def test_one_at_a_time_is_first_come_first_served(self, bench: Bench) -> None:
+        """R13: also across retries that wait for nothing, and whoever claims."""
+        await bench.store.put_limit(at_most(1, "key", "k*"))
+        ids = {key: [await bench.add(limit_key=key) for _ in range(5)] for key in ("k1", "k2")}
+        ran: dict[str, list[str]] = {"k1": [], "k2": []}
+        for turn in range(5):
+            jobs = await bench.claim(9, owner=f"w{turn}", turn=turn)
+            assert sorted(job.limit_key or "" for job in jobs) == ["k1", "k2"]
+            for job in jobs:
+                ran[job.limit_key or ""].append(job.id)
+                await bench.settle(job)
+        assert ran == ids
+
+    async def test_more_keys_than_a_claim_looks_at(self, bench: Bench) -> None:
+        """R13, live-5: each gets its turn, and jobs without a key are always among those looked at."""
+        await bench.store.put_limit(at_most(1, "key", "c:*"))
+        keys = [f"c:{number}" for number in range(900)]
+        first = {accepted.id for accepted in await bench.submit(*(new_job(limit_key=key) for key in keys))}
+        await bench.submit(*(new_job(limit_key=key) for key in keys))
+        plain = await bench.add(priority=-1000)
+        claimed = {job.id for turn in range(30) for job in await bench.claim(60, turn=turn)}
+        assert claimed == {*first, plain}
+
+    async def test_many_keys_of_others_are_passed_over_at_once(self, bench: Bench) -> None:
+        """R13, live-5: of another tenant, a paused queue, a type that is not served."""
+        await bench.submit(*(new_job("b", limit_key=f"c:{n}") for n in range(1500)))
+        await bench.submit(*(new_job(queue="paused", limit_key=f"c:{n}") for n in range(1500)))
+        await bench.submit(*(new_job(tenant="acme", limit_key=f"c:{n}") for n in range(1500)))
+        await bench.store.pause("default", "paused", paused=True)
+        mine = {await bench.add(limit_key=f"c:{n}") for n in range(3)}
+        assert {job.id for job in await bench.claim(9, types=["t"], tenants=("default",))} == mine
+
+    async def test_it_says_when_to_ask_again(self, bench: Bench) -> None:
+        """R13: soon, while something is held back; never, when nothing is."""
+        await bench.store.put_limit(at_most(1))
+        await bench.submit(new_job(limit_key="k"), new_job(limit_key="k"))
+        [job] = await bench.claim(1)
+        held = await bench.claimed(1)
+        assert (held.jobs, held.next_due) == ([], held.now + SOON_US)
+        await bench.settle(job)
+        await bench.settle(await bench.claim_one())
+        assert (await bench.claimed(1)).next_due is None
+
+
+class LimitChangeContract(Contract):
+    """R13: limits are set, changed and removed while jobs run."""
+
+    async def test_raised_lowered_and_removed(self, bench: Bench) -> None:
+        """R13: from the next claim on; what runs goes on."""
+        await bench.submit(*(new_job(limit_key="k") for _ in range(9)))
+        await bench.store.put_limit(at_most(2))
+        running = await bench.claim(9)
+        assert len(running) == 2
+        await bench.store.put_limit(at_most(3))
+        running += await bench.claim(9)
+        assert len(running) == 3
+        await bench.store.put_limit(at_most(1))
+        for job in running[:2]:
+            await bench.settle(job)
+            assert await bench.claim(9) == []
+        await bench.settle(running[2])
+        [last] = await bench.claim(9)
+        assert await bench.store.remove_limit("default", "key", "k")
+        assert len(await bench.claim(9)) == 5
+        assert not await bench.store.remove_limit("default", "key", "k")
+        await bench.settle(last)
+
+    async def test_a_limit_of_another_tenant_is_not_mine(self, bench: Bench) -> None:
+        """safe-15."""
+        await bench.store.put_limit(at_most(1, tenant="acme"))
+        await bench.submit(new_job(limit_key="k"), new_job(limit_key="k"))
+        assert len(await bench.claim(9)) == 2
+        assert await bench.store.limits("default") == []
+        assert not await bench.store.remove_limit("default", "key", "k")
+
+    async def test_another_store_keeps_it_too(self, bench: Bench) -> None:
+        """R13: fleet-wide, as soon as it is set."""
+        other = await bench.second()
+        await bench.submit(*(new_job(limit_key="k") for _ in range(6)))
+        assert len(await other.claim(1)) == 1
+        await bench.store.put_limit(at_most(2))
+        assert len(await other.claim(9)) == 1
+        await other.store.put_limit(at_most(3))
+        assert len(await bench.claim(9)) == 1
+        await bench.store.remove_limit("default", "key", "k")
+        assert len(await other.claim(9)) == 3
+
+    async def test_what_is_in_use_is_shown(self, bench: Bench) -> None:
+        """R13: by kind and name; of a family, for each key."""
+        limits = [at_most(9), at_most(2, "key", "c:*"), at_most(3, "queue", "q"), at_most(4, "type", "t")]
+        for limit in reversed(limits):
+            await bench.store.put_limit(limit)
+        await bench.submit(new_job("a", limit_key="c:1", queue="q"), new_job(limit_key="c:2"), new_job(limit_key="k"))
+        await bench.claim(9)
+        assert await bench.store.limits("default") == [
+            LimitUse(limit=limits[1], in_use=2, keys={"c:1": 1, "c:2": 1}),
+            LimitUse(limit=limits[0], in_use=1),
+            LimitUse(limit=limits[2], in_use=1),
+            LimitUse(limit=limits[3], in_use=2),
+        ]
+
+    async def test_what_holds_a_job_back_is_named(self, bench: Bench) -> None:
+        """R13, O4: the limit and how many run."""
+        await bench.store.put_limit(at_most(1, "key", "c:*"))
+        waits = [await bench.add(limit_key="c:1") for _ in range(2)][1]
+        free = await bench.add(limit_key="c:2", delay_us=SECOND)
+        await bench.claim(1)
+        [full] = await bench.store.held_by(await bench.job(waits))
+        assert (full.limit.name, full.name, full.in_use, full.next_at) == ("c:*", "c:1", 1, None)
+        assert await bench.store.held_by(await bench.job(free)) == []
+
+
+class PlaceContract(Contract):
+    """R13: a place is held by what runs, and by nothing else."""
+
+    @pytest.mark.parametrize("move", [Move.COMPLETE, Move.RETRY, Move.FAIL, Move.DEFER, Move.RELEASE, Move.CANCEL])
+    async def test_every_end_gives_the_place_back(self, bench: Bench, move: Move) -> None:
+        """R13: however the attempt ends."""
+        await bench.store.put_limit(at_most(1))
+        first = await bench.running(limit_key="k")
+        second = await bench.add(limit_key="k")
+        error = BOOM if move in (Move.RETRY, Move.FAIL) else None
+        delay_us = SECOND if move in (Move.RETRY, Move.DEFER, Move.RELEASE) else 0
+        await bench.settle(first, move, error=error, delay_us=delay_us)
+        assert (await bench.claim_one()).id == second
+
+    async def test_who_sleeps_or_waits_holds_none(self, bench: Bench) -> None:
+        """R13, C9: suspended jobs free their limits."""
+        await bench.store.put_limit(at_most(1))
+        first = await bench.running(limit_key="k")
+        second = await bench.add(limit_key="k")
+        suspension = Suspension(position=0, name="nap", signal="go", until=None)
+        await bench.settle(first, Move.SUSPEND, suspension=suspension)
+        assert await bench.state(first.id) is State.PENDING
+        assert (await bench.claim_one()).id == second
+
+    async def test_a_dead_worker_holds_its_places_until_its_lease_is_over(self, bench: Bench) -> None:
+        """R13, live-2, safe-8: not a moment less, and not longer."""
+        await bench.store.put_limit(at_most(2))
+        await bench.store.enlist(worker_card("dead"))
+        ids = [await bench.add(limit_key="k", max_crashes=1) for _ in range(3)]
+        await bench.claim(2, owner="dead")
+        await bench.runtime.advance(LEASE / SECOND - 0.001)
+        assert await bench.claim(9) == []
+        await bench.runtime.advance(0.001)
+        claimed = await bench.claimed(9)
+        assert {moved.job.id for moved in claimed.moved} == set(ids[:2])
+        assert [job.id for job in claimed.jobs] == ids[2:]
+
+    async def test_skipping_the_queue_needs_a_place(self, bench: Bench) -> None:
+        """R13, S7, safe-8: with a full limit it is an ordinary enqueue."""
+        await bench.store.put_limit(at_most(1))
+        skips = [SkipQueue(owner="me", ticket=number, lease_us=LEASE) for number in (1, 2)]
+        answers = await bench.store.submit(
+            [Submission(jobs=[new_job(limit_key="k")], skip_queue=skip) for skip in skips]
+        )
+        first, second = (accepted for answer in answers if isinstance(answer, list) for accepted in answer)
+        assert first.leased is not None
+        assert (second.leased, second.state) == (None, State.SCHEDULED)
+        assert await bench.claim(9) == []
+        await bench.settle(first.leased)
+        assert [job.id for job in await bench.claim(9)] == [second.id]
+
+    async def test_what_skipped_the_queue_holds_a_place(self, bench: Bench) -> None:
+        """R13, S7."""
+        await bench.store.put_limit(at_most(1))
+        await bench.submit(new_job(limit_key="k"), skip_queue=SkipQueue(owner="me", ticket=1, lease_us=LEASE))
+        await bench.add(limit_key="k")
+        assert await bench.claim(9) == []
+
+    @kinds
+    async def test_claims_that_race_never_exceed_it(self, bench: Bench, kind: LimitKind, name: str) -> None:
+        """R13, safe-8: two who count at the same time, with real threads and a real clock."""
+        runtime = SystemRuntime()
+        stores = [await bench.backend.open(runtime) for _ in range(3)]
+        await stores[0].put_limit(at_most(3, kind, name))
+        await stores[0].submit([Submission(jobs=[new_job(queue="q", limit_key="k") for _ in range(3 * RACES)])])
+        for _ in range(RACES):
+            jobs = await race(stores)
+            assert len(jobs) <= 3, "over the limit"
+            jobs += (await stores[0].claim(claim_request(limit=9))).jobs
+            assert len(jobs) == 3, "and no place is left"
+            for job in jobs:
+                await stores[0].settle(job.owner or "", [settlement(job)])
+
+
+async def race(stores: list[Store]) -> list[JobRecord]:
+    """Several claims at once on each store."""
+    claims = [store.claim(claim_request(owner=f"w{n}", limit=2)) for n in range(3) for store in stores]
+    return [job for claimed in await asyncio.gather(*claims) for job in claimed.jobs]

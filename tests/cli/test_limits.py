@@ -1,0 +1,51 @@
+"""R13, H5: `ropewalk limits` lists, sets and removes."""
+
+from __future__ import annotations
+
+from ropewalk import App
+from tests.cli.conftest import Run
+
+
+def test_set_list_and_remove(ropewalk: Run, app: App) -> None:
+    app.sync.enqueue("add", {"a": 1, "b": 2})
+    assert ropewalk("limits", "list").out == "there are no limits\n"
+    done = ropewalk("limits", "set", "--key", "customer:*", "--concurrency", "2", "--rate", "100/0.5")
+    assert (done.code, done.out) == (0, "key customer:*  at most 2 at once, at most 100 in 0.5 s (sliding)\n")
+    assert ropewalk("limits", "set", "--queue", "mail", "--rate", "9/60", "--algorithm", "token", "--json").json == {
+        "set": True
+    }
+    assert ropewalk("limits", "list").out.splitlines() == [
+        "KIND   NAME        RUNNING  AT ONCE  RATE",
+        "key    customer:*  0        2        100 in 0.5 s (sliding)",
+        "queue  mail        0                 9 in 60 s (token)",
+    ]
+    assert ropewalk("limits", "list", "--tenant", "acme", "--json").json == {"limits": []}
+    gone = ropewalk("limits", "remove", "--queue", "mail")
+    assert (gone.code, gone.out) == (0, "queue mail  has no limit any more\n")
+    [left] = ropewalk("limits", "list", "--json").json["limits"]
+    assert left == {
+        "kind": "key",
+        "name": "customer:*",
+        "concurrency": 2,
+        "rate": {"count": 100, "per": 0.5, "algorithm": "sliding"},
+        "in_use": 0,
+        "keys": {},
+    }
+
+
+def test_what_cannot_be_is_refused(ropewalk: Run, app: App) -> None:
+    app.sync.enqueue("add", {"a": 1, "b": 2})
+    wrong = {
+        ("set", "--key", "k"): "give concurrency=, rate= or both",
+        ("set", "--concurrency", "1"): "one of queue=, type= and key=, not for nothing",
+        ("set", "--key", "k", "--queue", "q", "--concurrency", "1"): "not for queue='q' and key='k'",
+        ("set", "--key", "k", "--concurrency", "0"): "concurrency=0 must be at least 1",
+        ("set", "--key", "k", "--rate", "often"): "--rate 'often' is not N/SECONDS, like 100/60",
+        ("set", "--key", "k", "--rate", "5/0"): "per=0.0 must be more than 0 seconds",
+    }
+    for arguments, message in wrong.items():
+        refused = ropewalk("limits", *arguments)
+        assert (refused.code, refused.out) == (2, "")
+        assert message in refused.err
+    missing = ropewalk("limits", "remove", "--key", "k")
+    assert (missing.code, missing.err) == (1, "error: key k had no limit\n")

@@ -1,0 +1,26 @@
+"""One worker process on any store: `python -m tests.torture.limited_worker URL HISTORY`. Started by test_limits.py."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from ropewalk import App
+from tests.torture import jobs
+from tests.torture.history import Recorder
+
+LEASE_SECONDS = 1.5
+CONCURRENCY = 4
+
+
+async def main(url: str, history: Path) -> None:
+    recorder = jobs.recorder = Recorder(history)
+    app = App(url, jobs=[jobs.nap], allow_weaker_durability=True)
+    async with app, app.worker(concurrency=CONCURRENCY, lease=LEASE_SECONDS, poll=0.5):
+        recorder.put("serving")
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
