@@ -23,6 +23,7 @@ from ropewalk.definitions.exception_data import ExceptionData
 from ropewalk.definitions.identity import set_id_generator
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.limit import Limit
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
@@ -104,6 +105,7 @@ __all__ = [
     "JobInfo",
     "JobType",
     "LeaseLost",
+    "Limit",
     "LimitExceeded",
     "Limits",
     "NeverEnqueued",

@@ -26,6 +26,7 @@ def test_set_list_and_remove(ropewalk: Run, app: App) -> None:
     assert left == {
         "kind": "key",
         "name": "customer:*",
+        "declared": False,
         "concurrency": 2,
         "rate": {"count": 100, "per": 0.5, "algorithm": "sliding"},
         "in_use": 0,
@@ -49,3 +50,14 @@ def test_what_cannot_be_is_refused(ropewalk: Run, app: App) -> None:
         assert message in refused.err
     missing = ropewalk("limits", "remove", "--key", "k")
     assert (missing.code, missing.err) == (1, "error: key k had no limit\n")
+
+
+def test_of_all_tenants_together(ropewalk: Run, app: App) -> None:
+    """R13, H5: apart from those a tenant has of its own."""
+    app.sync.enqueue("add", {"a": 1, "b": 2})
+    ropewalk("limits", "set", "--type", "send", "--concurrency", "3", "--every-tenant")
+    assert ropewalk("limits", "list").out == "there are no limits\n"
+    [held] = ropewalk("limits", "list", "--every-tenant", "--json").json["limits"]
+    assert (held["kind"], held["name"], held["concurrency"]) == ("type", "send", 3)
+    assert ropewalk("limits", "remove", "--type", "send").code == 1
+    assert ropewalk("limits", "remove", "--type", "send", "--every-tenant").code == 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from ropewalk import App, Filter, InvalidInput, LimitExceeded, Rate, State, job
+from ropewalk import App, DefinitionError, Filter, InvalidInput, Limit, LimitExceeded, Rate, State, job
 from ropewalk.ports.notifier import Hint
 from tests.engine.conftest import MakeApp
 
@@ -204,3 +206,98 @@ async def _until(happened: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not happened():
             await asyncio.sleep(0.005)
+
+
+@job(limit=Limit(concurrency=2))
+async def narrow(number: int) -> None:
+    inside["narrow"] += 1
+    most["narrow"] = max(most["narrow"], inside["narrow"])
+    await asyncio.sleep(0)
+    inside["narrow"] -= 1
+
+
+@job(limit=Limit(key=lambda given: str(given["customer"]), concurrency=1))
+async def in_turn(customer: int, number: int) -> None:
+    inside[f"customer {customer}"] += 1
+    most[f"customer {customer}"] = max(most[f"customer {customer}"], inside[f"customer {customer}"])
+    await asyncio.sleep(0)
+    inside[f"customer {customer}"] -= 1
+
+
+async def test_what_a_type_declares_holds_from_the_first_job(make_app: MakeApp) -> None:
+    """R13: for all tenants together; put into the store before the first claim."""
+    app = make_app(narrow)
+    async with app:
+        handles = await app.enqueue_many([narrow(number) for number in range(10)])
+        handles += await app.tenant("acme").enqueue_many([narrow(number) for number in range(10)])
+        async with app.worker(concurrency=8), app.worker(concurrency=8):
+            await asyncio.gather(*(handle.result(timeout=30) for handle in handles))
+    assert 0 < most["narrow"] <= 2
+
+
+async def test_a_computed_key_is_one_limit_for_each(make_app: MakeApp) -> None:
+    """R13: and is told with the job."""
+    app = make_app(in_turn)
+    async with app, app.worker(concurrency=8):
+        handles = await app.enqueue_many([in_turn(number % 2, number) for number in range(12)])
+        await asyncio.gather(*(handle.result(timeout=30) for handle in handles))
+        [use] = await app.limits(every_tenant=True)
+    assert (use.limit.name, use.limit.declared) == ("in_turn:*", True)
+    assert (most["customer 0"], most["customer 1"]) == (1, 1)
+
+
+async def test_what_was_set_at_run_time_outlives_a_start(make_app: MakeApp) -> None:
+    """R13: the declaration is heard again when it is removed."""
+    app = make_app(narrow)
+    async with app:
+        for change, expected in ((5, 5), (None, 2)):
+            if change is None:
+                await app.remove_limit(type=narrow, every_tenant=True)
+            else:
+                await app.set_limit(type=narrow, concurrency=change, every_tenant=True)
+            async with app.worker():
+                [use] = await app.limits(every_tenant=True)
+                assert use.limit.concurrency == expected
+
+
+async def test_two_types_cannot_declare_one_key_differently(make_app: MakeApp) -> None:
+    """R13: the worker says which, and does not start."""
+
+    @job(limit=Limit(key="mail", concurrency=1))
+    async def one() -> None: ...
+
+    @job(limit=Limit(key="mail", concurrency=2))
+    async def two() -> None: ...
+
+    app = make_app(one, two)
+    async with app:
+        with pytest.raises(DefinitionError, match="one and two declare different limits for key 'mail'"):
+            async with app.worker():
+                pass
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({}, "says nothing"),
+        ({"concurrency": 0}, "concurrency=0 must be at least 1"),
+        ({"rate": 5}, "must be a Rate"),
+        ({"key": "c:*", "concurrency": 1}, "names a family"),
+        ({"key": 5, "concurrency": 1}, "key=5"),
+    ],
+)
+def test_a_limit_that_cannot_be_meant(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(told)):
+        Limit(**wrong)
+
+
+async def test_a_key_must_be_text(make_app: MakeApp) -> None:
+    """R13: the enqueue says whose function returned what."""
+
+    @job(limit=Limit(key=lambda given: given["number"], concurrency=1))  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType] # the mistake
+    async def wrong(number: int) -> None: ...
+
+    app = make_app(wrong)
+    async with app:
+        with pytest.raises(InvalidInput, match="key= of the limit of wrong returned 5"):
+            await app.enqueue(wrong(5))

@@ -16,6 +16,8 @@ from ropewalk.ports.exchange import LimitUse
 
 T = TypeVar("T")
 
+every_tenant_option = click.option("--every-tenant", is_flag=True, help="Of all tenants together, not of one.")
+
 
 @click.group(
     cls=Group,
@@ -32,10 +34,14 @@ def limits() -> None:
     "list", cls=Command, examples=["ropewalk limits list --app shop:app", "ropewalk limits list --json --tenant acme"]
 )
 @target_options
+@every_tenant_option
 @json_option
-def list_(target: Target, *, as_json: bool) -> None:
-    """List limits, and what runs under them now."""
-    found = target.run(lambda client: client.limits())
+def list_(target: Target, *, every_tenant: bool, as_json: bool) -> None:
+    """List limits, and what runs under them now.
+
+    Those that code declares hold for all tenants together: see --every-tenant.
+    """
+    found = target.run(lambda client: client.limits(every_tenant=every_tenant))
     if as_json:
         render.echo_json({"limits": [_document(each) for each in found]})
     elif found:
@@ -45,7 +51,8 @@ def list_(target: Target, *, as_json: bool) -> None:
 
 
 def limited(command: Callable[..., T]) -> Callable[..., T]:
-    """Adds --queue, --type and --key."""
+    """Adds --queue, --type, --key and --every-tenant."""
+    command = every_tenant_option(command)
     command = click.option("--key", help="A key jobs name with limit=; with * at its end each key that begins so.")(
         command
     )
@@ -77,6 +84,7 @@ def set_(
     concurrency: int | None,
     rate: str | None,
     algorithm: Algorithm,
+    every_tenant: bool,
     as_json: bool,
 ) -> None:
     """Set or replace the limit of a queue, a type or a key.
@@ -84,7 +92,11 @@ def set_(
     It holds from the next claim on; what runs goes on.
     """
     pace = None if rate is None else _rate(rate, algorithm)
-    target.run(lambda client: client.set_limit(queue=queue, type=type, key=key, concurrency=concurrency, rate=pace))
+    target.run(
+        lambda client: client.set_limit(
+            queue=queue, type=type, key=key, concurrency=concurrency, rate=pace, every_tenant=every_tenant
+        )
+    )
     if as_json:
         render.echo_json({"set": True})
     else:
@@ -101,10 +113,11 @@ def remove(
     queue: str | None,
     type: str | None,  # noqa: A002 # named like the option
     key: str | None,
+    every_tenant: bool,
     as_json: bool,
 ) -> ExitCode:
     """Take a limit away."""
-    gone = target.run(lambda client: client.remove_limit(queue=queue, type=type, key=key))
+    gone = target.run(lambda client: client.remove_limit(queue=queue, type=type, key=key, every_tenant=every_tenant))
     if as_json:
         render.echo_json({"removed": gone})
     elif gone:
@@ -150,6 +163,7 @@ def _document(use: LimitUse) -> dict[str, object]:
     return {
         "kind": limit.kind,
         "name": limit.name,
+        "declared": limit.declared,
         "concurrency": limit.concurrency,
         "rate": limit.rate,
         "in_use": use.in_use,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from ropewalk.definitions.arguments import Arguments
 from ropewalk.definitions.item import Item
 from ropewalk.definitions.job import NO_OPTIONS, Job
-from ropewalk.definitions.levels import base_of, options_of
+from ropewalk.definitions.levels import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.domain.job import FollowUp
 from ropewalk.errors import InvalidInput
@@ -38,7 +38,7 @@ def follow_up(failed: AnyType, wanted: AnyType | Job[Any, Any], defaults: AppDef
         priority=base.priority or 0,
         max_attempts=base.max_attempts,
         max_crashes=base.max_crashes,
-        limit_key=base.limit,
+        limit_key=base.limit_key,
         on_failure=None if own is None else follow_up(wanted, own, defaults),
     )
 
@@ -78,6 +78,6 @@ def _from_template(template: Job[Any, Any], defaults: AppDefaults) -> FollowUp:
         max_crashes=given.get("max_crashes", base.max_crashes),
         timeout_us=given.get("timeout"),
         backoff=given.get("backoff"),
-        limit_key=given.get("limit", base.limit),
+        limit_key=limit_key_of(template, given),
         on_failure=None if own is None else follow_up(template.type, own, defaults),
     )

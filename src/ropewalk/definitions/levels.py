@@ -43,18 +43,27 @@ class Base(Struct, frozen=True):
     max_attempts: int | None
     max_crashes: int
     ttl_us: Span | None
-    limit: str | None
+    limit_key: str | None
+    """the same for all its jobs"""
 
 
 def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
+    key = None if of_type.limit is None else of_type.limit.key
     return Base(
         defaults.queue if of_type.queue is None else of_type.queue,
         defaults.priority if of_type.priority is None else of_type.priority,
         defaults.max_attempts if of_type.max_attempts is UNSET else of_type.max_attempts,
         defaults.max_crashes if of_type.max_crashes is None else of_type.max_crashes,
         defaults.ttl_us if of_type.ttl_us is None else of_type.ttl_us,
-        of_type.limit,
+        key if isinstance(key, str) else None,
     )
+
+
+def limit_key_of(job: Job[Any, Any], given: Mapping[str, Any]) -> str | None:
+    limit = job.type.options.limit
+    if "limit" in given or limit is None:
+        return given.get("limit")
+    return limit.key_of(job.type.name, job.arguments if limit.computed else {})
 
 
 def _computed(options: object, job: Job[Any, Any]) -> Mapping[str, object]:

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.definitions.limit import Limit, limit_of
 from ropewalk.domain.dependency import Policy
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
@@ -111,8 +112,8 @@ class JobTypeOptions(TypedDict, total=False):
     on_failure: JobType[..., Any, Any] | Job[Any, Any]
     on_event: Callable[[Any], object]
     log_context: Callable[[Arguments], Mapping[str, object]]
-    limit: str
-    """the key whose limit its jobs count against (app.set_limit(key=...))"""
+    limit: Limit | str
+    """fleet-wide; text alone is the key whose limit its jobs count against (app.set_limit(key=...))"""
     skip_queue: bool
     strict_return: bool
     unique: Callable[[Arguments], str]
@@ -140,7 +141,7 @@ class TypeOptions(Struct, frozen=True, kw_only=True):
     on_failure: JobType[..., Any, Any] | Job[Any, Any] | None = None
     on_event: Callable[[Any], object] | None = None
     log_context: Callable[[Arguments], Mapping[str, object]] | None = None
-    limit: str | None = None
+    limit: Limit | None = None
     skip_queue: bool = False
     strict_return: bool | None = None
     unique: Callable[[Arguments], str] | None = None
@@ -266,7 +267,7 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "on_failure": _as_it_is,  # the job type checks it: it knows what a job type is
     "on_event": checks.function,
     "log_context": checks.function,
-    "limit": checks.text,
+    "limit": limit_of,
     "skip_queue": checks.flag,
     "strict_return": checks.flag,
     "unique": checks.function,

@@ -12,7 +12,7 @@ from ropewalk.definitions.compensating import follow_up
 from ropewalk.definitions.dependency import gate_of
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.levels import base_of, options_of
+from ropewalk.definitions.levels import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.domain.instants import DAY
 from ropewalk.domain.job import FollowUp, IdempotencyKey, NewJob
@@ -46,6 +46,7 @@ def _is_plain(job: Job[Any, Any], limits: Limits) -> bool:
         not job.options
         and of_type.options is None
         and of_type.unique is None
+        and (of_type.limit is None or not of_type.limit.computed)
         and len(job.input) <= limits.payload_bytes_max
         and 0 < len(job.id) <= limits.name_chars_max
         and job.id.isascii()
@@ -86,7 +87,7 @@ def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, 
         workflow_id=given.get("workflow_id"),
         workflow_type=given.get("workflow_type"),
         on_failure=_on_failure(job, given, defaults),
-        limit_key=given.get("limit", base.limit),
+        limit_key=limit_key_of(job, given),
         gate=gate_of(given.get("id", job.id), given, limits),
     )
     check(new, limits)

@@ -2,7 +2,8 @@
 
 A lane is all jobs one set of limits applies to: the same tenant, queue, type and key. Each limit that applies counts:
 the queue's, the type's, the key's. Of several that fit a key the one that says most about it applies: the key itself,
-then the longest family (`customer:*`, for each customer separately).
+then the longest family (`customer:*`, for each customer separately). A limit is a tenant's own, or for all tenants
+together; both count.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from ropewalk.domain.rate import Rate
 LimitKind: TypeAlias = Literal["queue", "type", "key"]
 LIMIT_KINDS: Final[tuple[LimitKind, ...]] = get_args(LimitKind)
 ANY: Final = "*"
+EVERY_TENANT: Final = ""
+"""in the place of a tenant's name: all of them together"""
 
 LimitId: TypeAlias = tuple[str, LimitKind, str]
 """(tenant, kind, name)"""
@@ -51,6 +54,8 @@ class FlowLimit(Struct, frozen=True, kw_only=True):
     """how many may run at once"""
     rate: Rate | None = None
     """how many may start"""
+    declared: bool = False
+    """code says so, at the start of a worker"""
 
     @property
     def id(self) -> LimitId:
@@ -60,6 +65,10 @@ class FlowLimit(Struct, frozen=True, kw_only=True):
     def for_each(self) -> bool:
         """Is it one of a family, which every key has to itself?"""
         return self.kind == "key" and self.name.endswith(ANY)
+
+    def replaces(self, before: FlowLimit | None) -> bool:
+        """What was set at run time stays as it is, whatever code declares."""
+        return before is None or (self != before and (before.declared or not self.declared))
 
 
 class Rules:
@@ -78,10 +87,12 @@ class Rules:
         return [limit for _, limit in sorted(self.limits.items()) if limit.tenant == tenant]
 
     def on(self, lane: LaneName) -> list[Measure]:
-        named: tuple[LimitId, LimitId] = ((lane.tenant, "queue", lane.queue), (lane.tenant, "type", lane.type))
-        found = [Measure(limit, limit[2]) for limit in named if limit in self.limits]
-        if lane.key and (of_key := self._on_key(lane)) is not None:
-            found.append(Measure(of_key, lane.key))
+        found: list[Measure] = []
+        for tenant in (lane.tenant, EVERY_TENANT):
+            named: tuple[LimitId, LimitId] = ((tenant, "queue", lane.queue), (tenant, "type", lane.type))
+            found += [Measure(limit, limit[2]) for limit in named if limit in self.limits]
+            if lane.key and (of_key := self._on_key(tenant, lane.key)) is not None:
+                found.append(Measure(of_key, lane.key))
         return found
 
     def in_use(self, running: Mapping[LaneName, int]) -> Counter[Measure]:
@@ -92,11 +103,11 @@ class Rules:
                 counted[measure] += number
         return counted
 
-    def _on_key(self, lane: LaneName) -> LimitId | None:
-        exact: LimitId = (lane.tenant, "key", lane.key)
+    def _on_key(self, tenant: str, key: str) -> LimitId | None:
+        exact: LimitId = (tenant, "key", key)
         if exact in self.limits:
             return exact
         for family in self._families:
-            if family.tenant == lane.tenant and lane.key.startswith(family.name[: -len(ANY)]):
+            if family.tenant == tenant and key.startswith(family.name[: -len(ANY)]):
                 return family.id
         return None

@@ -13,6 +13,7 @@ from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.assembly import Assembly, WorkerConfig
 from ropewalk.engine.core import Core
+from ropewalk.engine.declared_limits import declare_limits
 from ropewalk.engine.services.orphans import OrphanHook, Orphans
 from ropewalk.engine.services.scheduler import Scheduler
 from ropewalk.engine.workbench import Workbench
@@ -74,6 +75,7 @@ class Worker:
         async with AsyncExitStack() as stack:
             if self._lifespan is not None:
                 bench.resources = await stack.enter_async_context(self._lifespan())
+            await declare_limits(bench.registry, bench.store)
             scheduler = await self._scheduler(bench)
             await bench.store.enlist(self._card(bench))
             self._parts = Assembly(bench, self._config, self._retention, self._orphans(bench), scheduler)

@@ -178,7 +178,8 @@ class Limiting(Protocol):
     """Fleet-wide limits on what runs and starts (domain.flow_limit), which hold from the next claim on."""
 
     async def put_limit(self, limit: FlowLimit) -> None:
-        """Make or replace it. What its rate has used is kept where window and algorithm stay the same."""
+        """Make or replace it (FlowLimit.replaces). What its rate has used is kept where window and algorithm stay the
+        same."""
         ...
 
     async def remove_limit(self, tenant: str, kind: LimitKind, name: str) -> bool:
@@ -186,7 +187,7 @@ class Limiting(Protocol):
         ...
 
     async def limits(self, tenant: str) -> list[LimitUse]:
-        """By kind and name."""
+        """By kind and name. EVERY_TENANT: those for all together."""
         ...
 
     async def held_by(self, job: JobRecord) -> list[Full]:

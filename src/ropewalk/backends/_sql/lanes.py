@@ -22,7 +22,9 @@ KEYS_MAX: Final = 1 << 40
 KNOWN_MAX: Final = 50_000
 
 _lanes = msgspec.json.Decoder(list[tuple[int, str, str, str, str]])
-_limits = msgspec.json.Decoder(list[tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None]])
+_limits = msgspec.json.Decoder(
+    list[tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None, int]]
+)
 
 
 class LaneBook:
@@ -80,8 +82,15 @@ class LaneBook:
 
 def limits_in(found: bytes | str) -> list[FlowLimit]:
     return [
-        FlowLimit(tenant=tenant, kind=kind, name=name, concurrency=concurrency, rate=_rate(count, window_us, algorithm))
-        for tenant, kind, name, concurrency, count, window_us, algorithm in _limits.decode(found)
+        FlowLimit(
+            tenant=tenant,
+            kind=kind,
+            name=name,
+            concurrency=concurrency,
+            rate=_rate(count, window_us, algorithm),
+            declared=bool(declared),
+        )
+        for tenant, kind, name, concurrency, count, window_us, algorithm, declared in _limits.decode(found)
     ]
 
 

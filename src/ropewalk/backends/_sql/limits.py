@@ -107,11 +107,13 @@ class Flow:
 
 def put(tx: Tx, limit: FlowLimit) -> None:
     before = _rules(tx).limits.get(limit.id)
+    if not limit.replaces(before):
+        return
     if before is None or before.rate is None or not before.rate.goes_on_as(limit.rate):
         tx.run(tx.sql.forget_rates, limit.id)
     rate = limit.rate
     how_often = (None, None, None) if rate is None else (rate.count, rate.window_us, rate.algorithm)
-    tx.run(tx.sql.put_limit, (*limit.id, limit.concurrency, *how_often))
+    tx.run(tx.sql.put_limit, (*limit.id, limit.concurrency, *how_often, int(limit.declared)))
     tx.run(tx.sql.bump_control)
 
 

@@ -22,6 +22,8 @@ class FlowLimits:
 
     def put(self, limit: FlowLimit) -> None:
         before = self._rules.limits.get(limit.id)
+        if not limit.replaces(before):
+            return
         if before is None or before.rate is None or not before.rate.goes_on_as(limit.rate):
             self._forget(limit.id)
         self._rules = Rules([*self._rules.limits.values(), limit])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.flow_limit import FlowLimit, LimitKind
+from ropewalk.domain.flow_limit import EVERY_TENANT, FlowLimit, LimitKind
 from ropewalk.domain.instants import DAY, HOUR, SECOND
 from ropewalk.domain.job import FollowUp, IdempotencyKey, NewJob, Progress
 from ropewalk.domain.operator import Amendment, Revival
@@ -95,11 +95,12 @@ flow_limits = st.one_of(
     *(
         st.builds(
             FlowLimit,
-            tenant=tenants,
+            tenant=tenants | st.just(EVERY_TENANT),
             kind=st.just(kind),
             name=st.just(name),
             concurrency=st.integers(1, 3),
             rate=st.none() | st.none() | rates,
+            declared=seldom,
         )
         for kind, name in LIMITED
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import structs
 
-from ropewalk.domain.flow_limit import FlowLimit, LimitKind
+from ropewalk.domain.flow_limit import EVERY_TENANT, FlowLimit, LimitKind
 from ropewalk.domain.gauge import SOON_US
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
@@ -71,6 +72,21 @@ class ConcurrencyContract(Contract):
         jobs = await bench.claim(9)
         assert sorted(job.tenant for job in jobs) == ["acme", "default", "default"]
 
+    @kinds
+    async def test_one_for_every_tenant_counts_them_together(self, bench: Bench, kind: LimitKind, name: str) -> None:
+        """R13: beside those that a tenant has of its own."""
+        await bench.store.put_limit(at_most(3, kind, name, tenant=EVERY_TENANT))
+        await bench.store.put_limit(at_most(1, kind, name, tenant="acme"))
+        for tenant in ("acme", "zoo", "acme", "zoo", "zoo"):
+            await bench.add(queue="q", limit_key="k", tenant=tenant)
+        jobs = await bench.claim(9)
+        assert sorted(job.tenant for job in jobs) == ["acme", "zoo", "zoo"]
+        [use] = await bench.store.limits(EVERY_TENANT)
+        assert use.in_use == 3
+        assert [each.in_use for each in await bench.store.limits("acme")] == [1]
+        await bench.settle(next(job for job in jobs if job.tenant == "zoo"))
+        assert [job.tenant for job in await bench.claim(9)] == ["zoo"]
+
     async def test_a_family_holds_for_each_of_its_keys(self, bench: Bench) -> None:
         """R13: customer:* is one for every customer."""
         await bench.store.put_limit(at_most(1, "key", "customer:*"))
@@ -133,6 +149,29 @@ class ConcurrencyContract(Contract):
         await bench.settle(job)
         await bench.settle(await bench.claim_one())
         assert (await bench.claimed(1)).next_due is None
+
+
+class DeclaredLimitContract(Contract):
+    """R13: what code declares follows the code, until it is set at run time."""
+
+    async def test_a_declared_one_follows_the_code(self, bench: Bench) -> None:
+        """R13: put again and again, by every worker that starts."""
+        for most in (2, 2, 3):
+            await bench.store.put_limit(structs.replace(at_most(most), declared=True))
+            [use] = await bench.store.limits("default")
+            assert (use.limit.concurrency, use.limit.declared) == (most, True)
+
+    async def test_one_set_at_run_time_stays(self, bench: Bench) -> None:
+        """R13: whatever code declares afterwards; when it is removed, code is heard again."""
+        declared = structs.replace(at_most(2), declared=True)
+        for limit in (declared, at_most(5), declared):
+            await bench.store.put_limit(limit)
+        [use] = await bench.store.limits("default")
+        assert use.limit == at_most(5)
+        await bench.store.remove_limit("default", "key", "k")
+        await bench.store.put_limit(declared)
+        [use] = await bench.store.limits("default")
+        assert use.limit == declared
 
 
 class LimitChangeContract(Contract):

@@ -9,7 +9,12 @@ from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
-from ropewalk.testing.contract.limits import ConcurrencyContract, LimitChangeContract, PlaceContract
+from ropewalk.testing.contract.limits import (
+    ConcurrencyContract,
+    DeclaredLimitContract,
+    LimitChangeContract,
+    PlaceContract,
+)
 from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
@@ -56,6 +61,7 @@ class StoreContract(
     ConcurrencyContract,
     PlaceContract,
     RateContract,
+    DeclaredLimitContract,
     LimitChangeContract,
     # being held and lost
     RenewContract,

@@ -287,6 +287,7 @@ CREATE TABLE flow_limit (
     rate_count bigint,
     rate_window_us bigint,
     algorithm text,
+    declared integer NOT NULL,
     PRIMARY KEY (tenant, kind, name)
 );
 

@@ -3,16 +3,17 @@
 
 -- name: all_limits
 SELECT coalesce(
-    json_agg(json_build_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm)), '[]'
+    json_agg(json_build_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm, declared)), '[]'
 )
 FROM flow_limit
 
 -- name: put_limit
-INSERT INTO flow_limit (tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm)
-VALUES (%s, %s, %s, %s, %s, %s, %s)
+INSERT INTO flow_limit (tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm, declared)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (tenant, kind, name) DO UPDATE SET
     concurrency = excluded.concurrency, rate_count = excluded.rate_count, rate_window_us = excluded.rate_window_us,
-    algorithm = excluded.algorithm
+    algorithm = excluded.algorithm, declared = excluded.declared
+WHERE flow_limit.declared = 1 OR excluded.declared = 0
 
 -- name: remove_limit
 DELETE FROM flow_limit WHERE tenant = %s AND kind = %s AND name = %s
@@ -28,7 +29,7 @@ WITH held AS MATERIALIZED (
     ) AS found
 )
 SELECT coalesce(
-    json_agg(json_build_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm)), '[]'
+    json_agg(json_build_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm, declared)), '[]'
 )
 FROM held
 

@@ -246,6 +246,7 @@ CREATE TABLE flow_limit (
     rate_count INTEGER,
     rate_window_us INTEGER,
     algorithm TEXT,
+    declared INTEGER NOT NULL,
     PRIMARY KEY (tenant, kind, name)
 ) WITHOUT ROWID;
 

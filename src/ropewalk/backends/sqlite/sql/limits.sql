@@ -1,22 +1,23 @@
 -- Flow limits. What runs is counted from the jobs; a rate's state is one row for each name it is counted for.
 
 -- name: all_limits
-SELECT json_group_array(json_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm))
+SELECT json_group_array(json_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm, declared))
 FROM flow_limit
 
 -- name: put_limit
-INSERT INTO flow_limit (tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm)
-VALUES (?, ?, ?, ?, ?, ?, ?)
+INSERT INTO flow_limit (tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm, declared)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (tenant, kind, name) DO UPDATE SET
     concurrency = excluded.concurrency, rate_count = excluded.rate_count, rate_window_us = excluded.rate_window_us,
-    algorithm = excluded.algorithm
+    algorithm = excluded.algorithm, declared = excluded.declared
+WHERE flow_limit.declared = 1 OR excluded.declared = 0
 
 -- name: remove_limit
 DELETE FROM flow_limit WHERE tenant = ? AND kind = ? AND name = ?
 
 -- name: lock_limits
 -- A writer is alone here: nobody else gives out jobs meanwhile.
-SELECT json_group_array(json_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm))
+SELECT json_group_array(json_array(tenant, kind, name, concurrency, rate_count, rate_window_us, algorithm, declared))
 FROM json_each(?) AS wanted
 CROSS JOIN flow_limit ON tenant = json_extract(wanted.value, '$[0]') AND kind = json_extract(wanted.value, '$[1]')
     AND name = json_extract(wanted.value, '$[2]')
