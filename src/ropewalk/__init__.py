@@ -23,6 +23,7 @@ from ropewalk.definitions.exception_data import ExceptionData
 from ropewalk.definitions.identity import set_id_generator
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
@@ -44,6 +45,7 @@ from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
 from ropewalk.engine.schedules.info import ScheduleInfo
 from ropewalk.engine.services.orphans import OrphanGroup
+from ropewalk.engine.services.redriver import Redrive
 from ropewalk.errors import (
     Abort,
     Conflict,
@@ -82,6 +84,7 @@ __all__ = [
     "AppDefaults",
     "Backoff",
     "Batch",
+    "CallNext",
     "CancelStatus",
     "Chain",
     "Conflict",
@@ -106,6 +109,7 @@ __all__ = [
     "LeaseLost",
     "LimitExceeded",
     "Limits",
+    "Middleware",
     "NeverEnqueued",
     "NotFound",
     "Order",
@@ -114,6 +118,7 @@ __all__ = [
     "Priority",
     "QuotaExceeded",
     "Rate",
+    "Redrive",
     "Registry",
     "Result",
     "Retention",

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.definitions.middleware import Middleware, Requirement, middlewares_of, requirements_of
 from ropewalk.domain.dependency import Policy
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
@@ -111,6 +112,12 @@ class JobTypeOptions(TypedDict, total=False):
     on_failure: JobType[..., Any, Any] | Job[Any, Any]
     on_event: Callable[[Any], object]
     log_context: Callable[[Arguments], Mapping[str, object]]
+    middlewares: Sequence[Middleware]
+    """around its handler, inside those of the app; the first is outermost"""
+    requires: Sequence[Requirement]
+    """middlewares its handler cannot do without: a worker that has not all of them does not start"""
+    memory_mb: int
+    """of executor="process": how much the handler's process may use, in MiB"""
     limit: str
     """the key whose limit its jobs count against (app.set_limit(key=...))"""
     skip_queue: bool
@@ -140,6 +147,9 @@ class TypeOptions(Struct, frozen=True, kw_only=True):
     on_failure: JobType[..., Any, Any] | Job[Any, Any] | None = None
     on_event: Callable[[Any], object] | None = None
     log_context: Callable[[Arguments], Mapping[str, object]] | None = None
+    middlewares: tuple[Middleware, ...] = ()
+    requires: tuple[Requirement, ...] = ()
+    memory_mb: int | None = None
     limit: str | None = None
     skip_queue: bool = False
     strict_return: bool | None = None
@@ -221,6 +231,8 @@ def type_options(given: Mapping[str, object], function: str) -> TypeOptions:
         checked = {name: _TYPE_CHECKS[name](value, name) for name, value in given.items()}
     except InvalidInput as error:
         raise DefinitionError(f"@job on {function}: {error}") from error
+    if "memory_mb" in checked and checked.get("executor") != "process":
+        raise DefinitionError(f"@job on {function}: memory_mb bounds a process: it needs executor='process'")
     for name in ("timeout", "ttl", "lease"):
         if name in checked:
             checked[f"{name}_us"] = checked.pop(name)
@@ -266,6 +278,9 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "on_failure": _as_it_is,  # the job type checks it: it knows what a job type is
     "on_event": checks.function,
     "log_context": checks.function,
+    "middlewares": middlewares_of,
+    "requires": requirements_of,
+    "memory_mb": checks.positive,
     "limit": checks.text,
     "skip_queue": checks.flag,
     "strict_return": checks.flag,
