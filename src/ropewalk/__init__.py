@@ -24,6 +24,7 @@ from ropewalk.definitions.identity import set_id_generator
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.limit import Limit
+from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
@@ -45,6 +46,7 @@ from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
 from ropewalk.engine.schedules.info import ScheduleInfo
 from ropewalk.engine.services.orphans import OrphanGroup
+from ropewalk.engine.services.redriver import Redrive
 from ropewalk.errors import (
     Abort,
     Conflict,
@@ -83,6 +85,7 @@ __all__ = [
     "AppDefaults",
     "Backoff",
     "Batch",
+    "CallNext",
     "CancelStatus",
     "Chain",
     "Conflict",
@@ -108,6 +111,7 @@ __all__ = [
     "Limit",
     "LimitExceeded",
     "Limits",
+    "Middleware",
     "NeverEnqueued",
     "NotFound",
     "Order",
@@ -116,6 +120,7 @@ __all__ = [
     "Priority",
     "QuotaExceeded",
     "Rate",
+    "Redrive",
     "Registry",
     "Result",
     "Retention",

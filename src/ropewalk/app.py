@@ -13,6 +13,7 @@ from msgspec import Struct
 from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.middleware import Middleware, check_required, middlewares_of
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule
@@ -27,9 +28,10 @@ from ropewalk.engine.events import ErrorHook, EventHook, EventHub
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.engine.schedules.functions import AnyFunction
 from ropewalk.engine.services.orphans import OrphanHook
+from ropewalk.engine.services.redriver import Redrive
 from ropewalk.engine.workbench import Workbench
 from ropewalk.engine.worker import Worker
-from ropewalk.errors import DefinitionError
+from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.schema import Migrating
@@ -45,6 +47,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits
     retention: Retention
     lifespan: Lifespan | None
+    middlewares: tuple[Middleware, ...] = ()
     on_event: EventHook | None
     on_error: ErrorHook | None
     on_orphan_group: OrphanHook | None
@@ -58,6 +61,7 @@ class App(Client):
     jobs: job types, registries and modules.
     lifespan: async context manager, entered once per worker; handlers find what it yields (one object, or a tuple
         of them) by ctx.resource(Class).
+    middlewares: `async def middleware(ctx, call_next)`, around every handler; the first is outermost.
     on_event, on_error: hooks; on_error(error, phase) hears what must not disturb the engine.
     on_orphan_group: hears, from a worker, of groups that closed with nobody waiting; at least once each.
     schedules: made by `schedule(...)`; stored when a worker starts.
@@ -74,6 +78,7 @@ class App(Client):
         limits: Limits = DEFAULT_LIMITS,
         retention: Retention | None = None,
         lifespan: Lifespan | None = None,
+        middlewares: Iterable[Middleware] = (),
         on_event: EventHook | None = None,
         on_error: ErrorHook | None = None,
         on_orphan_group: OrphanHook | None = None,
@@ -88,6 +93,7 @@ class App(Client):
             limits=limits,
             retention=retention or Retention(),
             lifespan=lifespan,
+            middlewares=_middlewares(middlewares),
             on_event=on_event,
             on_error=on_error,
             on_orphan_group=on_orphan_group,
@@ -169,13 +175,18 @@ class App(Client):
         grace: Seconds = 30.0,
         poll: Seconds = 1.0,
         scheduler: bool = True,
+        redrive: Redrive | None = None,
     ) -> Worker:
         """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
 
         None for queues and tenants serves all of them, for types every registered one. A lease of None is the
-        app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are due.
+        app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are due. redrive: what it
+        does with dead-lettered jobs while it is idle.
         """
         registry = self._served(types)
+        check_required(registry, self.settings.middlewares)
+        for name in () if redrive is None else redrive.names():
+            registry.get(name)  # what nobody here runs is not for this worker to bring back
         config = WorkerConfig(
             queues=None if queues is None else tuple(queues),
             tenants=None if tenants is None else tuple(tenants),
@@ -184,6 +195,7 @@ class App(Client):
             grace_seconds=_seconds(grace),
             poll_seconds=_seconds(poll),
             scheduler=scheduler,
+            redrive=redrive,
         )
         return Worker(
             self._core,
@@ -217,8 +229,10 @@ class App(Client):
         return self.settings.defaults.lease_us or DEFAULT_LEASE
 
     def _bench(self, registry: Registry, config: WorkerConfig) -> Workbench:
-        from ropewalk.runners.processes import ProcessPool  # a client alone needs no process machinery
+        from ropewalk.runners.memory import check_supported  # a client alone needs no process machinery
+        from ropewalk.runners.processes import ProcessPool
 
+        check_supported(registry)
         core = self._core
         return Workbench(
             owner=core.runtime.token(),
@@ -230,6 +244,7 @@ class App(Client):
             limits=core.limits,
             defaults=core.defaults,
             lease_us=config.lease_us,
+            middlewares=self.settings.middlewares,
             isolation=ProcessPool(
                 size=config.concurrency,
                 limits=core.limits,
@@ -247,6 +262,13 @@ class App(Client):
                 yield yielded
             else:
                 yield (yielded,)
+
+
+def _middlewares(given: Iterable[Middleware]) -> tuple[Middleware, ...]:
+    try:
+        return middlewares_of(given, "middlewares")
+    except InvalidInput as error:
+        raise DefinitionError(f"App: {error}") from error
 
 
 def _seconds(value: Seconds) -> float:

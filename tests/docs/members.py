@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import get_args
 
-from ropewalk import App, AppDefaults, Context, Filter, Limits, Retention, errors
+from ropewalk import App, AppDefaults, Context, Filter, Limits, Redrive, Retention, errors
 from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
 from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.why import Cause
@@ -18,7 +18,16 @@ NOT_FOR_USERS = {
         *("wait_for_record", "wait_for_group", "wait_for_chain", "decode_result"),  # for handles
         *("enqueue_here", "named"),  # for the blocking face
     },
-    "Context": {"unreturned", "steps", "steps_ended", "alone", "port", "spawned"},  # for the engine
+    "Context": {
+        "unreturned",
+        "steps",
+        "steps_ended",
+        "alone",
+        "port",
+        "spawned",
+        "join",
+        "without_steps",
+    },  # for the engine
 }
 
 
@@ -33,6 +42,7 @@ def members() -> dict[str, set[str]]:
         "App.worker": parameters(App.worker),
         "AppDefaults.of": parameters(AppDefaults.of),
         "Retention.of": parameters(Retention.of),
+        "Redrive": set(Redrive.__struct_fields__),
         "EventKind": set(get_args(EventKind)),
         "Cause": set(get_args(Cause)),
         "Client": public(Client) - NOT_FOR_USERS["Client"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Never, assert_type
 
@@ -17,6 +18,7 @@ from ropewalk.definitions.current import current
 from ropewalk.definitions.decorator import job
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
@@ -25,6 +27,7 @@ from ropewalk.domain.retry import Backoff
 from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
 from ropewalk.engine.schedules.info import ScheduleInfo
+from ropewalk.engine.services.redriver import Redrive
 
 # ── async, without and with a context ───────────────────────────────────────────────────────────────────────────
 
@@ -235,3 +238,46 @@ async def joins(
     assert_type(app.sync.enqueue(add(1, 2), connection=blocking).result(), int)
     await app.enqueue("add", {"a": 1, "b": 2}, connection=None)
     assert_type(sqlite3.connect("jobs.db"), sqlite3.Connection)
+
+
+# ── middlewares ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def with_session(ctx: Context, call_next: CallNext) -> object:
+    ctx.provide(str, "a session")
+    assert_type(ctx.resource(str), str)
+    assert_type(ctx.batch, tuple[Context, ...])
+    assert_type(await call_next(), object)
+    return await call_next(ctx)
+
+
+async def spelled_out(ctx: Context, call_next: Callable[[], Awaitable[object]]) -> int:
+    return len(str(await call_next()))
+
+
+class Timed:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> object:
+        return await call_next()
+
+
+timed: Middleware = Timed("all")
+wrapped_app = App(jobs=[add], middlewares=[with_session, spelled_out, timed])
+
+
+@job(middlewares=[with_session], requires=[Timed, spelled_out])
+async def around(ctx: Context, a: int) -> str:
+    return ctx.resource(str) * a
+
+
+@job(executor="process", memory_mb=256, requires=[Timed])
+def bounded(a: int) -> str:
+    return str(a)
+
+
+assert_type(around(1), Job[str, str])
+assert_type(bounded(1), Job[str, str])
+
+wrapped_app.worker(redrive=Redrive(types=[add, "around"], batch=5, every=timedelta(minutes=1), older_than=60))

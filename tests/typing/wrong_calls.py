@@ -10,9 +10,11 @@ from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
 from ropewalk.definitions.dependency import Count, Group
 from ropewalk.definitions.job import Job
+from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.schedule import schedule
+from ropewalk.engine.services.redriver import Redrive
 
 
 @job
@@ -211,3 +213,31 @@ async def uses_no_connection(app: App) -> None:
     await app.enqueue_many([add(1, 2)], connection=3)  # E
     app.sync.enqueue(add(1, 2), connection=create_engine("sqlite://"))  # E
     add(1, 2).using(connection=None)  # E
+
+
+# ── middlewares ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def not_async(ctx: Context, call_next: CallNext) -> object:
+    return call_next()
+
+
+async def one_alone(ctx: Context) -> object:
+    return ctx
+
+
+async def of_an_argument(ctx: Context, call_next: CallNext) -> object:
+    ctx.provide("kind", "text")  # E
+    number: int = ctx.resource(str)  # E
+    await call_next(number)  # E
+    return await call_next()
+
+
+right: Middleware = of_an_argument
+App(middlewares=[not_async])  # E
+App(middlewares=[one_alone])  # E
+App(middlewares=of_an_argument)  # E
+job(requires=[one_alone])  # E
+job(memory_mb="1")  # E
+App().worker(redrive=Redrive(batch=1))  # E
+App().worker(redrive=Redrive(types=[1]))  # E

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import NoneType
 from typing import Any, Literal, TypeAlias, cast
 
 from ropewalk.domain.instants import Seconds, Span, to_span
@@ -69,6 +70,15 @@ def backoff(value: object, field: str) -> Backoff:
     if not isinstance(value, Backoff):
         raise _wrong(field, value, "a Backoff, such as Backoff.exponential(1, max=60)")
     return value
+
+
+def some(value: object, field: str) -> object:
+    """None, or a list of at least one."""
+    if isinstance(value, str) or not isinstance(value, Sequence | NoneType):
+        raise _wrong(field, value, "a list")
+    if value is not None and not value:
+        raise InvalidInput(f"{field} is empty: name at least one", field=field)
+    return cast("object", value)
 
 
 def key_scope(value: object, field: str) -> Literal["open", "any"]:

@@ -14,6 +14,7 @@ from ropewalk.definitions.compensated import Compensated, compensated
 from ropewalk.definitions.dependencies import Dependency, dependencies_of
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_log import JobLog
+from ropewalk.definitions.provided import Provided
 from ropewalk.definitions.results import Results
 from ropewalk.definitions.steps import Steps
 from ropewalk.definitions.sync_context import ONCE_TTL, SyncContext
@@ -31,6 +32,11 @@ T = TypeVar("T")
 
 class Context(Results):
     """Given to a handler whose first parameter is annotated with it; `ropewalk.current()` finds it anywhere else."""
+
+    # Of the class, not set for every job: most have neither.
+    _batch: tuple[Context, ...] | None = None
+    _provided: Provided | None = None
+    _without_steps = False
 
     def __init__(self, port: AttemptPort) -> None:
         super().__init__()
@@ -63,7 +69,7 @@ class Context(Results):
 
     @property
     def run(self) -> int:
-        """1, and one more for every manual retry."""
+        """1, and one more for every manual retry or redrive."""
         return self._job.run
 
     @property
@@ -85,6 +91,16 @@ class Context(Results):
     def dependencies(self) -> tuple[Dependency, ...]:
         """What it waited for, in the order of depends_on, with their results."""
         return dependencies_of(self.port)
+
+    @cached_property
+    def arguments(self) -> Mapping[str, object]:
+        """What the job was enqueued with, by name, decoded for whoever asks: the handler has its own."""
+        return MappingProxyType(self.port.job_type.decode_input(self._job.input))
+
+    @property
+    def batch(self) -> tuple[Context, ...]:
+        """The contexts of all jobs that run in this call of the handler: of a batch type several, else this one."""
+        return (self,) if self._batch is None else self._batch
 
     @property
     def created_at(self) -> datetime:
@@ -140,8 +156,22 @@ class Context(Results):
         return JobLog(self.port)
 
     def resource(self, kind: builtins.type[T]) -> T:
-        """What the app's lifespan yielded, by class. Raises LookupError."""
-        return self.port.resource(kind)
+        """What a middleware provided for this attempt, or the app's lifespan yielded, by class. Raises LookupError."""
+        if self._provided is None:
+            return self.port.resource(kind)
+        return self._provided.find(kind, self.port.resource)
+
+    def provide(self, kind: builtins.type[T], value: T) -> None:
+        """From a middleware: `ctx.resource(kind)` is this from now on, in this attempt alone.
+
+        Of a batch, in all contexts of the call. What is provided later, or further inside, comes first.
+        """
+        if self._provided is None:
+            provided = Provided()
+            for each in self.batch:
+                each._provided = provided
+        assert self._provided is not None
+        self._provided.add(kind, value)
 
     # ── what it says ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -229,9 +259,19 @@ class Context(Results):
 
     def steps_ended(self) -> Suspension | None:
         """For the engine: the handler returned. See Steps.ended."""
+        if self._without_steps:
+            return None
         if self._steps is None and not self._job.flags & STEPPED:
             return None  # most jobs
         return self.steps.ended()
+
+    def without_steps(self) -> None:
+        """For the engine: what ends this attempt is not the handler's word, so its steps need not be complete."""
+        self._without_steps = True
+
+    def join(self, batch: tuple[Context, ...]) -> None:
+        """For the engine: it runs in one call with these."""
+        self._batch = batch
 
     async def _spawn(self, jobs: list[tuple[NewJob, str | None]]) -> list[str]:
         self._not_in_a_batch("spawn and spawn_many")

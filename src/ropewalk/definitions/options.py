@@ -15,6 +15,7 @@ from msgspec import UNSET, Struct, UnsetType
 from ropewalk.definitions import checks
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.limit import Limit, limit_of
+from ropewalk.definitions.middleware import Middleware, Requirement, middlewares_of, requirements_of
 from ropewalk.domain.dependency import Policy
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
@@ -114,6 +115,12 @@ class JobTypeOptions(TypedDict, total=False):
     log_context: Callable[[Arguments], Mapping[str, object]]
     limit: Limit | str
     """fleet-wide; text alone is the key whose limit its jobs count against (app.set_limit(key=...))"""
+    middlewares: Sequence[Middleware]
+    """around its handler, inside those of the app; the first is outermost"""
+    requires: Sequence[Requirement]
+    """middlewares its handler cannot do without: a worker that has not all of them does not start"""
+    memory_mb: int
+    """of executor="process": how much the handler's process may use, in MiB"""
     skip_queue: bool
     strict_return: bool
     unique: Callable[[Arguments], str]
@@ -142,6 +149,9 @@ class TypeOptions(Struct, frozen=True, kw_only=True):
     on_event: Callable[[Any], object] | None = None
     log_context: Callable[[Arguments], Mapping[str, object]] | None = None
     limit: Limit | None = None
+    middlewares: tuple[Middleware, ...] = ()
+    requires: tuple[Requirement, ...] = ()
+    memory_mb: int | None = None
     skip_queue: bool = False
     strict_return: bool | None = None
     unique: Callable[[Arguments], str] | None = None
@@ -222,6 +232,8 @@ def type_options(given: Mapping[str, object], function: str) -> TypeOptions:
         checked = {name: _TYPE_CHECKS[name](value, name) for name, value in given.items()}
     except InvalidInput as error:
         raise DefinitionError(f"@job on {function}: {error}") from error
+    if "memory_mb" in checked and checked.get("executor") != "process":
+        raise DefinitionError(f"@job on {function}: memory_mb bounds a process: it needs executor='process'")
     for name in ("timeout", "ttl", "lease"):
         if name in checked:
             checked[f"{name}_us"] = checked.pop(name)
@@ -268,6 +280,9 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "on_event": checks.function,
     "log_context": checks.function,
     "limit": limit_of,
+    "middlewares": middlewares_of,
+    "requires": requirements_of,
+    "memory_mb": checks.positive,
     "skip_queue": checks.flag,
     "strict_return": checks.flag,
     "unique": checks.function,

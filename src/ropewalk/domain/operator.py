@@ -40,6 +40,10 @@ class Revival(Struct, frozen=True, kw_only=True):
     include_cancelled: bool = False
     cascade: bool = False
     """also revive what never started because this job had failed, behind the gates it waited at"""
+    of_run: int | None = None
+    """only while it is in this run: the one that whoever asks has seen"""
+    reason: str | None = None
+    """for its history"""
 
 
 class Resolution(Struct, frozen=True, kw_only=True):
@@ -120,6 +124,8 @@ def refusal_to_revive(job: JobRecord, asked: Revival) -> str | None:
     """Why this job cannot be retried, or None. (A held idempotency key is the store's to see: `key_in_use`.)"""
     if job.status not in REVIVABLE and not (asked.include_cancelled and job.status is Status.CANCELLED):
         return f"state_{job.status.value}"
+    if asked.of_run is not None and job.run != asked.of_run:
+        return "another_run"
     resets = asked.reset_attempts or asked.fresh
     if not resets and job.max_attempts is not None and job.attempt >= job.max_attempts:
         return "attempts_exhausted"
@@ -153,7 +159,7 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
     if job.deadline is not None and job.deadline <= now + asked.delay_us:
         job.deadline = None  # it has passed: keeping it would bury the new run at once
     _reorder(job, now + asked.delay_us)
-    return _note(job, "retried", now, None)
+    return _note(job, "retried", now, asked.reason)
 
 
 def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord:

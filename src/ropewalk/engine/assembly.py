@@ -19,6 +19,7 @@ from ropewalk.engine.services.cascade import Cascade
 from ropewalk.engine.services.orphans import Orphans
 from ropewalk.engine.services.pruner import Pruner
 from ropewalk.engine.services.reclaimer import Reclaimer
+from ropewalk.engine.services.redriver import Redrive, Redriver
 from ropewalk.engine.services.scheduler import Scheduler
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.supervisor import Supervisor
@@ -43,6 +44,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     grace_seconds: float = 30.0
     poll_seconds: float = 1.0
     scheduler: bool = True
+    redrive: Redrive | None = None
 
     def __post_init__(self) -> None:
         for field, value, least in (
@@ -94,6 +96,8 @@ class Assembly:
         self._orphans = orphans
         self._scheduler = scheduler
         self._pruner = Pruner(bench, retention)
+        redrive = config.redrive
+        self._redriver = None if redrive is None else Redriver(bench, redrive, self._is_idle, config.tenants)
         self.loops = Supervisor(bench.runtime, on_error=bench.events.report)
         self._services = Supervisor(bench.runtime, on_error=bench.events.report)
         self._unsubscribe: Unsubscribe = lambda: None
@@ -118,6 +122,8 @@ class Assembly:
             self._services.start("orphans", self._orphans.run)
         if self._scheduler is not None:
             self._services.start("scheduler", self._scheduler.run)
+        if self._redriver is not None:
+            self._services.start("redriver", self._redriver.run)
 
     async def stop(self, grace_seconds: float) -> bool:
         self.draining = True
@@ -181,6 +187,9 @@ class Assembly:
     def _on_settled(self) -> None:
         self.claimer.nudge()
         self._changed.fire()
+
+    def _is_idle(self) -> bool:
+        return not self.bench.held and self.claimer.last_was_empty
 
     def _busy(self) -> bool:
         return bool(self.buffer) and self.buffer.idle_runners == 0

@@ -58,8 +58,12 @@ class BatchCall:
             return []
         job_type, bench = attempts[0].job_type, self._bench
         contexts = [Context(attempt) for attempt in attempts]
+        for context in contexts:
+            context.join(tuple(contexts))
         call = functools.partial(job_type.handler, argument_of(job_type, items, contexts))
-        value = await call() if job_type.style == "async" else await self._executor.in_thread(self.attempts, call)
+        inside = call if job_type.style == "async" else lambda: self._executor.in_thread(self.attempts, call)
+        onion = self._executor.onions.get(job_type.name)
+        value = await (inside() if onion is None else onion.run(contexts[0], inside))
         outcomes = outcomes_of_batch(
             job_type,
             contexts,

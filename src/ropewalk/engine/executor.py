@@ -29,6 +29,8 @@ from ropewalk.engine.batches import Batches
 from ropewalk.engine.buffer import Buffer
 from ropewalk.engine.events import event_of
 from ropewalk.engine.folding import pending_fold
+from ropewalk.engine.isolated import Isolated
+from ropewalk.engine.middleware import Onion, onions_of
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
@@ -57,6 +59,7 @@ class Executor:
         """slots (among the running) whose thread still runs a handler that was given up"""
         self.mean_seconds: float | None = None
         """how long a handler takes, smoothed: sizes the buffer"""
+        self.onions = onions_of(bench.registry, bench.middlewares)
         self.batches = Batches(bench, self)
 
     def start(self) -> None:
@@ -171,7 +174,8 @@ class Executor:
         job_type = attempt.job_type
         if attempt.job.gate is not None and not await self.dependencies_loaded(attempt):
             return Released(SECOND)
-        if job_type.style == "process":
+        onion = self.onions.get(job_type.name)
+        if job_type.style == "process" and onion is None:
             return await self._bench.isolation.run(attempt)
         contract = job_type.resolve()
         try:
@@ -182,12 +186,29 @@ class Executor:
         first = (context,) if contract.takes_context else ()
         token = activate(context)
         try:
+            if onion is not None:
+                return await self._wrapped(attempt, context, onion, arguments)
             if job_type.style == "async":
                 value = await job_type.handler(*first, **arguments)
             else:
                 value = await self.in_thread([attempt], functools.partial(job_type.handler, *first, **arguments))
         finally:
             deactivate(token)
+        return self._returned(attempt, context, value)
+
+    async def _wrapped(self, attempt: Attempt, context: Context, onion: Onion, arguments: dict[str, object]) -> Outcome:
+        """The same with middlewares around it."""
+        job_type = attempt.job_type
+        first = (context,) if job_type.takes_context else ()
+        call = functools.partial(job_type.handler, *first, **arguments)
+        if job_type.style == "process":
+            outcome, value = await Isolated(attempt, context, self._bench.isolation).run(onion)
+            if outcome is not None:
+                return outcome
+        elif job_type.style == "async":
+            value = await onion.run(context, call)
+        else:
+            value = await onion.run(context, lambda: self.in_thread([attempt], call))
         return self._returned(attempt, context, value)
 
     async def dependencies_loaded(self, attempt: Attempt) -> bool:

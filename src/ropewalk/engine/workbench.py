@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.verdict import verdict
@@ -41,6 +42,8 @@ class Workbench:
     defaults: AppDefaults
     lease_us: Span
     isolation: Isolation
+    middlewares: tuple[Middleware, ...] = ()
+    """those of the app"""
     resources: tuple[object, ...] = ()
     """what the lifespan yielded"""
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)

@@ -19,6 +19,7 @@ from typing import BinaryIO, Final, NoReturn
 
 from ropewalk.definitions.verdict import described
 from ropewalk.domain.outcome import Errored, Outcome
+from ropewalk.runners import memory
 from ropewalk.runners.frames import HEADER, frame_bytes_max, framed, order
 from ropewalk.runners.messages import Report, Run
 from ropewalk.runners.performing import perform
@@ -57,6 +58,8 @@ class Pipe:
         try:
             with self._connection.makefile("rb") as stream:
                 self._read(stream)
+        except MemoryError:
+            os._exit(memory.EXIT_CODE)
         except Exception:
             traceback.print_exc()
         os._exit(0)

@@ -37,6 +37,8 @@ class HandlerProcess:
         self._bytes_max = bytes_max
         self.fresh = True
         """it was not given an attempt yet"""
+        self.memory_mb: int | None = None
+        """the bound of the handlers it runs: what others left in it does not count against theirs"""
 
     @classmethod
     async def start(cls, bytes_max: int) -> Self:
@@ -116,11 +118,16 @@ class Life(asyncio.SubprocessProtocol):
             self._kill_group()
         await self._ended.wait()
 
-    def how_it_ended(self) -> str:
+    @property
+    def code(self) -> int:
+        """By which it ended; that of a signal is negative."""
         assert self._transport is not None, "it was begun"
         code = self._transport.get_returncode()
         assert code is not None, "it ended"
-        return ending(code)
+        return code
+
+    def how_it_ended(self) -> str:
+        return ending(self.code)
 
     # ── what asyncio calls ──────────────────────────────────────────────────────────────────────────────────
 

@@ -38,6 +38,8 @@ class Run(Struct, frozen=True, tag=True, kw_only=True):
     dependencies: list[Dependency] = []
     types: dict[str, Source] = {}
     """where to find the types of dependencies, to decode their results by"""
+    memory_mb: int | None = None
+    """how much the handler may make this process use"""
     decide: Source | None = None
     """where to find the app's classifier, which `defaults` cannot hold here"""
 

@@ -14,6 +14,7 @@ from ropewalk.definitions.verdict import bad_input, described, verdict
 from ropewalk.domain.failure import Category
 from ropewalk.domain.outcome import Cancelled, Outcome
 from ropewalk.errors import Abort, DefinitionError, InvalidInput, JobCancelled
+from ropewalk.runners import memory
 from ropewalk.runners.classifier import classifier_at
 from ropewalk.runners.pipe_port import PipePort
 from ropewalk.runners.source import load, not_found
@@ -29,12 +30,15 @@ def perform(port: PipePort) -> Outcome:
     except InvalidInput as error:
         return bad_input(error)
     try:
-        return _called(port, arguments)
+        with memory.bounded_to(port.order.memory_mb):
+            return _called(port, arguments)
     except BaseException as error:
         if isinstance(error, JobCancelled) and port.cancellation() is not None:
             return Cancelled(described(error, Category.CANCELLED))
         decide = None if port.order.decide is None else classifier_at(port.order.decide)
-        return verdict(error, port.job_type, port.report, app_decide=decide)
+        outcome = verdict(error, port.job_type, port.report, app_decide=decide)
+        bound = port.order.memory_mb
+        return outcome if bound is None or not isinstance(error, MemoryError) else memory.told(outcome, bound)
 
 
 def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:

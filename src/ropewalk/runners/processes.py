@@ -22,6 +22,7 @@ from ropewalk.domain.limits import Limits
 from ropewalk.domain.outcome import Crashed, Outcome, Released
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.runtime import Runtime
+from ropewalk.runners import memory
 from ropewalk.runners.classifier import NAME, classifier_source
 from ropewalk.runners.conversation import Conversation, Reporter
 from ropewalk.runners.frames import Garbled, frame_bytes_max
@@ -43,6 +44,7 @@ class ProcessPool(Isolation):
         self._decide = defaults.decide
         self._runtime = runtime
         self._report = report
+        self._size = size
         self._room = asyncio.Semaphore(size)
         self._starting = asyncio.Lock()
         """one at a time, so that closing knows of all"""
@@ -56,7 +58,7 @@ class ProcessPool(Isolation):
         except DefinitionError as error:
             return not_found(error)
         async with self._room:
-            while (process := await self._take()) is not None:
+            while (process := await self._take(order.memory_mb)) is not None:
                 first, process.fresh = process.fresh, False
                 outcome = await self._serve(process, attempt, order)
                 if outcome is not None:
@@ -82,6 +84,7 @@ class ProcessPool(Isolation):
             now=attempt.now(),
             dependencies=list(attempt.dependencies()),
             types=_types(attempt),
+            memory_mb=attempt.job_type.options.memory_mb,
             decide=self._classifier,
         )
 
@@ -96,22 +99,27 @@ class ProcessPool(Isolation):
             self._report(error, NAME)
             return None
 
-    async def _take(self) -> HandlerProcess | None:
-        """An idle process, or a new one; None when there is none to be had."""
-        while self._idle:
-            process = self._idle.pop()
+    async def _take(self, memory_mb: int | None) -> HandlerProcess | None:
+        """An idle process of this bound, or a new one; None when there is none to be had."""
+        while (
+            process := next((each for each in reversed(self._idle) if each.memory_mb == memory_mb), None)
+        ) is not None:
+            self._idle.remove(process)
             if not process.life.over:
                 return process
             await self._end(process)
         async with self._starting:
-            return None if self._closed else await self._start()
+            if len(self._processes) >= self._size and self._idle:
+                await self._end(self._idle.pop(0))  # of another bound
+            return None if self._closed else await self._start(memory_mb)
 
-    async def _start(self) -> HandlerProcess | None:
+    async def _start(self, memory_mb: int | None) -> HandlerProcess | None:
         try:
             process = await HandlerProcess.start(frame_bytes_max(self._limits))
         except OSError as error:
             self._report(error, STARTING)
             return None
+        process.memory_mb = memory_mb
         self._processes.add(process)
         return process
 
@@ -128,11 +136,21 @@ class ProcessPool(Isolation):
             if outcome is None:
                 await self._end(process)
         if outcome is not None:
-            self._idle.append(process)
+            await self._put_back(process, outcome)
             return outcome
         if self._closed:
             return Released()
-        return _crashed(fault or process.life.how_it_ended()) if talk.began else None
+        if not talk.began:
+            return None
+        if order.memory_mb is not None and process.life.code == memory.EXIT_CODE:
+            return memory.met_silently(order.memory_mb)
+        return _crashed(fault or process.life.how_it_ended())
+
+    async def _put_back(self, process: HandlerProcess, outcome: Outcome) -> None:
+        if memory.used_up(outcome):
+            await self._end(process)
+        else:
+            self._idle.append(process)
 
     async def _end(self, process: HandlerProcess) -> None:
         await process.kill()

@@ -19,7 +19,7 @@ G = TypeVar("G")
 
 
 class Rehearsal(App):
-    """The app's job types, options, limits, hooks and lifespan; nothing runs until `drain()` or `run()`.
+    """The app's job types, options, limits, middlewares, hooks and lifespan; nothing runs until `drain()` or `run()`.
 
     With inline=True every enqueue runs what is ready before it returns.
     """
@@ -34,6 +34,7 @@ class Rehearsal(App):
             limits=settings.limits,
             retention=settings.retention,
             lifespan=settings.lifespan,
+            middlewares=settings.middlewares,
             on_event=settings.on_event,
             on_error=settings.on_error,
             on_orphan_group=settings.on_orphan_group,

@@ -101,6 +101,25 @@ class ReviveContract(Contract):
         assert (first.status, second.status) == (RetryStatus.QUEUED, RetryStatus.NOT_RETRIABLE)
         assert (await bench.job(done.id)).run == 2
 
+    async def test_only_in_the_run_that_was_seen(self, bench: Bench) -> None:
+        """R16: of several who saw the same failure one revives it, whatever became of it since."""
+        done = await _failed(bench, Move.BURY)
+        asked = Revival(fresh=True, of_run=done.run, reason="redriven")
+        [first] = await bench.store.revive("default", [done.id], asked)
+        assert first.status is RetryStatus.QUEUED
+        await bench.settle(await bench.claim_one(), Move.BURY, error=BOOM)
+        before = await bench.job(done.id)
+        [late] = await bench.store.revive("default", [done.id], asked)
+        assert (late.status, late.reason) == (RetryStatus.NOT_RETRIABLE, "another_run")
+        assert await bench.job(done.id) == before
+
+    async def test_history_says_why(self, bench: Bench) -> None:
+        done = await _failed(bench)
+        await bench.store.revive("default", [done.id], Revival(reason="redriven"))
+        trail = await bench.store.trail("default", done.id)
+        assert trail is not None
+        assert [(event.kind, event.reason) for event in trail.events] == [("retried", "redriven")]
+
     async def test_a_passed_deadline_is_dropped_a_coming_one_kept(self, bench: Bench) -> None:
         """R7: keeping a passed one would bury the new run at once."""
         passed = await bench.finished(Move.FAIL, ttl_us=SECOND)

@@ -1,0 +1,110 @@
+"""Middlewares, as people write them: what one looks like, which a type requires, and whether an app has those.
+
+How they are wrapped around a handler is the engine's (engine/middleware.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+
+from ropewalk.errors import DefinitionError, InvalidInput
+
+if TYPE_CHECKING:
+    from ropewalk.definitions.context import Context
+    from ropewalk.definitions.jobtype import JobType
+
+SHAPE = "async def middleware(ctx, call_next)"
+
+
+class CallNext(Protocol):
+    """Goes on to the next middleware, at last to the handler; to be awaited, once. Its value is what that returned.
+
+    `call_next(ctx)` is the same: an attempt has one context.
+    """
+
+    def __call__(self, ctx: Context | None = None, /) -> Coroutine[Any, Any, object]: ...
+
+
+class Middleware(Protocol):
+    """`async def middleware(ctx, call_next)`, or an object with such a `__call__`. What it returns is the result."""
+
+    def __call__(self, ctx: Context, call_next: CallNext, /) -> Coroutine[Any, Any, object]: ...
+
+
+Requirement: TypeAlias = Middleware | type[Middleware]
+"""this very one, or any of this class"""
+
+
+def middlewares_of(value: object, field: str) -> tuple[Middleware, ...]:
+    """Raises InvalidInput naming what cannot be one."""
+    return cast("tuple[Middleware, ...]", tuple(_checked(each, field) for each in _several(value, field)))
+
+
+def requirements_of(value: object, field: str) -> tuple[Requirement, ...]:
+    """The same for what a type requires, where a class stands for any object of it."""
+    given = _several(value, field)
+    required = tuple(each if inspect.isclass(each) else _checked(each, field) for each in given)
+    return cast("tuple[Requirement, ...]", required)
+
+
+def check_required(types: Iterable[JobType[..., Any, Any]], middlewares: Sequence[Middleware]) -> None:
+    """Raises DefinitionError for a type whose handler counts on a middleware that would not be around it."""
+    for job_type in types:
+        options = job_type.options
+        around = (*middlewares, *options.middlewares)
+        missing = [named(each) for each in options.requires if not any(_meets(given, each) for given in around)]
+        if missing:
+            have = ", ".join(named(each) for each in around) or "none"
+            raise DefinitionError(
+                f"{job_type.name} requires the middleware {' and '.join(missing)}, and this app has {have}: "
+                f"add it with App(middlewares=[...]), or leave the type out with app.worker(types=[...])"
+            )
+
+
+def named(middleware: object) -> str:
+    return getattr(middleware, "__qualname__", None) or type(middleware).__qualname__
+
+
+def _several(value: object, field: str) -> tuple[object, ...]:
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
+        raise InvalidInput(f"{field}={value!r} must be a list of middlewares", field=field)
+    return tuple(cast("Iterable[object]", value))
+
+
+def _checked(each: object, field: str) -> object:
+    if (reason := _why_not(each)) is not None:
+        raise InvalidInput(f"{field}: {named(each)} {reason}; write `{SHAPE}`", field=field)
+    return each
+
+
+def _why_not(each: object) -> str | None:
+    if inspect.isclass(each):
+        return "is a class: give an object of it"
+    if not callable(each):
+        return f"is {each!r}, which cannot be called"
+    # A wrapper (functools.wraps) around an async function hands its coroutine through.
+    function = inspect.unwrap(each if _is_function(each) else each.__call__)
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        return "yields: where it does, `await call_next()`"
+    if not inspect.iscoroutinefunction(function):
+        return "is not async"
+    return None if _takes_two(each) else f"takes {inspect.signature(each)}"
+
+
+def _is_function(called: object) -> bool:
+    return inspect.isroutine(called) or isinstance(called, functools.partial)
+
+
+def _takes_two(called: Callable[..., object]) -> bool:
+    try:
+        inspect.signature(called).bind(None, None)
+    except TypeError:
+        return False
+    return True
+
+
+def _meets(given: Middleware, required: Requirement) -> bool:
+    return isinstance(given, required) if isinstance(required, type) else given is required

@@ -1,0 +1,105 @@
+"""Middlewares around handlers, as an onion: put together once for each type, entered once for each attempt.
+
+Knows nothing of what is inside: a coroutine on the loop, a thread, a process or a batch. A type without middlewares has
+no onion at all.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, TypeAlias
+
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.middleware import Middleware, named
+
+Inside: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
+
+
+class Onion:
+    """The middlewares of one type, the first outermost."""
+
+    def __init__(self, layers: tuple[Middleware, ...]) -> None:
+        assert layers, "a type without middlewares has no onion"
+        self._layers = layers
+
+    async def run(self, ctx: Context, inside: Inside) -> object:
+        """What the outermost middleware returns; `inside` is begun when the innermost goes on, if it does."""
+        entered = _Entered(self._layers, ctx, inside)
+        value = await entered.layer(0)
+        if not entered.inside_begun:
+            ctx.without_steps()
+        return value
+
+
+def onions_of(types: Iterable[JobType[..., Any, Any]], middlewares: Sequence[Middleware]) -> dict[str, Onion]:
+    """By the name of the type; those of the app around those of the type."""
+    layers = {each.name: (*middlewares, *each.options.middlewares) for each in types}
+    return {name: Onion(around) for name, around in layers.items() if around}
+
+
+class _Entered:
+    """An onion with an attempt in it."""
+
+    __slots__ = ("ctx", "inside", "inside_begun", "layers")
+
+    def __init__(self, layers: tuple[Middleware, ...], ctx: Context, inside: Inside) -> None:
+        self.layers = layers
+        self.ctx = ctx
+        self.inside = inside
+        self.inside_begun = False
+
+    async def layer(self, index: int) -> object:
+        call_next = _Next(self, index)
+        value = await self.layers[index](self.ctx, call_next)
+        # Here and not at the very end, so that the layers outside see it as an error like any other.
+        call_next.over()
+        return value
+
+    def beneath(self, index: int) -> Coroutine[Any, Any, object]:
+        if index + 1 < len(self.layers):
+            return self.layer(index + 1)
+        self.inside_begun = True
+        return self.inside()
+
+
+class _Next:
+    """The `call_next` of one layer, for one attempt."""
+
+    __slots__ = ("_entered", "_index", "_is_over", "_made")
+
+    def __init__(self, entered: _Entered, index: int) -> None:
+        self._entered = entered
+        self._index = index
+        self._made: Coroutine[Any, Any, object] | None = None
+        self._is_over = False
+
+    def __call__(self, ctx: Context | None = None, /) -> Coroutine[Any, Any, object]:
+        if self._is_over:
+            raise RuntimeError(f"call_next() was called after the middleware {self._name} had ended")
+        if self._made is not None:
+            raise RuntimeError(
+                f"the middleware {self._name} called call_next() twice: an attempt runs its handler once; "
+                "raise Retry to have it run again"
+            )
+        if ctx is not None and ctx is not self._entered.ctx:
+            raise TypeError(f"the middleware {self._name} called call_next({ctx!r}): give its own ctx, or nothing")
+        self._made = self._entered.beneath(self._index)
+        return self._made
+
+    def over(self) -> None:
+        """The middleware returned: what it began must have ended before."""
+        self._is_over = True
+        made = self._made
+        if getattr(made, "cr_frame", None) is None:
+            return  # nothing was begun, or it has ended: this is asked for every job, `inspect` only about mistakes
+        assert inspect.iscoroutine(made)
+        if inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
+            made.close()
+            raise RuntimeError(f"the middleware {self._name} did not await call_next(): write `await call_next()`")
+        raise RuntimeError(f"the middleware {self._name} returned before its call_next() had ended: await it")
+
+    @property
+    def _name(self) -> str:
+        return named(self._entered.layers[self._index])
