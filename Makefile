@@ -27,6 +27,9 @@ bench: development ## measure (ARGS= goes to the benchmarks)
 bench-workflows: development ## measure groups, fan-ins and chains beside plain jobs (ARGS= goes to it)
 	@$(PYTHON_IN_VENV) -m benchmarks.workflows $(ARGS)
 
+bench-overhead: development ## measure what metrics, traces, events and kept log lines cost (ARGS= goes to it)
+	@$(PYTHON_IN_VENV) -m benchmarks.overhead $(ARGS)
+
 lock: development ## write requirements/*.txt anew (UPGRADE=1 takes newer versions)
 	@$(COMPILE) --group bootstrap -o requirements/bootstrap.txt
 	@$(COMPILE) pyproject.toml --extra cli --extra sqlite -o requirements/runtime.txt
@@ -54,4 +57,4 @@ check-dependencies: RUN = deptry src
 $(CHECKS):
 	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system check bench bench-workflows lock clean runtime development $(CHECKS)
+.PHONY: help demo test test-system check bench bench-workflows bench-overhead lock clean runtime development $(CHECKS)

@@ -23,6 +23,7 @@ from ropewalk.definitions.exception_data import ExceptionData
 from ropewalk.definitions.identity import set_id_generator
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
@@ -31,6 +32,7 @@ from ropewalk.domain.fire_times import next_after
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.order import Priority
+from ropewalk.domain.redaction import Secret
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Order
@@ -101,6 +103,7 @@ __all__ = [
     "LeaseLost",
     "LimitExceeded",
     "Limits",
+    "Logs",
     "NeverEnqueued",
     "NotFound",
     "Order",
@@ -115,6 +118,7 @@ __all__ = [
     "RetryStatus",
     "RopewalkError",
     "SchemaMismatch",
+    "Secret",
     "SpawnMismatch",
     "State",
     "StoreRefused",

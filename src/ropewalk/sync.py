@@ -16,6 +16,8 @@ from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
+from ropewalk.engine.metrics.metrics import Metrics
+from ropewalk.engine.metrics.registry import Family
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -176,6 +178,7 @@ class SyncClient:
     failure = blocking(Client.failure)
     failures = blocking(Client.failures)
     failure_counts = blocking(Client.failure_counts)
+    logs = blocking(Client.logs)
     why = blocking(Client.why)
     queues = blocking(Client.queues)
     workers = blocking(Client.workers)
@@ -197,3 +200,27 @@ class SyncClient:
     pause = blocking(Client.pause)
     resume = blocking(Client.resume)
     once = blocking(Client.once)
+
+
+class SyncMetrics:
+    """`app.metrics`, for blocking code."""
+
+    def __init__(self, metrics: Metrics, portal: Portal) -> None:
+        self._metrics = metrics
+        self._portal = portal
+
+    def text(self) -> str:
+        """Prometheus text, for a scrape."""
+        return self._portal.call(self._metrics.text())
+
+    def snapshot(self) -> list[Family]:
+        """The same as data."""
+        return self._portal.call(self._metrics.snapshot())
+
+
+class SyncApp(SyncClient):
+    """What an app offers beside its client."""
+
+    def __init__(self, client: Client, portal: Portal, metrics: Metrics) -> None:
+        super().__init__(client, portal)
+        self.metrics = SyncMetrics(metrics, portal)

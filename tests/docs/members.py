@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import get_args
 
-from ropewalk import App, AppDefaults, Context, Filter, Limits, Retention, errors
+from ropewalk import App, AppDefaults, Context, Filter, Limits, Logs, Retention, errors
 from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
 from ropewalk.domain.why import Cause
 from ropewalk.engine.client import Client
 from ropewalk.engine.events import EventKind
+from ropewalk.engine.metrics.catalogue import ALL
 
 NOT_FOR_USERS = {
     "Client": {"wait_for_record", "wait_for_group", "wait_for_chain", "decode_result"},  # for handles
@@ -33,6 +34,8 @@ def members() -> dict[str, set[str]]:
         "Client": public(Client) - NOT_FOR_USERS["Client"],
         "Context": (public(Context) | {"sync", "log"}) - NOT_FOR_USERS["Context"],
         "errors": exceptions(),
+        "metrics": {metric.name for metric in ALL},
+        "Logs": set(Logs.__struct_fields__),
     }
 
 

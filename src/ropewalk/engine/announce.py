@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.domain.compensation import compensation
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.states import SETTLING, Move, Status
@@ -42,7 +43,11 @@ def announce(
     finished: list[str] = []
     ready: set[str] = {new.queue for new in queued}
     now = runtime.now()
-    for job, move, error in ((each.job, each.move, each.error) for each in (*news, *map(news_of, ripple.moved))):
+    told = [*news, *map(news_of, ripple.moved)]
+    if events.meter is not None:
+        events.meter.moved(told)
+        events.meter.queued(queued)
+    for job, move, error in ((each.job, each.move, each.error) for each in told):
         if SETTLING.get(move) is _WAITING:
             if not job.unmet:
                 ready.add(job.queue)
@@ -50,8 +55,8 @@ def announce(
             finished.append(job.id)
             if job.on_failure is not None and move is not Move.COMPLETE:
                 ready.add(job.on_failure.queue)
-        if events.heard(job.type):
-            events.moved(job, move, at=now, error=error)
+                _tell_compensation(job, events)
+        events.moved(job, move, at=now, error=error)
     for new in queued:
         events.queued(new, new.group_id or new.id)
     ready.update(ripple.ready)
@@ -62,6 +67,16 @@ def announce(
         many = len(finished) > HINT_IDS_MAX
         hint = Hint(ready=tuple(ready), finished=tuple(finished[:HINT_IDS_MAX]), many=many, control=control)
         store.notifier.publish(hint)
+
+
+def _tell_compensation(job: JobRecord, events: EventHub) -> None:
+    """The store wrote it with the failure; what it is follows from the job."""
+    if job.status in (Status.FAILED, Status.DEAD_LETTER):
+        follow_up = compensation(job)
+        assert follow_up is not None, "asked only where there is one"
+        events.queued(follow_up, follow_up.group_id or follow_up.id)
+        if events.meter is not None:
+            events.meter.queued([follow_up])
 
 
 def news_of(moved: Moved) -> News:

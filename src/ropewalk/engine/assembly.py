@@ -90,8 +90,8 @@ class Assembly:
         self._cascade = Cascade(bench, self._tell)
         self._orphans = orphans
         self._pruner = Pruner(bench, retention)
-        self.loops = Supervisor(bench.runtime, on_error=bench.events.report)
-        self._services = Supervisor(bench.runtime, on_error=bench.events.report)
+        self.loops = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
+        self._services = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
         self._unsubscribe: Unsubscribe = lambda: None
         self._changed = Signal()
         self.settler.on_settled = self._on_settled

@@ -95,8 +95,10 @@ class Batches:
                 raise
         except BaseException as error:
             outcomes = [executor.judge(each, error) for each in call.attempts]
-        executor.measure(call.attempts[0].elapsed() / len(call.attempts))
+        took = call.attempts[0].elapsed()
+        executor.measure(took / len(call.attempts))
         for attempt, outcome in zip(call.attempts, outcomes, strict=True):
+            attempt.took = took
             executor.hand_over(attempt, outcome if attempt.stopped is None else executor.stopped(attempt))
 
 

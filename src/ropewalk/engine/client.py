@@ -17,6 +17,7 @@ from ropewalk.definitions.submission import skips_queue, to_new_job
 from ropewalk.domain.job import NewJob
 from ropewalk.engine.bulk import BATCH
 from ropewalk.engine.handle import Enqueuing, Handle, caller_of
+from ropewalk.engine.tracing import Sending
 from ropewalk.engine.verbs.changing import Changing
 from ropewalk.engine.verbs.deleting import Deleting
 from ropewalk.engine.verbs.flowing import Flowing
@@ -72,26 +73,31 @@ class Client(Looking, Changing, Deleting, Flowing, Waiting):
                 field="jobs",
             )
         new = [self._new(job, options) for job in given]
-        session = await self._core.session()
         handles: list[Handle[S, G]] = []
         size = limit if atomic else BATCH
         for start in range(0, len(new), size):
-            accepted = await session.enqueuer.submit(Submission(jobs=new[start : start + size]))
+            accepted = await self._submit(Submission(jobs=new[start : start + size]))
             batch = zip(given[start : start + size], new[start : start + size], accepted, strict=True)
             handles.extend(self._handle(job, submitted, answer) for job, submitted, answer in batch)
         return handles
 
     async def _enqueue(self, job: Job[S, G], options: EnqueueOptions) -> Handle[S, G]:
         new = self._new(job, options)
-        session = await self._core.session()
         skip = None
         if new.gate is None and skips_queue(job, options):
             skip = self._core.skip_slot(new)
         submission = Submission(jobs=[new], skip_queue=None if skip is None else skip[1])
-        (accepted,) = await session.enqueuer.submit(submission)
+        (accepted,) = await self._submit(submission)
         if accepted.leased is not None and skip is not None:
             skip[0].adopt(accepted.leased)
         return self._handle(job, new, accepted)
+
+    async def _submit(self, submission: Submission) -> list[Accepted]:
+        core, session = self._core, await self._core.session()
+        if core.tracing is None:
+            return await session.enqueuer.submit(submission)
+        with Sending(submission, core.tracing, core.events) as traced:
+            return await session.enqueuer.submit(traced)
 
     def _handle(self, job: Job[S, G], new: NewJob, accepted: Accepted) -> Handle[S, G]:
         """Bound to the tenant the job was given, which an option may have made another than ours."""

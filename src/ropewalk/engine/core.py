@@ -19,6 +19,7 @@ from ropewalk.ports.codec import Codec
 from ropewalk.ports.exchange import SkipQueue
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
+from ropewalk.ports.tracing import Tracing
 
 if TYPE_CHECKING:
     from ropewalk.engine.worker import Worker
@@ -45,6 +46,7 @@ class Core:
         codec: Codec,
         limits: Limits,
         defaults: AppDefaults,
+        tracing: Tracing | None = None,
         reports_orphans: bool = False,
     ) -> None:
         self.store = store
@@ -54,6 +56,7 @@ class Core:
         self.codec = codec
         self.limits = limits
         self.defaults = defaults
+        self.tracing = tracing
         self.reports_orphans = reports_orphans
         """somebody here wants to hear of groups that close with nobody waiting"""
         self.awaited = Awaited(runtime)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -16,7 +17,11 @@ from ropewalk.domain.flags import SKIPPED
 from ropewalk.domain.instants import Instant, to_datetime
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.states import Move, Status
+from ropewalk.ports.exchange import Accepted
 from ropewalk.ports.runtime import Runtime
+
+if TYPE_CHECKING:
+    from ropewalk.engine.metrics.meter import Meter
 
 logger = logging.getLogger("ropewalk")
 
@@ -82,7 +87,16 @@ _WILL_RETRY: dict[Move, bool] = {Move.RETRY: True, Move.FAIL: False, Move.DOOM: 
 class EventHub:
     """Fans events out to the app's hook, the type's hook and the streams of this process."""
 
-    def __init__(self, runtime: Runtime, *, on_event: EventHook | None, on_error: ErrorHook | None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        on_event: EventHook | None,
+        on_error: ErrorHook | None,
+        meter: Meter | None = None,
+    ) -> None:
+        self.meter = meter
+        """counts, where the app does"""
         self._runtime = runtime
         self._on_event = on_event
         self._on_error = on_error
@@ -101,6 +115,16 @@ class EventHub:
             if move is Move.RESOLVE:
                 move = Move.COMPLETE if job.status is Status.COMPLETED else Move.FAIL
             self.emit(event_of(job, _KIND_OF_MOVE[move], at=at, will_retry=_WILL_RETRY.get(move), error=error))
+
+    def accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
+        """A submission the store took: what was there already is not news."""
+        if self.meter is None and not self.heard_at_all:
+            return
+        fresh = [(new, answer) for new, answer in zip(jobs, answers, strict=True) if not answer.duplicate]
+        if self.meter is not None:
+            self.meter.queued([new for new, _ in fresh])
+        for new, answer in fresh:
+            self.queued(new, answer.group_id)
 
     def queued(self, new: NewJob, group_id: str) -> None:
         if self.heard(new.type):
@@ -123,11 +147,13 @@ class EventHub:
         return self._on_event is not None or bool(self._streams) or bool(self._type_hooks)
 
     def emit(self, event: Event) -> None:
-        for hook in (self._on_event, self._type_hooks.get(event.type)):
-            if hook is not None:
-                self._call(hook, event)
-        for stream in list(self._streams):
-            stream.put(event)
+        if self._on_event is not None:
+            self._call(self._on_event, event)
+        if self._type_hooks and (hook := self._type_hooks.get(event.type)) is not None:
+            self._call(hook, event)
+        if self._streams:
+            for stream in list(self._streams):
+                stream.put(event)
 
     async def stream(self) -> AsyncIterator[Event]:
         """Events of this process, from now on. A reader that falls 10 000 behind loses the oldest."""
@@ -139,8 +165,16 @@ class EventHub:
         finally:
             self._streams.discard(stream)
 
+    def loop_failed(self, error: BaseException, name: str) -> None:
+        """A background loop failed, and is about to be started again."""
+        if self.meter is not None:
+            self.meter.restarted(name)
+        self.report(error, name)
+
     def report(self, error: BaseException, phase: str) -> None:
-        """An error that must not disturb: to on_error, else to the log."""
+        """An error that must not disturb: counted, and to on_error, else to the log."""
+        if self.meter is not None:
+            self.meter.erred(phase)
         if self._on_error is None:
             logger.error("error in %s: %s", phase, error, exc_info=error)
             return
@@ -152,7 +186,7 @@ class EventHub:
     def _call(self, hook: EventHook, event: Event) -> None:
         try:
             answer = hook(event)
-            if inspect.isawaitable(answer):
+            if answer is not None and inspect.isawaitable(answer):
                 self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
         except Exception as error:
             self.report(error, "on_event")
@@ -201,7 +235,7 @@ def event_of(
         type=job.type,
         queue=job.queue,
         tenant=job.tenant,
-        at=to_datetime(at),
+        at=_moment(at),
         attempt=job.attempt,
         group_id=job.group_id or job.id,
         will_retry=will_retry,
@@ -211,3 +245,7 @@ def event_of(
         worker=job.owner,
         skipped=kind == "succeeded" and bool(job.flags & SKIPPED),
     )
+
+
+_moment = lru_cache(maxsize=64)(to_datetime)
+"""what is told of a batch happened at one moment"""

@@ -24,6 +24,7 @@ from ropewalk.domain.instants import SECOND, Span, to_span
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
 from ropewalk.domain.transition import decide
+from ropewalk.engine import tracing
 from ropewalk.engine.attempt import Attempt, Stoppable
 from ropewalk.engine.batches import Batches
 from ropewalk.engine.buffer import Buffer
@@ -110,7 +111,8 @@ class Executor:
         else:
             try:
                 outcome = await self._perform(attempt, me)
-                self.measure(attempt.elapsed())
+                attempt.took = attempt.elapsed()
+                self.measure(attempt.took)
                 self.hand_over(attempt, outcome)
             finally:
                 self.leave(attempt)
@@ -161,8 +163,12 @@ class Executor:
             since_claim = round(attempt.since_claim() * SECOND)
             deadline_in = max(0, job.deadline - job.started_at - since_claim)
         attempt.begin(me, timeout_us=self._timeout(attempt), deadline_in_us=deadline_in)
+        if bench.events.meter is not None:
+            bench.events.meter.began(job.type)
         if bench.events.heard(job.type):
             bench.events.emit(event_of(job, "started", at=bench.runtime.now()))
+        if bench.tracing is not None:
+            tracing.began(attempt, bench.tracing, bench)
 
     def _timeout(self, attempt: Attempt) -> Span | None:
         return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._bench.defaults.timeout_us
@@ -181,12 +187,15 @@ class Executor:
         context = Context(attempt)
         first = (context,) if contract.takes_context else ()
         token = activate(context)
+        leave = None if attempt.span is None else tracing.enter(attempt.span, self._bench)
         try:
             if job_type.style == "async":
                 value = await job_type.handler(*first, **arguments)
             else:
                 value = await self.in_thread([attempt], functools.partial(job_type.handler, *first, **arguments))
         finally:
+            if leave is not None:
+                leave()
             deactivate(token)
         return self._returned(attempt, context, value)
 
@@ -259,6 +268,8 @@ class Executor:
 
     def hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
         bench = self._bench
+        if attempt.span is not None:
+            tracing.ended(attempt, outcome, bench)
         if attempt.handed_over:
             return  # a thread that was given up came back
         attempt.handed_over = True

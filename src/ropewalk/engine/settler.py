@@ -99,7 +99,8 @@ class Settler:
             if self._folding.concerns(batch):
                 batch, later = await self._folding.fold(batch)
                 self._pending = later + self._pending
-            answers = await self._bench.store.settle(self._bench.owner, [settlement for _, settlement in batch])
+            asked = [each if attempt.log is None else attempt.with_lines(each) for attempt, each in batch]
+            answers = await self._bench.store.settle(self._bench.owner, asked)
         except StoreUnavailable:
             # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
             self._pending = batch + self._pending
@@ -112,6 +113,7 @@ class Settler:
     def report(self, batch: list[tuple[Attempt, Settlement]], answers: Settlements) -> None:
         """What became of them, for the worker's books, hooks and everybody who waits."""
         news: list[News] = []
+        accepted: list[Attempt] = []
         queued: list[NewJob] = []
         for (attempt, asked), answer in zip(batch, answers.settled, strict=True):
             if answer.refused is not None:
@@ -121,6 +123,7 @@ class Settler:
             if answer.move is None:
                 self._refused(attempt, answer)
                 continue
+            accepted.append(attempt)
             if answer.job is None:
                 news.append(News(attempt.job, answer.move, asked.error))
             else:
@@ -129,6 +132,8 @@ class Settler:
                 queued += written_with(asked.sequel)
         self.settled += len(news)
         bench, ripple = self._bench, answers.ripple
+        if bench.events.meter is not None:
+            bench.events.meter.settled(accepted)
         announce(news, store=bench.store, events=bench.events, runtime=bench.runtime, ripple=ripple, queued=queued)
         if ripple != NOTHING_ELSE:
             self.on_ripple(ripple)
@@ -145,6 +150,8 @@ class Settler:
     def _refused(self, attempt: Attempt, answer: Settled) -> None:
         self._bench.refused += 1
         events = self._bench.events
+        if events.meter is not None:
+            events.meter.refused()
         if events.heard(attempt.job.type):
             now = self._bench.runtime.now()
             events.emit(event_of(attempt.job, "lease_lost", at=now, message=answer.lost))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.verdict import verdict
@@ -19,6 +20,7 @@ from ropewalk.engine.events import EventHub
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
+from ropewalk.ports.tracing import Tracing
 
 if TYPE_CHECKING:
     from ropewalk.definitions.jobtype import JobType
@@ -41,6 +43,8 @@ class Workbench:
     defaults: AppDefaults
     lease_us: Span
     isolation: Isolation
+    logs: Logs
+    tracing: Tracing | None
     resources: tuple[object, ...] = ()
     """what the lifespan yielded"""
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)

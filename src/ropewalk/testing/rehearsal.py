@@ -37,6 +37,9 @@ class Rehearsal(App):
             on_event=settings.on_event,
             on_error=settings.on_error,
             on_orphan_group=settings.on_orphan_group,
+            logs=settings.logs,
+            metrics=settings.metrics,
+            tracing=settings.tracing,
             runtime=self.clock,
         )
         self._inline = inline

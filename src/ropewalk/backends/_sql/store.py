@@ -18,6 +18,7 @@ from typing import TypeVar
 from ropewalk.backends._sql import (
     claiming,
     holding,
+    logs,
     operating,
     orphans,
     reading,
@@ -34,6 +35,7 @@ from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.dependency import Edge
 from ropewalk.domain.instants import Span
 from ropewalk.domain.job import CancelRequest, JobRecord
+from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
@@ -41,6 +43,7 @@ from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
 from ropewalk.ports.exchange import (
     AmendAnswer,
+    Backlog,
     Cancellations,
     Claimed,
     ClaimRequest,
@@ -204,6 +207,12 @@ class SqlStore(Store, ABC):
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         return await self._read(lambda tx: reading.queues(tx, tenant))
+
+    async def backlog(self) -> list[Backlog]:
+        return await self._read(reading.backlog)
+
+    async def log(self, tenant: str, job_id: str) -> list[LogLine]:
+        return await self._read(lambda tx: logs.lines_of(tx, tenant, job_id))
 
     async def ahead_of(self, job: JobRecord) -> int:
         return await self._read(lambda tx: reading.ahead_of(tx, job))

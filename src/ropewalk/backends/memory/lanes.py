@@ -127,6 +127,12 @@ class Lanes:
                 if line[0] == tenant:
                     yield from lane
 
+    def everything(self) -> Iterator[tuple[str, Line, Lane]]:
+        """Every lane with its type and line."""
+        for name, of_type in self._lanes.items():
+            for line, lane in of_type.items():
+                yield name, line, lane
+
     def past_deadline(self, now: Instant) -> JobRecord | None:
         """The waiting job whose deadline passed first."""
         return _over(self._deadlines, now)

@@ -20,6 +20,7 @@ from ropewalk.backends.memory import (
     deleting,
     grouping,
     holding,
+    logs,
     operating,
     reading,
     signalling,
@@ -31,6 +32,7 @@ from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.domain.dependency import Edge
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
@@ -39,6 +41,7 @@ from ropewalk.domain.transition import Settlement
 from ropewalk.errors import Unsupported
 from ropewalk.ports.exchange import (
     AmendAnswer,
+    Backlog,
     Cancellations,
     Claimed,
     ClaimRequest,
@@ -259,6 +262,14 @@ class MemoryStore(Store):
     async def queues(self, tenant: str) -> list[QueueInfo]:
         with self._lock:
             return reading.queues(self._tables, tenant, self._runtime.now())
+
+    async def backlog(self) -> list[Backlog]:
+        with self._lock:
+            return reading.backlog(self._tables, self._runtime.now())
+
+    async def log(self, tenant: str, job_id: str) -> list[LogLine]:
+        with self._lock:
+            return logs.lines_of(self._tables, tenant, job_id)
 
     async def ahead_of(self, job: JobRecord) -> int:
         with self._lock:

@@ -9,6 +9,7 @@ from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
+from ropewalk.testing.contract.logs import BacklogContract, LogContract
 from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
@@ -51,6 +52,7 @@ class StoreContract(
     # being held and lost
     RenewContract,
     NoteContract,
+    LogContract,
     SweepContract,
     DeadlineSweepContract,
     # ending
@@ -69,6 +71,7 @@ class StoreContract(
     GetContract,
     SearchContract,
     QueuesContract,
+    BacklogContract,
     AheadContract,
     WorkersContract,
     NotifierContract,

@@ -33,6 +33,26 @@ SELECT json_group_array(json_array(queue, state, jobs, oldest)) FROM (
     SELECT queue, state, count(*) AS jobs, min(run_at) AS oldest FROM live GROUP BY queue, state
 )
 
+-- name: backlog
+-- Lane by lane, each counted so far and no further; and what is due but was not promoted yet.
+WITH counted (queue, type, found) AS MATERIALIZED (
+    SELECT lane.queue, lane.type, (
+        SELECT json_array(count(*), min(run_at)) FROM (
+            SELECT run_at FROM job WHERE place = 1 AND stream IN (2 * lane.id, 2 * lane.id + 1) LIMIT ?2 + 0
+        )
+    )
+    FROM lane
+    UNION ALL
+    SELECT queue, type, json_array(count(*), min(run_at)) FROM (
+        SELECT queue, type, run_at FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2 + 0
+    ) GROUP BY queue, type
+)
+SELECT json_group_array(json_array(queue, type, found ->> 0, found ->> 1)) FROM counted WHERE found ->> 0 > 0
+
+-- name: lines_of
+SELECT json_group_array(json_array(position, attempt, at, level, message, fields))
+FROM (SELECT * FROM log WHERE seq = ? ORDER BY fence, position)
+
 -- name: paused_queues
 SELECT json_group_array(name) FROM queue WHERE tenant = ? AND paused = 1
 

@@ -17,16 +17,16 @@ SELECT
         'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
         'unmet', unmet, 'depth', depth, 'gate', json(gate), 'awaits', awaits, 'wake_at', wake_at,
         'on_failure', json(on_failure), 'origin', json(origin),
-        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key, 'trace', trace,
+        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key,
         'progress', json(progress), 'error', json(error), 'cancel', json(cancel),
         'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
     )) FILTER (WHERE unmet > 0 OR depth > 0 OR coalesce(
         timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
-        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key, trace,
+        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key,
         progress, error, cancel, checkpoint, result
     ) IS NOT NULL),
-    json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key))
-        FILTER (WHERE coalesce(scope_id, group_id, parent_id, spawn_key) IS NOT NULL),
+    json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key, trace))
+        FILTER (WHERE coalesce(scope_id, group_id, parent_id, spawn_key, trace) IS NOT NULL),
     json_group_array(length(input)),
     CAST(group_concat(input, '') AS BLOB),
     CAST(group_concat(checkpoint, '') AS BLOB),
