@@ -4,10 +4,10 @@
 PYTHON_IN_VENV := .venv/bin/python
 CHECKS := check-lint check-format check-basedpyright check-mypy check-layers check-dependencies
 COMPILE = $(PYTHON_IN_VENV) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make $@" $(if $(UPGRADE),--upgrade)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s  %s\n", $$1, $$2 }' Makefile
 
 demo: runtime ## see it work: a queue in one file, a worker that is killed, nothing lost
 	@$(PYTHON_IN_VENV) -m ropewalk demo
@@ -30,14 +30,25 @@ bench-workflows: development ## measure groups, fan-ins and chains beside plain 
 bench-overhead: development ## measure what metrics, traces, events and kept log lines cost (ARGS= goes to it)
 	@$(PYTHON_IN_VENV) -m benchmarks.overhead $(ARGS)
 
+bench-peers: development ## measure beside other queues, which are installed first (needs Node; ARGS= as for bench)
+	@sh benchmarks/peers/install
+	@$(PYTHON_IN_VENV) -m benchmarks --peers $(ARGS)
+
+bench-growth: development ## measure with a million finished jobs and with a transaction held open (ARGS= goes to it)
+	@$(PYTHON_IN_VENV) -m benchmarks.growth $(ARGS)
+
 lock: development ## write requirements/*.txt anew (UPGRADE=1 takes newer versions)
 	@$(COMPILE) --group bootstrap -o requirements/bootstrap.txt
 	@$(COMPILE) pyproject.toml --extra cli --extra sqlite -o requirements/runtime.txt
 	@$(COMPILE) pyproject.toml --all-extras --group dev -c requirements/bootstrap.txt -c requirements/runtime.txt \
 		-o requirements/dev.txt
 
-clean: ## remove the environment and every cache
-	@rm -rf .venv .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage dist
+lock-peers: development ## write the locks of the queues measured beside this one anew (UPGRADE=1 as for lock)
+	@$(COMPILE) --group peers -o requirements/peers.txt
+	@cd benchmarks/peers/node && npm $(if $(UPGRADE),update,install) --package-lock-only --no-audit --no-fund --silent
+
+clean: ## remove the environments and every cache
+	@rm -rf .venv .venv-peers benchmarks/peers/node/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 runtime:
@@ -57,4 +68,4 @@ check-dependencies: RUN = deptry src
 $(CHECKS):
 	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system check bench bench-workflows bench-overhead lock clean runtime development $(CHECKS)
+.PHONY: help demo test test-system check bench bench-workflows bench-overhead bench-peers bench-growth lock lock-peers clean runtime development $(CHECKS)

@@ -1,4 +1,7 @@
-"""`python -m benchmarks`: choose, measure, show. `--only sqlite drain-1` names stores, workloads or both."""
+"""`python -m benchmarks`: choose, measure, show. `--only sqlite drain-1` names stores, workloads or both.
+
+`--peers` puts the peers beside them (all that are known, or those named); `make bench-peers` installs them first.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,25 @@ import asyncio
 import sys
 from pathlib import Path
 
-from benchmarks import harness, machine, report
+from benchmarks import harness, machine, page, report
 from benchmarks.harness import Settings
+from benchmarks.peers.known import PEERS, Peer
+from benchmarks.peers.process import missing
 from benchmarks.subjects.subject import StoreName
 from benchmarks.workloads import WORKLOADS
 from benchmarks.workloads.workload import Workload
 
-STORES: tuple[StoreName, ...] = ("memory", "sqlite")
+STORES: tuple[StoreName, ...] = ("memory", "sqlite", "postgres")
 
 
 def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     settings = Settings(
-        rounds=asked.rounds or (1 if asked.quick else 3), quick=asked.quick, jobs=asked.jobs, directory=asked.directory
+        rounds=asked.rounds or (1 if asked.quick else 3),
+        quick=asked.quick,
+        jobs=asked.jobs,
+        directory=asked.directory,
+        peers=() if asked.peers is None else choose_peers(asked.peers),
     )
     chosen = choose(asked.only)
     facts = machine.look(settings.directory)
@@ -29,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.json is not None:
         asked.json.write_text(report.as_json(results, facts, settings) + "\n")
     if asked.write:
-        report.PAGE.write_text(report.page(results, facts, settings))
+        page.write(results, facts, settings)
     return 0
 
 
@@ -44,13 +53,26 @@ def choose(names: list[str]) -> list[tuple[StoreName, Workload]]:
     return [(store, workload) for store in stores for workload in workloads if store in workload.stores]
 
 
+def choose_peers(names: list[str]) -> tuple[Peer, ...]:
+    """Those named, or all; each must be installed."""
+    unknown = sorted(set(names) - set(PEERS))
+    if unknown:
+        raise SystemExit(f"--peers {' '.join(unknown)}: unknown; choose from {', '.join(PEERS)}")
+    peers = tuple(PEERS[name] for name in names or PEERS)
+    absent = [peer.name for peer in peers if missing(peer)]
+    if absent:
+        raise SystemExit(f"--peers {' '.join(absent)}: not installed; `make bench-peers` installs them and measures")
+    return peers
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure ropewalk against its floors.")
     parser.add_argument("--quick", action="store_true", help="one short round of each: a smoke run, not a measurement")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="stores and workloads to run")
+    parser.add_argument("--peers", nargs="*", metavar="PEER", help="measure these beside it (none named: all)")
     parser.add_argument("--rounds", type=_positive, help="interleaved rounds (3; with --quick 1)")
     parser.add_argument("--jobs", type=_positive, help="jobs per run, instead of each workload's own size")
-    parser.add_argument("--directory", type=Path, help="where stores are put (the system's temporary directory)")
+    parser.add_argument("--directory", type=Path, help="where files are put (the system's temporary directory)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     parser.add_argument("--write", action="store_true", help="write benchmarks/RESULTS.md")
     return parser

@@ -17,6 +17,7 @@ _CELL: Final = 8
 
 class Board:
     def __init__(self, path: Path, *, worker: int = 0) -> None:
+        self.path = path
         self._worker = worker
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), 0)

@@ -5,16 +5,11 @@ They start idle and serve between `go` and `stop`, so that neither imports nor p
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
-from benchmarks.subjects.subject import Kind, StoreName, Subject
-
-ANSWER_SECONDS: Final = 60.0
-ROOT: Final = Path(__file__).resolve().parent.parent
+from benchmarks.ordered import Ordered
+from benchmarks.subjects.subject import Local
 
 
 class Crew(Protocol):
@@ -32,7 +27,7 @@ class Crew(Protocol):
 class Inside(Crew):
     """One worker on this loop."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Local) -> None:
         self._subject = subject
         self._serving = AsyncExitStack()
 
@@ -47,46 +42,31 @@ class Inside(Crew):
 
 
 class Processes(Crew):
-    """Worker processes, told by a line on stdin what to do; each answers with the same line when it is done."""
+    """Worker processes: `go`, `stop` (answered when it is so), `leave`."""
 
-    def __init__(self, members: list[asyncio.subprocess.Process]) -> None:
+    def __init__(self, members: list[Ordered]) -> None:
         self._members = members
 
     @classmethod
-    async def hire(cls, count: int, kind: Kind, store: StoreName, directory: Path) -> Processes:
-        crew = cls([await _start(kind, store, directory, index) for index in range(count)])
-        await crew._heard("ready")
+    async def hire(cls, commands: list[list[str]]) -> Processes:
+        """One for each command."""
+        crew = cls([await Ordered.start(command) for command in commands])
+        for member in crew._members:
+            await member.expect("ready")
         return crew
 
     async def go(self) -> None:
-        self._tell("go")
+        for member in self._members:
+            member.tell("go")
 
     async def stop(self) -> None:
-        self._tell("stop")
-        await self._heard("stop")
+        for member in self._members:
+            member.tell("stop")
+        for member in self._members:
+            await member.expect("stop")
 
     async def dismiss(self) -> None:
-        self._tell("leave")
         for member in self._members:
-            await asyncio.wait_for(member.wait(), ANSWER_SECONDS)
-
-    def _tell(self, order: str) -> None:
+            member.tell("leave")
         for member in self._members:
-            assert member.stdin is not None
-            member.stdin.write(f"{order}\n".encode())
-
-    async def _heard(self, expected: str) -> None:
-        for member in self._members:
-            assert member.stdout is not None
-            line = await asyncio.wait_for(member.stdout.readline(), ANSWER_SECONDS)
-            if line.decode().strip() != expected:
-                raise RuntimeError(f"a worker process said {line!r} instead of {expected!r}")
-
-
-async def _start(kind: Kind, store: StoreName, directory: Path, index: int) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.member", kind, store, str(directory), str(index)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        cwd=ROOT,
-    )
+            await member.gone()

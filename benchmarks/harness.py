@@ -1,22 +1,26 @@
-"""Runs the workloads, ropewalk and floor in turn, and condenses the runs into results.
+"""Runs the workloads, everybody in turn, and condenses the runs into results.
 
-Rounds are interleaved and the first of a pair alternates, so a machine that slows down or speeds up in between hits
-both alike; a ratio is always taken within one round, and the median of the rounds is what counts.
+Rounds are interleaved and begin with another subject each, so a machine that slows down or speeds up in between hits
+all alike; a ratio is always taken within one round, and the median of the rounds is what counts.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from benchmarks.measurement import Measurement
+from benchmarks import server
+from benchmarks.peers.known import Peer
+from benchmarks.result import Result
 from benchmarks.run import prepared
-from benchmarks.subjects.subject import Kind, StoreName
-from benchmarks.workloads.workload import Target, Workload
+from benchmarks.server import Server
+from benchmarks.subjects.subject import StoreName
+from benchmarks.workloads.workload import Workload
 
+T = TypeVar("T")
 Teller: TypeAlias = Callable[[str], None]
 """hears what is going on"""
 
@@ -28,69 +32,39 @@ class Settings:
     jobs: int | None = None
     """overrides the size of every workload"""
     directory: Path | None = None
+    peers: tuple[Peer, ...] = ()
 
-    def size_of(self, workload: Workload) -> int:
-        if self.jobs is not None:
-            return self.jobs
-        return workload.quick_jobs if self.quick else workload.jobs
+    def size_of(self, workload: Workload, peer: Peer | None = None) -> int:
+        jobs = self.jobs or (workload.quick_jobs if self.quick else workload.jobs)
+        return jobs if peer is None or peer.jobs_max is None else min(jobs, peer.jobs_max)
 
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """All rounds of one workload on one store."""
-
-    store: StoreName
-    workload: Workload
-    runs: dict[Kind, list[Measurement]] = field(default_factory=dict)
-
-    @property
-    def target(self) -> Target:
-        return (self.workload.targets or {}).get(self.store, Target())
-
-    def median(self, kind: Kind) -> float:
-        return statistics.median(run.headline for run in self.runs[kind])
-
-    def figures(self, kind: Kind) -> dict[str, float]:
-        """Every figure's median over the rounds."""
-        names = self.runs[kind][0].figures
-        return {name: statistics.median(run.figures[name] for run in self.runs[kind]) for name in names}
-
-    @property
-    def ratio(self) -> float | None:
-        if "floor" not in self.runs:
-            return None
-        pairs = zip(self.runs["ropewalk"], self.runs["floor"], strict=True)
-        return statistics.median(ours.headline / floor.headline for ours, floor in pairs)
-
-    @property
-    def on_target(self) -> bool | None:
-        """None where nothing was set as a target."""
-        target = self.target
-        judged = [(self.median("ropewalk"), target.absolute), (self.ratio, target.of_floor)]
-        asked = [(got, wanted) for got, wanted in judged if got is not None and wanted is not None]
-        if not asked:
-            return None
-        if self.workload.lower_is_better:
-            return any(got <= wanted for got, wanted in asked)
-        return any(got >= wanted for got, wanted in asked)
+    def peers_of(self, store: StoreName, workload: Workload) -> list[Peer]:
+        return [peer for peer in self.peers if peer.store == store and workload.suits(peer)]
 
 
 async def measure(chosen: list[tuple[StoreName, Workload]], settings: Settings, told: Teller) -> list[Result]:
-    results = {(store, workload.name): Result(store, workload) for store, workload in chosen}
-    for number in range(settings.rounds):
-        for store, workload in chosen:
-            for kind in _in_turn(workload.kinds, number):
-                told(f"round {number + 1}/{settings.rounds}  {store} {workload.name}  {kind}")
-                measured = await _once(kind, store, workload, settings)
-                results[store, workload.name].runs.setdefault(kind, []).append(measured)
-    return list(results.values())
+    results = [Result(store, workload) for store, workload in chosen]
+    for result in results:
+        result.stand_beside(results)
+    with server.started() if any(store == "postgres" for store, _ in chosen) else nullcontext() as postgres:
+        for number in range(settings.rounds):
+            for result in results:
+                await _measure_once(result, number, settings, postgres, told)
+    return results
 
 
-def _in_turn(kinds: tuple[Kind, ...], number: int) -> Iterator[Kind]:
-    return iter(kinds if number % 2 == 0 else kinds[::-1])
+async def _measure_once(result: Result, number: int, settings: Settings, postgres: Server | None, told: Teller) -> None:
+    """Everybody who takes part, one after another."""
+    store, workload = result.store, result.workload
+    peers = {peer.name: peer for peer in settings.peers_of(store, workload)}
+    for kind in in_turn((*workload.kinds, *peers), number):
+        told(f"round {number + 1}/{settings.rounds}  {store} {workload.name}  {kind}")
+        jobs, parent = settings.size_of(workload, peers.get(kind)), settings.directory
+        async with prepared(kind, store, jobs=jobs, workers=workload.workers, parent=parent, server=postgres) as run:
+            result.runs.setdefault(kind, []).append(await workload.procedure(run))
 
 
-async def _once(kind: Kind, store: StoreName, workload: Workload, settings: Settings) -> Measurement:
-    jobs = settings.size_of(workload)
-    async with prepared(kind, store, jobs=jobs, workers=workload.workers, parent=settings.directory) as run:
-        return await workload.procedure(run)
+def in_turn(each: tuple[T, ...], number: int) -> tuple[T, ...]:
+    """Round `number` begins with another one than the round before."""
+    first = number % len(each)
+    return each[first:] + each[:first]

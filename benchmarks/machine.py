@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
 import statistics
@@ -10,6 +11,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+from tests.servers.binaries import WHEEL
 
 from ropewalk.backends.sqlite.library import sqlite
 
@@ -22,6 +25,7 @@ class Machine:
     system: str
     python: str
     sqlite: str
+    postgres: str
     file_system: str
     sync_ms: float
     """median of appending 4 KiB and waiting for it to be on disk: what one durable commit costs at least"""
@@ -29,7 +33,7 @@ class Machine:
     def __str__(self) -> str:
         return (
             f"{self.cores} cores · {self.system} · Python {self.python} · SQLite {self.sqlite} · "
-            f"{self.file_system}, fdatasync {self.sync_ms:.2f} ms"
+            f"PostgreSQL {self.postgres} · {self.file_system}, fdatasync {self.sync_ms:.2f} ms"
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -43,6 +47,7 @@ def look(directory: Path | None) -> Machine:
         system=f"{platform.system()} {platform.machine()}",
         python=platform.python_version(),
         sqlite=sqlite.sqlite_version,
+        postgres=importlib.metadata.version(WHEEL),
         file_system=_file_system(path),
         sync_ms=_sync_ms(path),
     )

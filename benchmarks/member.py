@@ -1,4 +1,4 @@
-"""One worker process of a crew: `python -m benchmarks.member KIND STORE DIRECTORY INDEX`. Started by crew.py."""
+"""One worker process of a crew: `python -m benchmarks.member KIND URL BOARD INDEX`. Started by crew.py."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from benchmarks.board import Board
-from benchmarks.run import BOARD
-from benchmarks.subjects.make import make
-from benchmarks.subjects.subject import Kind, StoreName
+from benchmarks.subjects.make import make_local
+from benchmarks.subjects.subject import Kind
 
 
-async def main(kind: Kind, store: StoreName, directory: Path, index: int) -> None:
-    subject = make(kind, store, directory, Board(directory / BOARD, worker=index))
+async def main(kind: Kind, url: str, board: Path, index: int) -> None:
+    subject = make_local(kind, url, Board(board, worker=index))
     await subject.open()
     orders = await _orders()
     serving = AsyncExitStack()
@@ -43,5 +42,5 @@ def _answer(line: str) -> None:
 
 
 if __name__ == "__main__":
-    kind, store, directory, index = sys.argv[1:]
-    asyncio.run(main(kind, store, Path(directory), int(index)))  # type: ignore[arg-type] # given by crew.py
+    kind, url, board, index = sys.argv[1:]
+    asyncio.run(main(kind, url, Path(board), int(index)))

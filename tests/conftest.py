@@ -8,4 +8,4 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("ropewalk", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("ropewalk")
 
-pytest_plugins = ["tests.servers.fixtures"]
+pytest_plugins = ["tests.servers.fixtures", "tests.backends.postgres.backend"]

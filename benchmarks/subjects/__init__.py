@@ -1,1 +1,1 @@
-"""What is measured: ropewalk itself and the floors, behind one face (subject.py)."""
+"""What is measured: ropewalk itself, the floors and the peers, behind one face (subject.py)."""

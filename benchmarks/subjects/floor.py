@@ -8,13 +8,14 @@ from contextlib import AbstractAsyncContextManager
 from benchmarks.board import Board
 from benchmarks.floors.call import Arguments, Handler
 from benchmarks.floors.memory import MemoryFloor
+from benchmarks.floors.postgres import PostgresFloor
 from benchmarks.floors.sqlite import SqliteFloor
 from benchmarks.payload import TEXT
-from benchmarks.subjects.subject import Subject
+from benchmarks.subjects.subject import Local
 
 
-class FloorSubject(Subject):
-    def __init__(self, make: Callable[[Handler], MemoryFloor | SqliteFloor], board: Board) -> None:
+class FloorSubject(Local):
+    def __init__(self, make: Callable[[Handler], MemoryFloor | SqliteFloor | PostgresFloor], board: Board) -> None:
         self._make = make
         self._board = board
 

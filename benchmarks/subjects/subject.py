@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-StoreName: TypeAlias = Literal["memory", "sqlite"]
-Kind: TypeAlias = Literal["ropewalk", "floor"]
+from benchmarks import pace
+from benchmarks.pace import Pace, Submitted
+
+StoreName: TypeAlias = Literal["memory", "sqlite", "postgres"]
+Kind: TypeAlias = str
+"""`ropewalk`, `floor`, or the name of a peer"""
 
 
 class Subject(Protocol):
@@ -14,16 +18,8 @@ class Subject(Protocol):
 
     async def close(self) -> None: ...
 
-    async def submit(self, number: int) -> None:
-        """Queue one job; returns when it is durable."""
-        ...
-
-    async def submit_many(self, numbers: range) -> None:
-        """Queue many in one batch; returns when they are durable."""
-        ...
-
-    def serving(self) -> AbstractAsyncContextManager[object]:
-        """A worker in this process, on this loop, while the context lasts."""
+    async def hand_in(self, how: Pace, numbers: range) -> Submitted:
+        """Queue these jobs at that pace; returns when they are durable."""
         ...
 
     async def unfinished(self) -> int:
@@ -39,7 +35,19 @@ class Subject(Protocol):
         ...
 
 
-class Answering(Subject, Protocol):
+@runtime_checkable
+class Local(Subject, pace.Submitting, Protocol):
+    """One that lives in this process."""
+
+    def serving(self) -> AbstractAsyncContextManager[object]:
+        """A worker in this process, on this loop, while the context lasts."""
+        ...
+
+    async def hand_in(self, how: Pace, numbers: range) -> Submitted:
+        return await pace.submit(self, how, numbers)
+
+
+class Answering(Local, Protocol):
     """One that also keeps results."""
 
     async def round_trip(self, number: int) -> int:

@@ -1,4 +1,4 @@
-"""The same with two worker processes on one file."""
+"""The same with two worker processes on one store."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ DRAIN_TWO = Workload(
     jobs=30_000,
     quick_jobs=3_000,
     workers=2,
-    stores=("sqlite",),
+    stores=("sqlite", "postgres"),
     targets={"sqlite": Target(of_floor=0.25)},
 )

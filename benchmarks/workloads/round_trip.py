@@ -38,5 +38,5 @@ ROUND_TRIP = Workload(
     quick_jobs=50,
     lower_is_better=True,
     kinds=("ropewalk",),
-    targets={"memory": Target(absolute=5.0), "sqlite": Target(absolute=5.0)},
+    targets={"memory": Target(absolute=5.0), "sqlite": Target(absolute=5.0), "postgres": Target(absolute=5.0)},
 )

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Iterator
-from typing import Final
-
 from benchmarks.measurement import Measurement, rate
 from benchmarks.run import Run
-from benchmarks.workloads.workload import Workload
-
-CALLERS: Final = 100
+from benchmarks.workloads.submit_one import SUBMIT_ONE
+from benchmarks.workloads.workload import Target, Workload
 
 
 async def submit_concurrently(run: Run) -> Measurement:
-    numbers = iter(run.jobs)
-    began = time.perf_counter()
-    await asyncio.gather(*(_caller(run, numbers) for _ in range(CALLERS)))
-    seconds = time.perf_counter() - began
-    return rate(await run.verify(completed=False), seconds)
-
-
-async def _caller(run: Run, numbers: Iterator[int]) -> None:
-    for number in numbers:
-        await run.subject.submit(number)
+    submitted = await run.submit("hundred")
+    return rate(await run.verify(completed=False), submitted.seconds)
 
 
 SUBMIT_HUNDRED = Workload(
@@ -34,4 +20,6 @@ SUBMIT_HUNDRED = Workload(
     jobs=10_000,
     quick_jobs=1_000,
     workers=0,
+    beside=SUBMIT_ONE,
+    targets={"postgres": Target(of_beside=2.5)},
 )

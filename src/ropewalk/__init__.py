@@ -27,6 +27,7 @@ from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
+from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.cron import Cron, parse_cron
 from ropewalk.domain.fire_times import next_after
 from ropewalk.domain.limits import Limits
@@ -42,6 +43,7 @@ from ropewalk.engine.filter import Filter
 from ropewalk.engine.graph_info import GroupInfo, WorkflowInfo
 from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
+from ropewalk.engine.schedules.info import ScheduleInfo
 from ropewalk.engine.services.orphans import OrphanGroup
 from ropewalk.errors import (
     Abort,
@@ -71,6 +73,8 @@ from ropewalk.errors import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
+
     default: App
 
 __all__ = [
@@ -117,6 +121,7 @@ __all__ = [
     "Retry",
     "RetryStatus",
     "RopewalkError",
+    "ScheduleInfo",
     "SchemaMismatch",
     "Secret",
     "SpawnMismatch",
@@ -135,13 +140,22 @@ __all__ = [
     "next_after",
     "parse_cron",
     "register_type",
+    "schedule",
     "set_id_generator",
+    "sqlite3",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """`ropewalk.default`: an app made on first access from $ROPEWALK_URL, for scripts."""
+    """`ropewalk.default`: an app made on first access from $ROPEWALK_URL, for scripts.
+
+    `ropewalk.sqlite3`: the SQLite library that this process must use for files that are stores.
+    """
     if name == "default":
         app = globals()["default"] = App()
         return app
+    if name == "sqlite3":
+        from ropewalk.backends.sqlite.library import sqlite
+
+        return sqlite
     raise AttributeError(f"module 'ropewalk' has no attribute {name!r}")

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from types import ModuleType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, Unpack
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
@@ -28,6 +29,7 @@ from ropewalk.engine.metrics.meter import Meter
 from ropewalk.engine.metrics.metrics import Metrics
 from ropewalk.engine.metrics.registry import Registry as Numbers
 from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.engine.schedules.functions import AnyFunction
 from ropewalk.engine.services.orphans import OrphanHook
 from ropewalk.engine.workbench import Workbench
 from ropewalk.engine.worker import Worker
@@ -54,6 +56,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     logs: Logs
     metrics: bool
     tracing: Tracing | None
+    functions: tuple[AnyFunction, ...] = ()
 
 
 class App(Client):
@@ -68,6 +71,8 @@ class App(Client):
     logs: which lines of ctx.log are kept with their job, and which fields are secret.
     metrics: whether this process counts; `app.metrics` shows it.
     tracing: spans of enqueues and attempts, such as ropewalk.integrations.otel.OpenTelemetry().
+    schedules: made by `schedule(...)`; stored when a worker starts.
+    functions: those that schedules made at run time may name (next=, run=).
     migrate: False refuses a store whose schema is not current, instead of bringing it up to date.
     """
 
@@ -86,6 +91,8 @@ class App(Client):
         logs: Logs | None = None,
         metrics: bool = True,
         tracing: Tracing | None = None,
+        schedules: Iterable[DeclaredSchedule] = (),
+        functions: Iterable[AnyFunction] = (),
         runtime: Runtime | None = None,
         allow_weaker_durability: bool = False,
         migrate: bool = True,
@@ -101,6 +108,7 @@ class App(Client):
             logs=logs or Logs(),
             metrics=metrics,
             tracing=tracing,
+            functions=tuple(functions),
         )
         runtime = runtime or SystemRuntime()
         registry = Registry(*jobs)
@@ -120,6 +128,8 @@ class App(Client):
             defaults=self.settings.defaults,
             tracing=tracing,
             reports_orphans=on_orphan_group is not None,
+            schedules=schedules,
+            functions=self.settings.functions,
         )
         super().__init__(core, DEFAULT_TENANT)
         self._url = resolved(url)
@@ -130,6 +140,11 @@ class App(Client):
     @property
     def registry(self) -> Registry:
         return self._core.registry
+
+    @property
+    def declared(self) -> tuple[DeclaredSchedule, ...]:
+        """The schedules that this app's code declares."""
+        return tuple(self._core.declared)
 
     @property
     def url(self) -> str:
@@ -158,6 +173,12 @@ class App(Client):
         """Release the store. Using the app again opens it again."""
         await self._core.close()
 
+    def schedule(
+        self, name: str, *, tenant: str = DEFAULT_TENANT, reset: bool = False, **options: Unpack[ScheduleOptions]
+    ) -> None:
+        """Declare a schedule, as `App(schedules=[schedule(...)])` does. Workers store it when they start."""
+        self._core.declare(schedule(name, tenant=tenant, reset=reset, **options))
+
     def worker(
         self,
         *,
@@ -168,11 +189,12 @@ class App(Client):
         lease: Seconds | None = None,
         grace: Seconds = 30.0,
         poll: Seconds = 1.0,
+        scheduler: bool = True,
     ) -> Worker:
         """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
 
         None for queues and tenants serves all of them, for types every registered one. A lease of None is the
-        app's default, 30 s unless it says otherwise.
+        app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are due.
         """
         registry = self._served(types)
         config = WorkerConfig(
@@ -182,6 +204,7 @@ class App(Client):
             lease_us=self._lease(lease),
             grace_seconds=_seconds(grace),
             poll_seconds=_seconds(poll),
+            scheduler=scheduler,
         )
         return Worker(
             self._core,

@@ -18,6 +18,7 @@ from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
 from ropewalk.engine.metrics.metrics import Metrics
 from ropewalk.engine.metrics.registry import Family
+from ropewalk.ports.joining import UserConnection
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -134,11 +135,19 @@ class SyncClient:
         return SyncClient(self.client.tenant(name), self.portal)
 
     @overload
-    def enqueue(self, job: Job[S, G], /, **options: Unpack[EnqueueOptions]) -> SyncHandle[S, G]: ...
+    def enqueue(
+        self, job: Job[S, G], /, *, connection: UserConnection | None = None, **options: Unpack[EnqueueOptions]
+    ) -> SyncHandle[S, G]: ...
 
     @overload
     def enqueue(
-        self, job: str, arguments: Mapping[str, object], /, **options: Unpack[EnqueueOptions]
+        self,
+        job: str,
+        arguments: Mapping[str, object],
+        /,
+        *,
+        connection: UserConnection | None = None,
+        **options: Unpack[EnqueueOptions],
     ) -> SyncHandle[Any, Any]: ...
 
     def enqueue(
@@ -146,20 +155,32 @@ class SyncClient:
         job: Job[Any, Any] | str,
         arguments: Mapping[str, object] | None = None,
         /,
+        *,
+        connection: UserConnection | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> SyncHandle[Any, Any]:
-        """Queue a job; returns once it is durable."""
+        """Queue a job; returns once it is durable, or with `connection` once it is in that transaction."""
         if isinstance(job, str):
-            enqueuing = self.client.enqueue(job, arguments or {}, **options)
-        else:
-            enqueuing = self.client.enqueue(job, **options)
-        return SyncHandle(self.portal.call(enqueuing), self.portal)
+            job = self.client.named(job, arguments or {})
+        if connection is not None:
+            [handle] = self.enqueue_many([job], connection=connection, **options)
+            return handle
+        return SyncHandle(self.portal.call(self.client.enqueue(job, **options)), self.portal)
 
     def enqueue_many(
-        self, jobs: Iterable[Job[S, G]], /, *, atomic: bool = True, **options: Unpack[EnqueueOptions]
+        self,
+        jobs: Iterable[Job[S, G]],
+        /,
+        *,
+        atomic: bool = True,
+        connection: UserConnection | None = None,
+        **options: Unpack[EnqueueOptions],
     ) -> list[SyncHandle[S, G]]:
-        """Queue many, in order: all or none, or in chunks with atomic=False."""
-        handles = self.portal.call(self.client.enqueue_many(jobs, atomic=atomic, **options))
+        """Queue many, in order: all or none, or in chunks with atomic=False; or all in `connection`'s transaction."""
+        if connection is not None:
+            handles = self.client.enqueue_here(jobs, connection, self.portal, options=options, atomic=atomic)
+        else:
+            handles = self.portal.call(self.client.enqueue_many(jobs, atomic=atomic, **options))
         return [SyncHandle(handle, self.portal) for handle in handles]
 
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> SyncHandle[S, G]:
@@ -200,6 +221,14 @@ class SyncClient:
     pause = blocking(Client.pause)
     resume = blocking(Client.resume)
     once = blocking(Client.once)
+    schedules = blocking(Client.schedules)
+    get_schedule = blocking(Client.get_schedule)
+    create_schedule = blocking(Client.create_schedule)
+    edit_schedule = blocking(Client.edit_schedule)
+    pause_schedule = blocking(Client.pause_schedule)
+    resume_schedule = blocking(Client.resume_schedule)
+    trigger_schedule = blocking(Client.trigger_schedule)
+    delete_schedule = blocking(Client.delete_schedule)
 
 
 class SyncMetrics:

@@ -8,13 +8,17 @@ from typing import get_args
 
 from ropewalk import App, AppDefaults, Context, Filter, Limits, Logs, Retention, errors
 from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
+from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.why import Cause
 from ropewalk.engine.client import Client
 from ropewalk.engine.events import EventKind
 from ropewalk.engine.metrics.catalogue import ALL
 
 NOT_FOR_USERS = {
-    "Client": {"wait_for_record", "wait_for_group", "wait_for_chain", "decode_result"},  # for handles
+    "Client": {
+        *("wait_for_record", "wait_for_group", "wait_for_chain", "decode_result"),  # for handles
+        *("enqueue_here", "named"),  # for the blocking face
+    },
     "Context": {"unreturned", "steps", "steps_ended", "alone", "port", "spawned"},  # for the engine
 }
 
@@ -23,6 +27,7 @@ def members() -> dict[str, set[str]]:
     return {
         "JobTypeOptions": {"executor", *JobTypeOptions.__annotations__},
         "EnqueueOptions": set(EnqueueOptions.__annotations__),
+        "ScheduleOptions": set(ScheduleOptions.__annotations__),
         "Limits": set(Limits.__struct_fields__),
         "Filter": set(Filter.__struct_fields__),
         "App": parameters(App),

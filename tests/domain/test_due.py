@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from ropewalk.domain.due import FIRES_MAX, ON_TIME_US, Due, advance, due
+from ropewalk.domain.due import FIRES_MAX, ON_TIME_US, Due, advance, due, upcoming
 from ropewalk.domain.instants import DAY, HOUR, MINUTE, SECOND
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.schedule import Missed, Plan, Schedule, begin, pause, resume
@@ -185,3 +185,15 @@ def test_whoever_looks_second_finds_nothing(listed: tuple[Timing, list[int]], mi
     schedule = hourly(missed, listed[0])
     left = advance(schedule, due(schedule, START + wait))
     assert due(left, START + wait) == Due((), left.next_fire)
+
+
+def test_the_fires_to_come() -> None:
+    """T2, T3: from the stored one on, also where it is overdue; of a function that is not here, only that one."""
+    schedule = hourly("skip")
+    assert upcoming(schedule, 3) == [START + hour * HOUR for hour in (1, 2, 3)]
+    assert upcoming(schedule, 0) == []
+    assert upcoming(structs.replace(schedule, next_fire=None), 3) == []
+    tides = structs.replace(schedule, plan=Plan(timing=ByFunction("tides"), work=REPORT))
+    assert upcoming(tides, 3) == [START + HOUR]
+    once_more = {"tides": lambda after: after + HOUR if after < START + 2 * HOUR else None}
+    assert upcoming(tides, 3, once_more) == [START + HOUR, START + 2 * HOUR]

@@ -11,12 +11,14 @@ from msgspec import json
 from prometheus_client.parser import text_string_to_metric_families
 
 from ropewalk import Abort, App, Backoff, Context, Defer, Registry, Retry, job
+from ropewalk.domain.instants import SECOND
 from ropewalk.engine.metrics import catalogue
 from ropewalk.engine.metrics.catalogue import ALL
 from ropewalk.engine.metrics.exposition import exposition
 from ropewalk.engine.metrics.registry import OTHER, SERIES_MAX, counted
 from ropewalk.engine.metrics.registry import Registry as Numbers
 from ropewalk.errors import StoreUnavailable
+from ropewalk.ports.exchange import ClaimRequest
 from ropewalk.testing import Rehearsal
 from tests.engine.conftest import MakeApp
 
@@ -206,6 +208,29 @@ async def test_a_blocked_loop_shows() -> None:
             while lag < 0.1:
                 await app.enqueue(blocks()).result(timeout=10)
                 lag = (await read(app)).get("ropewalk_loop_lag_seconds_sum", {}).get((), 0.0)
+
+
+async def test_what_a_dead_worker_held_is_counted() -> None:
+    """O6: attempts that were lost, by type; and how many jobs each claim brought."""
+    app = rehearsal(fine)
+    await app.enqueue_many([fine(1), fine(2)])
+    await app._core.store.claim(
+        ClaimRequest(
+            owner="dead",
+            types={"fine": 10 * SECOND},
+            slots=1,
+            limit=1,
+            suspect_allowed=True,
+            first_ticket=1,
+            started_upto=1,
+        )
+    )
+    await app.advance(seconds=11)
+    await app.drain()
+    seen = await read(app)
+    assert seen["ropewalk_jobs_reclaimed_total"] == {("fine",): 1}
+    assert seen["ropewalk_jobs_completed_total"] == {("fine",): 2}
+    assert seen["ropewalk_claim_batch_jobs_sum"][()] == 2
 
 
 async def test_renewals_and_late_writes(make_app: MakeApp) -> None:

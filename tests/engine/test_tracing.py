@@ -19,8 +19,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from ropewalk import Abort, App, Context, Result, Retry, job
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.outcome import Released
 from ropewalk.integrations.otel import OpenTelemetry
 from ropewalk.ports.tracing import Tracing
+from tests.domain.records import a_job
 from tests.engine.conftest import MakeApp
 
 
@@ -160,6 +162,27 @@ async def test_a_trace_nobody_records_stays_unrecorded(make_app: MakeApp) -> Non
     assert (seen, int(flags, 16) & 1) == (span_id, 0)
 
 
+@pytest.mark.parametrize("flags", ["00", "01"])
+async def test_the_state_of_a_trace_travels_with_it(flags: str) -> None:
+    """O7: into what the handler calls, recorded or not."""
+    traces, sent_with = Traces(), f"00-{'1' * 32}-{'2' * 16}-{flags} vendor=x,other=y"
+    leave = traces.tracing.attempt(a_job(trace=sent_with), "w").enter()
+    here = trace.get_current_span().get_span_context()
+    leave()
+    assert (format(here.trace_id, "032x"), here.trace_flags & 1) == ("1" * 32, int(flags))
+    assert here.trace_state.to_header() == "vendor=x,other=y"
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+@pytest.mark.parametrize("sent_with", ["", "nonsense", f"00-{'0' * 32}-{'2' * 16}-01", f"ff-{'1' * 32}-{'2' * 16}-01"])
+def test_a_context_of_another_form_begins_a_trace(sent_with: str) -> None:
+    """O7: as if there were none."""
+    traces = Traces()
+    traces.tracing.attempt(a_job(trace=sent_with), "w").ended(Released())
+    [span] = traces.spans()
+    assert span.parent is None
+
+
 async def test_log_lines_name_the_trace(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
     """O8"""
     traces = Traces()
@@ -199,7 +222,7 @@ class Broken:
 
 
 class BrokenSpan:
-    trace = None
+    trace = "00-" + "1" * 32 + "-" + "3" * 16 + "-01"
 
     def sending(self, jobs: object) -> Any:
         return nullcontext("00-" + "1" * 32 + "-" + "2" * 16 + "-01")
@@ -210,8 +233,8 @@ class BrokenSpan:
     def enter(self) -> Any:
         raise RuntimeError("enter")
 
-    def end(self, outcome: object) -> None:
-        raise RuntimeError("end")
+    def ended(self, outcome: object) -> None:
+        raise RuntimeError("ended")
 
 
 @pytest.mark.parametrize(("tracing", "times"), [(Broken(), 2), (BrokenSpan(), 2)])

@@ -55,6 +55,12 @@ order 1: parcel with 1 × lamp
   3 × chair given back
 order 2: failed, chairs in stock: 5
 """,
+    "order_placement.py": """\
+receipt for order-1: 45.00
+order-1 was refused: UNIQUE constraint failed: orders.id
+order-2 was refused: CHECK constraint failed: cents > 0
+orders: order-1; jobs: 3
+""",
     "map_reduce.py": """\
 ...
 [####################] 41/41 jobs
@@ -78,6 +84,16 @@ report    completed
 mail      completed
 clean_up  completed
 8 dependencies
+""",
+    "schedules.py": """\
+ticking fired
+ticking fired
+ticking fired
+nightly: 30 3 * * * (Europe/Oslo), generation 2
+weather report written
+newest   active  every 1 h
+nightly  active  30 3 * * * (Europe/Oslo)
+ticking  paused  every 0.2 s
 """,
     "web_handler_sync.py": """\
 40 requests, 10 jobs

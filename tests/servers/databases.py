@@ -12,6 +12,7 @@ from typing import Final, LiteralString
 from urllib.parse import quote
 
 import psycopg
+import psycopg.conninfo
 from psycopg.errors import ObjectInUse
 from psycopg.sql import SQL, Identifier
 
@@ -69,6 +70,13 @@ def sessions(server: Postgres, database: str) -> dict[int, str]:
     with psycopg.connect(server.dsn(), autocommit=True) as connection:
         asked = "SELECT pid, query FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'"
         return dict(connection.execute(asked, (database,)).fetchall())
+
+
+def waiting_for_a_lock(server: Postgres, dsn: str) -> bool:
+    """Whether a session on that database waits for another one."""
+    asked = "SELECT 1 FROM pg_stat_activity WHERE datname = %s AND wait_event_type = 'Lock'"
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        return connection.execute(asked, (psycopg.conninfo.conninfo_to_dict(dsn)["dbname"],)).fetchone() is not None
 
 
 def terminate(server: Postgres, pid: int) -> bool:

@@ -99,6 +99,12 @@ def uncompensated(trails: Trails) -> list[str]:
     ]
 
 
+def defects(happened: Sequence[Happening]) -> list[str]:
+    """Errors in the loops of workers other than a store that cannot be reached, or does not answer in time."""
+    said = (each.reason or "" for each in happened if each.kind == "trouble")
+    return sorted({reason for reason in said if not reason.startswith(_OUTAGES)})
+
+
 def refused_writes(happened: Sequence[Happening]) -> int:
     """Late writes the store refused, summed over all processes (each tells its own running count)."""
     latest: dict[int, int] = {}
@@ -108,6 +114,7 @@ def refused_writes(happened: Sequence[Happening]) -> int:
     return sum(latest.values())
 
 
+_OUTAGES = ("StoreUnavailable", "OutcomeUnknown", "TimeoutError in heartbeat")
 _ENDS = frozenset(move.value for move, status in SETTLING.items() if status is not Status.WAITING)
 _PAUSES = frozenset(move.value for move, status in SETTLING.items() if status is Status.WAITING)
 
@@ -128,7 +135,9 @@ def _fault(trail: Trail) -> str | None:
 def _after(kind: str) -> frozenset[str]:
     if kind == "started":
         return _ENDS | _PAUSES
-    return frozenset({"started"}) if kind == "queued" or kind in _PAUSES else frozenset()
+    if kind == "queued":
+        return frozenset({"started", "doomed"})
+    return frozenset({"started"}) if kind in _PAUSES else frozenset()
 
 
 def _entries(trail: Trail) -> list[HistoryEntry]:

@@ -1,7 +1,7 @@
-"""A fleet of real worker processes on one SQLite file, and ways to maltreat them.
+"""A fleet of real worker processes on one store, and ways to maltreat them.
 
-The test process submits and judges; workers are killed, paused and terminated by their process id alone. Beside the
-file lies the history (history.py) that every process appends to.
+The test process submits and judges; workers are killed, paused and terminated by their process id alone. In its
+directory lies the history (history.py) that every process appends to, and by default the store, an SQLite file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -23,8 +23,9 @@ from ropewalk.connect import connect
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.search import Filter as StoredFilter
 from ropewalk.domain.search import Order
+from ropewalk.domain.states import Status
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.ports.exchange import Trail
+from ropewalk.ports.exchange import GroupRecord, Trail
 from tests.torture import history
 from tests.torture.history import Happening
 
@@ -48,15 +49,24 @@ def url_in(directory: Path) -> str:
 class Fleet:
     """`size` workers, whoever dies; all gone when the context ends."""
 
-    def __init__(self, directory: Path, *, size: int, concurrency: int, lease: float, grace: float = 30.0) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        size: int,
+        concurrency: int,
+        lease: float,
+        grace: float = 30.0,
+        url: str | None = None,
+    ) -> None:
         self._directory = directory
         self._size = size
-        self._arguments = [str(directory), str(concurrency), str(lease), str(grace)]
+        self._arguments = [url or url_in(directory), str(directory), str(concurrency), str(lease), str(grace)]
         self._workers: list[subprocess.Popen[bytes]] = []
         self._paused: dict[int, float] = {}
         self.kills = self.pauses = 0
-        self.exit_codes: list[int] = []
-        """of those that ended other than by our kill"""
+        self.exits: dict[int, int] = {}
+        """by process, the exit codes of those that ended other than by our kill"""
 
     def __enter__(self) -> Self:
         self.refill()
@@ -71,17 +81,22 @@ class Fleet:
     def happened(self) -> list[Happening]:
         return history.read(self._directory / HISTORY)
 
+    @property
+    def serving_pids(self) -> set[int]:
+        """Of those alive, who has come so far as to serve."""
+        return {worker.pid for worker in self._workers} & served(self.happened)
+
     async def serving(self) -> None:
         """Wait until every worker of the fleet serves."""
         pids = {worker.pid for worker in self._workers}
-        await until(lambda: pids <= {each.pid for each in self.happened if each.kind == "serving"}, "the fleet serves")
+        await until(lambda: pids <= served(self.happened), "the fleet serves")
 
     def refill(self) -> int:
         """Replace whoever is dead; answers how many that were."""
         dead = [worker for worker in self._workers if worker.poll() is not None]
         for worker in dead:
             self._workers.remove(worker)
-            self.exit_codes.append(worker.returncode)
+            self.exits[worker.pid] = worker.returncode
         for _ in range(self._size - len(self._workers)):
             command = [sys.executable, "-m", "tests.torture.worker", *self._arguments]
             self._workers.append(subprocess.Popen(command, cwd=ROOT))
@@ -121,6 +136,11 @@ class Fleet:
         return [worker for worker in self._workers if worker.pid not in self._paused and worker.poll() is None]
 
 
+def served(happened: Iterable[Happening]) -> set[int]:
+    """The processes that came so far as to serve."""
+    return {each.pid for each in happened if each.kind == "serving"}
+
+
 async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, *, seconds: float = 30.0) -> None:
     """Wait for a named condition; fails by name."""
     end = time.monotonic() + seconds
@@ -146,19 +166,36 @@ async def nothing_lives(app: App) -> bool:
     return await app.count(Filter(states=LIVE)) == 0
 
 
-async def trails(directory: Path) -> dict[str, Trail]:
-    """Everything the store knows about every job, read through a connection of its own."""
-    store = connect(url_in(directory), SystemRuntime())
+async def trails(directory: Path, *, url: str | None = None, every: int = 1) -> dict[str, Trail]:
+    """Everything the store knows about every job, read through a connection of its own.
+
+    A job that was completed by its first attempt is all in its record: of such only one in `every` is asked for more.
+    """
+    store = connect(url or url_in(directory), SystemRuntime())
     await store.open()
     found: dict[str, Trail] = {}
     cursor = None
     while True:
         page = await store.search(DEFAULT_TENANT, StoredFilter(), order=Order.CREATED_ASC, cursor=cursor, limit=500)
-        for job in page.jobs:
-            trail = await store.trail(DEFAULT_TENANT, job.id)
+        for number, job in enumerate(page.jobs):
+            trail: Trail | None = Trail(now=page.now, job=job, attempts=[], events=[])
+            if number % every == 0 or (job.status, job.rev) != (Status.COMPLETED, 3):
+                trail = await store.trail(DEFAULT_TENANT, job.id)
             assert trail is not None
             found[job.id] = trail
         cursor = page.next_cursor
         if cursor is None:
             await store.close()
             return found
+
+
+async def groups(url: str, ids: Iterable[str]) -> dict[str, GroupRecord]:
+    """Those of them that have more jobs than their root."""
+    store = connect(url, SystemRuntime())
+    await store.open()
+    wanted = sorted(ids)
+    found: dict[str, GroupRecord] = {}
+    for start in range(0, len(wanted), 500):
+        found |= await store.groups(DEFAULT_TENANT, wanted[start : start + 500])
+    await store.close()
+    return found

@@ -11,13 +11,16 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-Kind: TypeAlias = Literal["serving", "started", "effect", "accepted", "lease_lost", "refused", "left"]
+Kind: TypeAlias = Literal[
+    "serving", "started", "effect", "accepted", "closed", "lease_lost", "refused", "trouble", "left"
+]
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """serving, left: a worker process; started, effect: a handler's begin and end; accepted: the store took its
-    completion; lease_lost: an attempt learnt it no longer owns its job; refused: how many late writes of this
-    process the store refused so far."""
+    completion; closed: it learnt that a group closed, by its root; lease_lost: an attempt learnt it no longer owns its
+    job; refused: how many late writes of this process the store refused so far; trouble: an error its loops went on
+    after."""
 
     kind: Kind
     pid: int
@@ -49,8 +52,29 @@ class Recorder:
         os.write(self._file, msgspec.json.encode(happening) + b"\n")
 
 
+class Tail:
+    """Reads on from where it stopped, so that looking often costs little."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_bytes = 0
+        self.accepted = 0
+        """completions seen so far"""
+
+    def news(self) -> list[Happening]:
+        if not self._path.exists():
+            return []
+        with self._path.open("rb") as file:
+            file.seek(self._read_bytes)
+            whole, newline, _ = file.read().rpartition(b"\n")  # the last line may still be under way
+        self._read_bytes += len(whole) + len(newline)
+        news = [_decode(line) for line in whole.splitlines()]
+        self.accepted += sum(each.kind == "accepted" for each in news)
+        return news
+
+
 def read(path: Path) -> list[Happening]:
-    if not path.exists():
-        return []
-    decode = msgspec.json.Decoder(Happening).decode
-    return [decode(line) for line in path.read_bytes().splitlines()]
+    return Tail(path).news()
+
+
+_decode = msgspec.json.Decoder(Happening).decode

@@ -17,41 +17,41 @@ recorder: Recorder | None = None
 
 @job(max_attempts=PATIENT, max_crashes=PATIENT)
 async def quick(ctx: Context) -> None:
-    _started(ctx)
-    _effect(ctx)
+    started(ctx)
+    effect(ctx)
 
 
 @job(max_attempts=PATIENT, max_crashes=PATIENT)
 async def nap(ctx: Context, seconds: float) -> float:
-    _started(ctx)
+    started(ctx)
     await asyncio.sleep(seconds)
-    _effect(ctx)
+    effect(ctx)
     return seconds
 
 
 @job(max_attempts=PATIENT, max_crashes=PATIENT, backoff=Backoff.constant(0.2))
 async def stumble(ctx: Context) -> int:
     """Fails in its first attempt."""
-    _started(ctx)
+    started(ctx)
     if ctx.attempt == 1:
         raise ConnectionError("stumbled")
-    _effect(ctx)
+    effect(ctx)
     return ctx.attempt
 
 
 @job(max_attempts=PATIENT, max_crashes=PATIENT)
 async def clean_up(ctx: Context, order: int) -> int:
     """Compensates `book`."""
-    _started(ctx)
+    started(ctx)
     await asyncio.sleep(0.02)
-    _effect(ctx)
+    effect(ctx)
     return order
 
 
 @job(max_attempts=PATIENT, max_crashes=PATIENT, on_failure=clean_up)
 async def book(ctx: Context, order: int) -> None:
     """Fails for good, with a compensation."""
-    _started(ctx)
+    started(ctx)
     await asyncio.sleep(0.05)
     raise Abort(f"order {order} cannot be booked")
 
@@ -59,15 +59,15 @@ async def book(ctx: Context, order: int) -> None:
 @job
 async def innocent(ctx: Context, seconds: float) -> None:
     """Built-in limits: three attempts, three crashes."""
-    _started(ctx)
+    started(ctx)
     await asyncio.sleep(seconds)
-    _effect(ctx)
+    effect(ctx)
 
 
 @job
 async def poison(ctx: Context) -> None:
     """Takes its worker with it, whenever it runs."""
-    _started(ctx)
+    started(ctx)
     os.kill(os.getpid(), signal.SIGKILL)
     await asyncio.Event().wait()
 
@@ -75,11 +75,11 @@ async def poison(ctx: Context) -> None:
 ALL = [quick, nap, stumble, clean_up, book, innocent, poison]
 
 
-def _started(ctx: Context) -> None:
+def started(ctx: Context) -> None:
     assert recorder is not None
     recorder.put("started", ctx.id, fence=ctx.fence, attempt=ctx.attempt)
 
 
-def _effect(ctx: Context) -> None:
+def effect(ctx: Context) -> None:
     assert recorder is not None
     recorder.put("effect", ctx.id, fence=ctx.fence, attempt=ctx.attempt)

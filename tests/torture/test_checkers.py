@@ -28,6 +28,7 @@ def test_a_good_life_has_no_fault() -> None:
     assert checkers.completed_without_effect(happened, trails) == []
     assert checkers.over_budget(trails) == []
     assert checkers.uncompensated(trails) == []
+    assert checkers.defects(happened) == []
 
 
 def test_a_job_that_vanished_or_never_ended_is_lost() -> None:
@@ -95,6 +96,14 @@ def test_a_missing_and_a_needless_compensation_are_seen() -> None:
     assert checkers.uncompensated({"a": trail, "b": undo}) == ["a: 1 compensations"]
     trail.job.status = Status.FAILED
     assert checkers.uncompensated({"a": trail}) == ["a: 0 compensations"]
+
+
+def test_an_error_that_is_no_outage_is_a_defect() -> None:
+    said = ("StoreUnavailable in claimer: away", "OutcomeUnknown in settler: who knows", "TimeoutError in heartbeat: ")
+    troubles = [Happening(kind="trouble", pid=1, reason=reason) for reason in said]
+    assert checkers.defects(troubles) == []
+    defect = Happening(kind="trouble", pid=1, reason="AssertionError in claimer: asked for 1, got 2")
+    assert checkers.defects([*troubles, defect]) == [defect.reason]
 
 
 def test_refused_writes_are_summed_over_processes() -> None:

@@ -1,4 +1,4 @@
-"""One worker process: `python -m tests.torture.worker DIRECTORY CONCURRENCY LEASE GRACE`. Started by harness.Fleet."""
+"""One worker process: `python -m tests.torture.worker URL DIRECTORY CONCURRENCY LEASE GRACE`, as harness.Fleet does."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from ropewalk import App, Event
 from ropewalk.engine.worker import Worker
-from tests.torture import jobs
-from tests.torture.harness import HISTORY, url_in
+from tests.torture import flows, jobs
+from tests.torture.harness import HISTORY
 from tests.torture.history import Recorder
 
 TOLD_EVERY_SECONDS = 0.1
 
 
-async def main(directory: Path, concurrency: int, lease: float, grace: float) -> None:
+async def main(url: str, directory: Path, concurrency: int, lease: float, grace: float) -> None:
     recorder = jobs.recorder = Recorder(directory / HISTORY)
 
     def on_event(event: Event) -> None:
@@ -23,8 +23,13 @@ async def main(directory: Path, concurrency: int, lease: float, grace: float) ->
             recorder.put("accepted", event.job_id, attempt=event.attempt)
         elif event.kind == "lease_lost":
             recorder.put("lease_lost", event.job_id, attempt=event.attempt, reason=event.message)
+        elif event.kind == "group_closed":
+            recorder.put("closed", event.job_id)
 
-    app = App(url_in(directory), jobs=jobs.ALL, on_event=on_event)
+    def on_error(error: BaseException, phase: str) -> None:
+        recorder.put("trouble", reason=f"{type(error).__name__} in {phase}: {error}")
+
+    app = App(url, jobs=[*jobs.ALL, *flows.ALL], on_event=on_event, on_error=on_error)
     worker = app.worker(concurrency=concurrency, lease=lease, grace=grace, poll=0.5)
     async with app:
         teller = asyncio.create_task(tell(worker, recorder))
@@ -51,5 +56,5 @@ async def tell(worker: Worker, recorder: Recorder) -> None:
 
 
 if __name__ == "__main__":
-    place, concurrency, lease, grace = sys.argv[1:]
-    asyncio.run(main(Path(place), int(concurrency), float(lease), float(grace)))
+    url, place, concurrency, lease, grace = sys.argv[1:]
+    asyncio.run(main(url, Path(place), int(concurrency), float(lease), float(grace)))

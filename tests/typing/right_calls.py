@@ -5,6 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Never, assert_type
 
+import psycopg
+from sqlalchemy.engine import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
+
+from ropewalk import sqlite3
+from ropewalk.app import App
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import current
 from ropewalk.definitions.decorator import job
@@ -13,7 +20,11 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
+from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.retry import Backoff
+from ropewalk.engine.handle import Handle
+from ropewalk.engine.info import JobInfo
+from ropewalk.engine.schedules.info import ScheduleInfo
 
 # ── async, without and with a context ───────────────────────────────────────────────────────────────────────────
 
@@ -187,6 +198,23 @@ async def uses_context(ctx: Context) -> None:
     assert_type(ctx.void(), Result[None, Never])
 
 
+def by_hand(after: datetime) -> datetime | None:
+    return after
+
+
+async def made_later(fire: datetime) -> Job[int, int] | None:
+    return computed(fire.year)
+
+
+async def uses_schedules(app: App) -> None:
+    schedule("a", cron="@daily", timezone="Europe/Oslo", job=add(1, 2), missed="once", tenant="acme", reset=True)
+    app.schedule("b", next=by_hand, run=made_later)
+    assert_type(await app.create_schedule("c", every=timedelta(hours=1), run="made_later"), ScheduleInfo)
+    assert_type(await app.edit_schedule("c", every=3.5), ScheduleInfo)
+    assert_type(app.sync.trigger_schedule("c"), JobInfo)
+    assert_type(app.sync.tenant("acme").schedules(upcoming=3), list[ScheduleInfo])
+
+
 def takes_any_type(job_type: JobType[..., object, object]) -> str:
     return job_type.name
 
@@ -194,3 +222,16 @@ def takes_any_type(job_type: JobType[..., object, object]) -> str:
 takes_any_type(add)
 takes_any_type(nothing)
 Registry(add, fetch, Registry(crunch))
+
+
+async def joins(
+    app: App,
+    blocking: psycopg.Connection[tuple[int]] | sqlite3.Connection | Session | Connection,
+    awaited: psycopg.AsyncConnection[tuple[int]] | AsyncSession | AsyncConnection,
+) -> None:
+    assert_type(await app.enqueue(add(1, 2), connection=awaited), Handle[int, int])
+    assert_type(await app.enqueue(add(1, 2), connection=blocking, delay=3).result(), int)
+    assert_type(await app.tenant("acme").enqueue_many([add(1, 2)], connection=awaited), list[Handle[int, int]])
+    assert_type(app.sync.enqueue(add(1, 2), connection=blocking).result(), int)
+    await app.enqueue("add", {"a": 1, "b": 2}, connection=None)
+    assert_type(sqlite3.connect("jobs.db"), sqlite3.Connection)

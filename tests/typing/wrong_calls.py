@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from sqlalchemy import create_engine
+
+from ropewalk.app import App
 from ropewalk.definitions.batch import batch_job
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
@@ -9,6 +12,7 @@ from ropewalk.definitions.dependency import Count, Group
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.result import Result
+from ropewalk.definitions.schedule import schedule
 
 
 @job
@@ -182,6 +186,13 @@ batch_job(executor="process")  # E
 as_row: Job[str, str] = insert("x")  # E
 
 
+schedule("s", evry=60, job=insert("x"))  # E
+schedule("s", every="hour", job=insert("x"))  # E
+schedule("s", every=60, job=insert)  # E
+schedule("s", every=60, job=insert("x"), missed="never")  # E
+schedule("s", every=60, run=lambda: insert("x"))  # E
+
+
 @batch_job()  # E
 async def insert_one(row: str) -> list[int]:
     return [len(row)]
@@ -190,3 +201,13 @@ async def insert_one(row: str) -> list[int]:
 @batch_job()  # E
 async def insert_for_one(rows: list[str]) -> int:
     return len(rows)
+
+
+# ── the user's transaction ──────────────────────────────────────────────────────────────────────────────────────
+
+
+async def uses_no_connection(app: App) -> None:
+    await app.enqueue(add(1, 2), connection="postgresql://here")  # E
+    await app.enqueue_many([add(1, 2)], connection=3)  # E
+    app.sync.enqueue(add(1, 2), connection=create_engine("sqlite://"))  # E
+    add(1, 2).using(connection=None)  # E

@@ -19,6 +19,9 @@ from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.ports.store import Store
 from ropewalk.testing import FakeRuntime
+from tests.backends.postgres.backend import PostgresBackend, SchemasOf
+from tests.servers.postgres import Postgres
+from tests.servers.schemas import Schemas
 from tests.workflow.checking import check
 from tests.workflow.drawing import draw
 
@@ -30,10 +33,10 @@ ONE = os.environ.get("ROPEWALK_GRAPH")
 MANY = os.environ.get("ROPEWALK_GRAPHS")
 
 
-def seeds(usual: int) -> range:
+def seeds(usual: int, *, first: int = 0) -> range:
     if ONE is not None:
         return range(int(ONE), int(ONE) + 1)
-    return range(usual if MANY is None else int(MANY))
+    return range(first, first + (usual if MANY is None else int(MANY)))
 
 
 async def run_all(seeds: range, opened: Opening) -> None:
@@ -73,6 +76,14 @@ def on_disk() -> Iterator[Opening]:
         yield opened
 
 
+def on_server(schemas: Schemas, server: Postgres) -> Opening:
+    async def opened(runtime: FakeRuntime, _: int) -> Store:
+        # The schema goes with the server: another store gets another one.
+        return await PostgresBackend(schemas, server.dsn()).open(runtime)
+
+    return opened
+
+
 @pytest.fixture(params=[1000, 2], ids=["at once", "in small steps"])
 def budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How much of what follows from an ending is done in its own transaction; the rest goes on in `cascade`."""
@@ -91,3 +102,18 @@ async def test_memory_does_with_every_graph_what_it_must(budget: int) -> None:
 
 async def test_sqlite_does_with_every_graph_what_it_must(on_disk: Opening, budget: int) -> None:
     await run_all(seeds(300), on_disk)
+
+
+async def test_postgres_does_with_every_graph_what_it_must(
+    postgres: Postgres, postgres_schemas: Schemas, budget: int
+) -> None:
+    """A graph is some four hundred statements, one after the other: a fifth of a second."""
+    await run_all(seeds(50), on_server(postgres_schemas, postgres))
+
+
+@pytest.mark.system
+@pytest.mark.timeout(600)
+async def test_postgres_does_with_more_graphs_what_it_must(
+    newest_postgres: Postgres, schemas_of: SchemasOf, budget: int
+) -> None:
+    await run_all(seeds(150, first=50), on_server(schemas_of(newest_postgres), newest_postgres))

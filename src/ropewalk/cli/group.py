@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "worker": "ropewalk.cli.worker:worker",
     "jobs": "ropewalk.cli.jobs:jobs",
     "workflow": "ropewalk.cli.workflow:workflow",
+    "schedules": "ropewalk.cli.schedules:schedules",
     "why": "ropewalk.cli.why:why",
     "migrate": "ropewalk.cli.migrate:migrate",
 }

@@ -35,6 +35,7 @@ def serve(options: WorkerOptions, leash: Leash | None, *, as_json: bool) -> Exit
         concurrency=options.concurrency,
         grace=options.grace,
         lease=options.lease,
+        scheduler=options.scheduler,
     )
     start_logging(options.log_level, name=None if leash is None else leash.name)
 

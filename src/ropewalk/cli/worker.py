@@ -45,6 +45,7 @@ PROCESSES_MAX: Final = 256
     metavar="SECONDS",
     help="After this silence others take over (the app's default, else 30).",
 )
+@click.option("--no-scheduler", is_flag=True, help="Leave schedules to other workers.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Of what is logged.")
 @json_option
 def worker(
@@ -57,6 +58,7 @@ def worker(
     processes: int,
     grace: float,
     lease: float | None,
+    no_scheduler: bool,
     log_level: str,
     as_json: bool,
 ) -> ExitCode | int:
@@ -77,6 +79,7 @@ def worker(
         concurrency=concurrency,
         grace=grace,
         lease=lease,
+        scheduler=not no_scheduler,
         log_level=log_level,
     )
     if processes > 1:

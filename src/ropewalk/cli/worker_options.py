@@ -15,11 +15,13 @@ class WorkerOptions(Struct, frozen=True, kw_only=True):
     concurrency: int
     grace: float
     lease: float | None
+    scheduler: bool
     log_level: str
 
     def arguments(self) -> list[str]:
         """Of a worker in a process of its own."""
-        return [f"{name}={value}" for name, value in self._given()] + ["--", self.app_path]
+        switches = [] if self.scheduler else ["--no-scheduler"]
+        return [*(f"{name}={value}" for name, value in self._given()), *switches, "--", self.app_path]
 
     def _given(self) -> Iterator[tuple[str, object]]:
         for name, values in (("--queue", self.queues), ("--type", self.types), ("--tenant", self.tenants)):

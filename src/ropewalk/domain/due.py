@@ -55,6 +55,17 @@ def advance(schedule: Schedule, taken: Due) -> Schedule:
     return structs.replace(schedule, next_fire=taken.next_fire, last_fire=last_fire)
 
 
+def upcoming(schedule: Schedule, count: int, functions: Functions = NO_FUNCTIONS) -> list[Instant]:
+    """Its fires to come, no more than `count`, from the stored one on; where only another process knows, that one."""
+    times = following(schedule.plan.timing, functions)
+    fires: list[Instant] = []
+    fire = schedule.next_fire
+    while fire is not None and len(fires) < count:
+        fires.append(fire)
+        fire = None if times is None else times(fire)
+    return fires
+
+
 def _owed(times: Following, first: Instant, now: Instant, missed: Missed) -> tuple[Instant, ...]:
     if missed == "all":
         return _newest(times, first, now, FIRES_MAX)

@@ -81,13 +81,13 @@ def _check_names(job: NewJob, limits: Limits) -> None:
     }
     for field, value in names.items():
         if value is not None:
-            _check_name(value, field, limits)
+            check_name(value, field, limits)
     if job.gate is not None:
         for parent in job.gate.parents:
-            _check_name(parent.id, "depends_on", limits)
+            check_name(parent.id, "depends_on", limits)
 
 
-def _check_name(name: str, field: str, limits: Limits) -> None:
+def check_name(name: str, field: str, limits: Limits) -> None:
     if not name:
         raise InvalidInput(f"{field} is empty: give it at least one character", field=field)
     if len(name) > limits.name_chars_max:

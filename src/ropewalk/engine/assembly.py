@@ -19,6 +19,7 @@ from ropewalk.engine.services.cascade import Cascade
 from ropewalk.engine.services.orphans import Orphans
 from ropewalk.engine.services.pruner import Pruner
 from ropewalk.engine.services.reclaimer import Reclaimer
+from ropewalk.engine.services.scheduler import Scheduler
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.supervisor import Supervisor
 from ropewalk.engine.wake import Signal
@@ -41,6 +42,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     lease_us: Span = DEFAULT_LEASE
     grace_seconds: float = 30.0
     poll_seconds: float = 1.0
+    scheduler: bool = True
 
     def __post_init__(self) -> None:
         for field, value, least in (
@@ -67,6 +69,7 @@ class Assembly:
         config: WorkerConfig,
         retention: Retention,
         orphans: Orphans | None,
+        scheduler: Scheduler | None,
     ) -> None:
         self.bench = bench
         self._config = config
@@ -89,6 +92,7 @@ class Assembly:
         self._reclaimer = Reclaimer(bench, self._tell)
         self._cascade = Cascade(bench, self._tell)
         self._orphans = orphans
+        self._scheduler = scheduler
         self._pruner = Pruner(bench, retention)
         self.loops = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
         self._services = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
@@ -112,6 +116,8 @@ class Assembly:
         self._services.start("pruner", self._pruner.run)
         if self._orphans is not None:
             self._services.start("orphans", self._orphans.run)
+        if self._scheduler is not None:
+            self._services.start("scheduler", self._scheduler.run)
 
     async def stop(self, grace_seconds: float) -> bool:
         self.draining = True
@@ -136,7 +142,7 @@ class Assembly:
         while True:
             while self.bench.held:
                 await self._changed.wait()
-            while await self._reclaimer.run_once() or await self._cascade.run_once():
+            while await self._reclaimer.run_once() or await self._cascade.run_once() or await self._fired():
                 pass
             seen = self.claimer.claims
             self.claimer.nudge()
@@ -144,6 +150,9 @@ class Assembly:
                 await self._changed.wait()
             if self.claimer.last_was_empty and not self.bench.held:
                 return
+
+    async def _fired(self) -> bool:
+        return self._scheduler is not None and await self._scheduler.run_once()
 
     def skip_ticket(self, new: NewJob) -> SkipQueue | None:
         config = self._config
@@ -179,6 +188,8 @@ class Assembly:
     def _on_hint(self, hint: Hint) -> None:
         self.claimer.hint(hint)
         self.heartbeat.hint(hint)
+        if self._scheduler is not None:
+            self._scheduler.hint(hint)
 
     def _tell(self, ripple: Ripple) -> None:
         """The store took leases back or ended jobs by itself: tell hooks, waiters and the other workers."""

@@ -18,7 +18,7 @@ from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.idempotency import input_hash
-from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_span
+from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_datetime, to_span
 from ropewalk.domain.job import JobRecord, NewJob, Progress
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.limits import Limits
@@ -94,6 +94,7 @@ class Attempt:
         self.took: float | None = None
         """seconds the handler ran, once it ended"""
         self.span: AttemptSpan | None = None
+        """while somebody records it"""
         self.stopped: Cancellation | None = None
         """why the handler must end now"""
         self.stop_sent = False
@@ -183,7 +184,8 @@ class Attempt:
         self.pending_progress = Progress(percent, message, 0)
         bench = self._bench
         if bench.events.heard(self.job.type):
-            event = event_of(self.job, "progress", at=bench.runtime.now(), percent=percent, message=message)
+            now = to_datetime(bench.runtime.now())
+            event = structs.replace(event_of(self.job, "progress", now), percent=percent, message=message)
             bench.loop.call_soon_threadsafe(bench.events.emit, event)
 
     @property

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ropewalk.definitions.options import AppDefaults
+from msgspec import structs
+
+from ropewalk.definitions.job import NO_OPTIONS, Job
+from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.schedule import DeclaredSchedule
+from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.limits import Limits
 from ropewalk.engine.awaited import Awaited
 from ropewalk.engine.enqueuer import Enqueuer
 from ropewalk.engine.events import EventHub
 from ropewalk.engine.looks import ChainLook, GroupLook, JobLook
+from ropewalk.engine.schedules.fires import Fires
+from ropewalk.engine.schedules.functions import AnyFunction, ScheduleFunctions
+from ropewalk.engine.schedules.planning import Planner
+from ropewalk.engine.schedules.timetable import Timetable
+from ropewalk.engine.tracing import Sending
 from ropewalk.engine.waiter import Waiter
+from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
-from ropewalk.ports.exchange import SkipQueue
+from ropewalk.ports.exchange import Accepted, SkipQueue, Submission
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 from ropewalk.ports.tracing import Tracing
@@ -48,6 +60,8 @@ class Core:
         defaults: AppDefaults,
         tracing: Tracing | None = None,
         reports_orphans: bool = False,
+        schedules: Iterable[DeclaredSchedule] = (),
+        functions: Iterable[AnyFunction] = (),
     ) -> None:
         self.store = store
         self.runtime = runtime
@@ -60,6 +74,13 @@ class Core:
         self.reports_orphans = reports_orphans
         """somebody here wants to hear of groups that close with nobody waiting"""
         self.awaited = Awaited(runtime)
+        self.declared: list[DeclaredSchedule] = []
+        self.functions = ScheduleFunctions(functions)
+        self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule)
+        planner = Planner(self.functions, self._job_of_schedule, limits)
+        self.timetable = Timetable(store, events, self.functions, self.fires, planner)
+        for each in schedules:
+            self.declare(each)
         self._opened = False
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
         self._workers: dict[Worker, asyncio.AbstractEventLoop] = {}
@@ -78,9 +99,35 @@ class Core:
             await self.store.open()
             self._opened = True
 
+    async def submit(self, submissions: Sequence[Submission]) -> list[list[Accepted]]:
+        """One after another, as one sending where the app traces. Raises what the first refused one was refused for."""
+        session = await self.session()
+        with Sending(submissions, self.tracing, self.events) as traced:
+            return [await session.enqueuer.submit(each) for each in traced]
+
     async def close(self) -> None:
         self._opened = False
         await self.store.close()
+
+    def new_job(self, job: Job[Any, Any], options: EnqueueOptions, tenant: str) -> NewJob:
+        new = to_new_job(job, call=options, defaults=self.defaults, limits=self.limits, tenant=tenant)
+        return structs.replace(new, report_orphan=True) if self.reports_orphans else new
+
+    def declare(self, declared: DeclaredSchedule) -> None:
+        """Workers that start from now on store it."""
+        if any((each.tenant, each.name) == (declared.tenant, declared.name) for each in self.declared):
+            raise DefinitionError(f"two schedules are named {declared.name!r}: give one of them another name")
+        self.functions.add_from(declared)
+        self.declared.append(declared)
+
+    def _job_of_schedule(self, job: Job[Any, Any], tenant: str) -> NewJob:
+        new = self.new_job(job, NO_OPTIONS, tenant)
+        if new.tenant != tenant:
+            raise InvalidInput(
+                f"the job of a schedule has tenant={new.tenant!r}, the schedule {tenant!r}: say it of the schedule",
+                field="tenant",
+            )
+        return new
 
     def serves(self, worker: Worker) -> None:
         """A worker of this process started, on the running loop."""

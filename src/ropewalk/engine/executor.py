@@ -28,7 +28,6 @@ from ropewalk.engine import tracing
 from ropewalk.engine.attempt import Attempt, Stoppable
 from ropewalk.engine.batches import Batches
 from ropewalk.engine.buffer import Buffer
-from ropewalk.engine.events import event_of
 from ropewalk.engine.folding import pending_fold
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.wake import Wake
@@ -143,6 +142,8 @@ class Executor:
         if attempt.stopped is not None:
             return self.stopped(attempt)
         self.begin(attempt, me)
+        bench = self._bench
+        leave = None if bench.tracing is None else tracing.began(attempt, bench.tracing, bench, enter=True)
         try:
             return await self._call(attempt)
         except asyncio.CancelledError as error:
@@ -154,6 +155,8 @@ class Executor:
         except BaseException as error:
             return self.judge(attempt, error)
         finally:
+            if leave is not None:
+                leave()
             attempt.end()
 
     def begin(self, attempt: Attempt, me: Stoppable) -> None:
@@ -165,10 +168,7 @@ class Executor:
         attempt.begin(me, timeout_us=self._timeout(attempt), deadline_in_us=deadline_in)
         if bench.events.meter is not None:
             bench.events.meter.began(job.type)
-        if bench.events.heard(job.type):
-            bench.events.emit(event_of(job, "started", at=bench.runtime.now()))
-        if bench.tracing is not None:
-            tracing.began(attempt, bench.tracing, bench)
+        bench.events.tell(job, "started")
 
     def _timeout(self, attempt: Attempt) -> Span | None:
         return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._bench.defaults.timeout_us
@@ -187,15 +187,12 @@ class Executor:
         context = Context(attempt)
         first = (context,) if contract.takes_context else ()
         token = activate(context)
-        leave = None if attempt.span is None else tracing.enter(attempt.span, self._bench)
         try:
             if job_type.style == "async":
                 value = await job_type.handler(*first, **arguments)
             else:
                 value = await self.in_thread([attempt], functools.partial(job_type.handler, *first, **arguments))
         finally:
-            if leave is not None:
-                leave()
             deactivate(token)
         return self._returned(attempt, context, value)
 
@@ -275,9 +272,8 @@ class Executor:
         attempt.handed_over = True
         if attempt.gone:
             bench.drop(attempt)
-            if attempt.stopped is not None and bench.events.heard(attempt.job.type):
-                lost = event_of(attempt.job, "lease_lost", at=bench.runtime.now(), message=attempt.stopped.reason)
-                bench.events.emit(lost)
+            if attempt.stopped is not None:
+                bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason)
             return
         if isinstance(outcome, Completed):
             self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0))

@@ -96,8 +96,17 @@ class Handle(Generic[S, G]):
 class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
     """Nothing happens until it is awaited; awaiting again gives the same handle."""
 
-    def __init__(self, submit: Coroutine[Any, Any, Handle[S, G]], job: Job[S, G], caller: tuple[str, int]) -> None:
+    def __init__(
+        self,
+        submit: Coroutine[Any, Any, Handle[S, G]],
+        job: Job[S, G],
+        caller: tuple[str, int],
+        *,
+        shielded: bool = True,
+    ) -> None:
         self._submit = submit
+        self._shielded = shielded
+        """whether it goes on when whoever awaits it is cancelled"""
         self._job = job
         self._caller = caller
         self._started = False
@@ -128,7 +137,7 @@ class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
         if self._handle is None:
             self._started = True
             self._handle = asyncio.ensure_future(self._submit)
-        return await asyncio.shield(self._handle)
+        return await (asyncio.shield(self._handle) if self._shielded else self._handle)
 
     # A coroutine for create_task, gather, wait_for and TaskGroup: driven like the one behind __await__.
 

@@ -153,7 +153,7 @@ class Describer:
             else ProgressInfo(percent=progress.percent, message=progress.message, updated_at=to_datetime(progress.at)),
             error=job.error,
             cancel_requested=job.cancel is not None,
-            arguments=self._arguments(job),
+            arguments=self.arguments(job.type, job.input),
             result=self.value(job.type, job.result),
             secrets=self._secrets(job),
         )
@@ -172,11 +172,11 @@ class Describer:
             attempts=tuple(_attempt(each) for each in trail.attempts) if all_attempts else (),
         )
 
-    def _arguments(self, job: JobRecord) -> Mapping[str, object] | None:
+    def arguments(self, job_type: str, data: bytes) -> Mapping[str, object] | None:
         try:
-            if job.type in self._registry:
-                return self._registry.get(job.type).decode_input(job.input)
-            decoded = self._codec.decode(job.input, Any)
+            if job_type in self._registry:
+                return self._registry.get(job_type).decode_input(data)
+            decoded = self._codec.decode(data, Any)
         except InvalidInput:
             return None
         return cast("dict[str, object]", decoded) if isinstance(decoded, dict) else None

@@ -16,7 +16,6 @@ from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement, decide
 from ropewalk.engine.announce import NOTHING_ELSE, News, announce
 from ropewalk.engine.attempt import Attempt
-from ropewalk.engine.events import event_of
 from ropewalk.engine.folding import Folding
 from ropewalk.engine.refusal import refused_for_good, written_with
 from ropewalk.engine.wake import Signal, Wake
@@ -152,6 +151,4 @@ class Settler:
         events = self._bench.events
         if events.meter is not None:
             events.meter.refused()
-        if events.heard(attempt.job.type):
-            now = self._bench.runtime.now()
-            events.emit(event_of(attempt.job, "lease_lost", at=now, message=answer.lost))
+        events.tell(attempt.job, "lease_lost", message=answer.lost)

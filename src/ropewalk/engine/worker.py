@@ -14,6 +14,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.engine.assembly import Assembly, WorkerConfig
 from ropewalk.engine.core import Core
 from ropewalk.engine.services.orphans import OrphanHook, Orphans
+from ropewalk.engine.services.scheduler import Scheduler
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.exchange import SkipQueue, WorkerCard
@@ -73,8 +74,9 @@ class Worker:
         async with AsyncExitStack() as stack:
             if self._lifespan is not None:
                 bench.resources = await stack.enter_async_context(self._lifespan())
+            scheduler = await self._scheduler(bench)
             await bench.store.enlist(self._card(bench))
-            self._parts = Assembly(bench, self._config, self._retention, self._orphans(bench))
+            self._parts = Assembly(bench, self._config, self._retention, self._orphans(bench), scheduler)
             self._parts.start()
             self._stack = stack.pop_all()
         self._core.serves(self)
@@ -159,6 +161,13 @@ class Worker:
     def _orphans(self, bench: Workbench) -> Orphans | None:
         hook = self._on_orphan_group
         return None if hook is None else Orphans(bench, hook, self._core.awaited)
+
+    async def _scheduler(self, bench: Workbench) -> Scheduler | None:
+        if not self._config.scheduler:
+            return None
+        for each in self._core.declared:
+            await self._core.timetable.declare(each)
+        return Scheduler(bench, self._core.fires)
 
     def _card(self, bench: Workbench) -> WorkerCard:
         return WorkerCard(

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import lru_cache
+from functools import partial
 from typing import Final, assert_never
 
 from opentelemetry import context, trace
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    INVALID_SPAN_CONTEXT,
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TracerProvider,
+    TraceState,
+)
 from opentelemetry.util.types import AttributeValue
 
 from ropewalk.domain.failure import ErrorInfo
@@ -30,10 +41,14 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
+from ropewalk.domain.trace import TRACEPARENT_LENGTH, is_dropped, trace_flags, trace_ids
+from ropewalk.ports.tracing import AttemptSpan
 
 SYSTEM: Final = "ropewalk"
 
-_propagator: Final = TraceContextTextMapPropagator()
+_NOTHING: Final = context.Context()
+[_SPAN_KEY] = trace.set_span_in_context(INVALID_SPAN, _NOTHING)
+"""where the API keeps the current span: putting it there ourselves takes half the time"""
 
 
 class OpenTelemetry:
@@ -45,13 +60,16 @@ class OpenTelemetry:
     def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
         return self._sending(jobs)
 
-    def attempt(self, job: JobRecord, worker: str) -> OtelAttempt | Unsampled:
-        parent = _parent(job.trace)
-        if not parent.wanted:
-            return parent.unsampled
+    def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
+        if job.trace is None:
+            parent = _NOTHING  # never the current one: a slot has nothing to do with who enqueued the job
+        elif is_dropped(job.trace):
+            return Unsampled(job.trace)
+        else:
+            parent = trace.set_span_in_context(Sender(job.trace), _NOTHING)
         span = self._tracer.start_span(
             f"run {job.queue}",
-            context=parent.context,
+            context=parent,
             kind=SpanKind.CONSUMER,
             attributes={
                 **_common(job, "run", "process"),
@@ -73,8 +91,8 @@ class OpenTelemetry:
         else:
             attributes["messaging.batch.message_count"] = len(jobs)
         name = f"enqueue {jobs[0].queue}"
-        with self._tracer.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=attributes):
-            yield _injected(context.get_current())
+        with self._tracer.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=attributes) as span:
+            yield _sent_with(span)
 
 
 class OtelAttempt:
@@ -83,13 +101,12 @@ class OtelAttempt:
     def __init__(self, span: Span) -> None:
         self._span = span
         self._context = trace.set_span_in_context(span)
-        self.trace = _injected(self._context)
+        self.trace = _sent_with(span)
 
     def enter(self) -> Callable[[], object]:
-        token = context.attach(self._context)
-        return lambda: context.detach(token)
+        return partial(context.detach, context.attach(self._context))
 
-    def end(self, outcome: Outcome) -> None:
+    def ended(self, outcome: Outcome) -> None:
         self._span.set_attribute("ropewalk.outcome", type(outcome).__name__.lower())
         error = _error(outcome)
         if error is not None:
@@ -105,38 +122,46 @@ class OtelAttempt:
         self._span.set_status(Status(StatusCode.ERROR, error.message))
 
 
-class Unsampled:
-    """An AttemptSpan (by shape) of a trace nobody records: what the handler calls must not begin one of its own."""
+class Sender(NonRecordingSpan):
+    """The span a job was sent from, read only when somebody looks: most handlers do not."""
+
+    _read: SpanContext | None = None
+
+    def __init__(self, sent_with: str) -> None:
+        self._sent_with = sent_with
+
+    def get_span_context(self) -> SpanContext:
+        if self._read is None:
+            self._read = self._parsed()
+        return self._read
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._sent_with!r})"
+
+    def _parsed(self) -> SpanContext:
+        ids = trace_ids(self._sent_with)
+        if ids is None:
+            return INVALID_SPAN_CONTEXT
+        tracestate = self._sent_with[TRACEPARENT_LENGTH + 1 :]
+        return SpanContext(
+            int(ids[0], 16),
+            int(ids[1], 16),
+            is_remote=True,
+            trace_flags=TraceFlags(trace_flags(self._sent_with)),
+            trace_state=TraceState.from_header([tracestate]) if tracestate else None,
+        )
+
+
+class Unsampled(Sender):
+    """And an AttemptSpan of a trace nobody records: what the handler calls must not begin one of its own."""
 
     trace = None
 
-    def __init__(self, parent: context.Context) -> None:
-        self._context = parent
-
-    def enter(self) -> Callable[[], object]:
-        token = context.attach(self._context)
-        return lambda: context.detach(token)
-
-    def end(self, outcome: Outcome) -> None:
+    def ended(self, outcome: Outcome) -> None:
         """There is nothing to record."""
 
-
-class Parent:
-    """What a job was sent with."""
-
-    def __init__(self, sent_with: str | None) -> None:
-        names = ("traceparent", "tracestate")
-        carrier = dict(zip(names, (sent_with or "").split(" ", 1), strict=False))
-        # Never the current context: a slot of a worker has nothing to do with who enqueued the job.
-        self.context = _propagator.extract(carrier, context.Context())
-        sender = trace.get_current_span(self.context).get_span_context()
-        self.wanted = not sender.is_valid or sender.trace_flags.sampled
-        """the decision not to record was made for the whole trace"""
-        self.unsampled = Unsampled(self.context)
-
-
-_parent: Final = lru_cache(maxsize=1024)(Parent)
-"""jobs enqueued together have the same"""
+    def enter(self) -> Callable[[], object]:
+        return partial(context.detach, context.attach(context.Context({_SPAN_KEY: self})))
 
 
 def _error(outcome: Outcome) -> ErrorInfo | None:
@@ -172,8 +197,10 @@ def _message(job: NewJob | JobRecord) -> Mapping[str, AttributeValue]:
     return attributes
 
 
-def _injected(current: context.Context) -> str | None:
+def _sent_with(span: Span) -> str | None:
     """As domain.trace has it: traceparent, and tracestate after a space."""
-    carrier: dict[str, str] = {}
-    _propagator.inject(carrier, current)
-    return " ".join(carrier[name] for name in ("traceparent", "tracestate") if name in carrier) or None
+    current = span.get_span_context()
+    if not current.is_valid:
+        return None
+    traceparent = f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
+    return f"{traceparent} {current.trace_state.to_header()}" if current.trace_state else traceparent

@@ -17,7 +17,7 @@ class Hint(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """ids of jobs that became terminal (a part of them, if there were many: then `many` is set)"""
     many: bool = False
     control: bool = False
-    """a cancellation, pause, resume or limit changed: ask the store soon"""
+    """a cancellation, pause, resume, limit or schedule changed: ask the store soon"""
 
 
 Listener: TypeAlias = Callable[[Hint], None]

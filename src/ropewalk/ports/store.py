@@ -58,7 +58,9 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.joining import Joining
 from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.schedules import Schedules
 from ropewalk.ports.transaction import UserTransaction
 
 
@@ -267,7 +269,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Leasing, Upkeep, Workflows, Reading, Protocol):
+class Store(Intake, Joining, Leasing, Upkeep, Workflows, Schedules, Reading, Protocol):
     """A backend, whole."""
 
     @property

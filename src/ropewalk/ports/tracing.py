@@ -18,14 +18,17 @@ class AttemptSpan(Protocol):
 
     @property
     def trace(self) -> str | None:
-        """The context (domain.trace) for whatever is queued or logged from inside."""
+        """The context (domain.trace) for whatever is queued or logged from inside.
+
+        None where nobody records it: then that is what the job carries, and it is not told how it ended.
+        """
         ...
 
     def enter(self) -> Callable[[], object]:
         """Make it the current one, here and in what is called from here; the answer undoes that."""
         ...
 
-    def end(self, outcome: Outcome) -> None: ...
+    def ended(self, outcome: Outcome) -> None: ...
 
 
 class Tracing(Protocol):

@@ -40,6 +40,8 @@ class Rehearsal(App):
             logs=settings.logs,
             metrics=settings.metrics,
             tracing=settings.tracing,
+            schedules=app.declared,
+            functions=settings.functions,
             runtime=self.clock,
         )
         self._inline = inline

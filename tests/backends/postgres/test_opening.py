@@ -93,8 +93,13 @@ class TestAddress:
     def test_our_options_are_not_the_librarys(self) -> None:
         address = Address.of("postgresql://u:secret@h:5/d?schema=mine&sslmode=require&notify=off")
         assert (address.schema, address.notify) == ("mine", False)
-        assert address.url == "postgresql://u:secret@h:5/d?sslmode=require"
+        assert address.url == "postgresql://u:secret@h:5/d?target_session_attrs=read-write&sslmode=require"
         assert "secret" not in address.shown
+
+    def test_which_host_to_take_is_up_to_the_user(self) -> None:
+        assert (
+            Address.of("postgresql://h/d?target_session_attrs=any").url == "postgresql://h/d?target_session_attrs=any"
+        )
 
     @pytest.mark.parametrize("schema", ["", "Jobs", "pg_jobs", 'a"b', "1a", "a" * 64])
     def test_names_that_are_refused(self, schema: str) -> None:

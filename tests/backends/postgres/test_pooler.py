@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
+import psycopg
 import pytest
 from tests.backends.postgres.test_races import claimed, holder, submitted
+from tests.servers.binaries import pgbouncer_binaries
 from tests.servers.fixtures import StartPgBouncer, StartPostgres
-from tests.servers.postgres import Settings
+from tests.servers.pgbouncer import PgBouncer
+from tests.servers.postgres import Postgres, Settings
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.domain.job import DEFAULT_TENANT
@@ -31,4 +36,28 @@ async def test_a_group_behind_a_pooler(start_postgres: StartPostgres, start_pgbo
             assert (await one.groups(DEFAULT_TENANT, [root.id]))[root.id].completed == 2
     finally:
         for store in stores:
+            await store.close()
+
+
+@pytest.mark.parametrize("pooled", [True, False], ids=["behind a pooler", "directly"])
+async def test_statements_are_prepared_only_where_the_session_is_ours(
+    postgres: Postgres, postgres_database: str, pooled: bool
+) -> None:
+    """The pooler has one session for everybody: whatever anybody had prepared would be found in it."""
+    database = postgres_database.rpartition("/")[2]
+    with ExitStack() as running:
+        dsn = postgres_database
+        if pooled:
+            dsn = running.enter_context(PgBouncer(pgbouncer_binaries(), postgres, sessions_max=1)).dsn(database)
+        store = PostgresStore(dsn, SystemRuntime(), allow_weaker_durability=True)
+        try:
+            await submitted(store, new_job(id="a"))
+            [job] = await claimed(store, 1, owner="w")
+            await store.settle("w", [settlement(job)])
+            prepared = await store._write(lambda tx: tx.value("SELECT count(*) FROM pg_prepared_statements"))
+            assert prepared == 0 if pooled else prepared > 1  # the question itself is one
+            if pooled:
+                with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as other:
+                    assert other.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+        finally:
             await store.close()

@@ -228,7 +228,7 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
     store = await open_store()
     await submitted(store, *(new_job(id=f"a{number:02}") for number in range(MANY)))
     store._outlook = Outlook(time.perf_counter)
-    outlook.DEAR_SECONDS, before = -1.0, outlook.DEAR_SECONDS
+    outlook.DEAR_US, before = -1, outlook.DEAR_US
     try:
         first = await claimed(store, 10, owner="w")
         assert store._outlook.streams is not None, "every look counts as dear"
@@ -237,6 +237,6 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
         while jobs := await claimed(store, 10, owner="w"):
             seen += [job.id for job in jobs]
     finally:
-        outlook.DEAR_SECONDS = before
+        outlook.DEAR_US = before
     assert seen[:20] == [f"a{number:02}" for number in range(20)]
     assert sorted(seen) == sorted([*(f"a{number:02}" for number in range(MANY)), "urgent"])

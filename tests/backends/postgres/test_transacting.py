@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import psycopg
 import pytest
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import claimed, status, submitted
+from tests.servers.databases import waiting_for_a_lock
+from tests.servers.postgres import Postgres
 
 from ropewalk.domain.instants import SECOND
+from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import Status
 from ropewalk.errors import InvalidInput, WaitTimeout
 from ropewalk.testing.contract.build import new_job, settlement
@@ -51,6 +56,27 @@ async def test_neither_happens_when_the_lease_is_lost(open_store: OpenStore, tab
     [settled] = (await transaction.settle("w", settlement(job))).settled
     assert settled.lost is not None
     assert rows(table) == []
+
+
+async def test_neither_happens_when_the_job_is_taken_while_it_waits(
+    open_store: OpenStore, table: str, postgres: Postgres
+) -> None:
+    """Another transaction moves the job, and commits while the settlement waits for its row."""
+    store = await open_store()
+    await submitted(store, new_job(id="a"))
+    [job] = await claimed(store, 1, owner="w")
+    transaction = store.transaction(LONG)
+    await transaction.execute("INSERT INTO written VALUES (1)")
+    with psycopg.connect(table) as other:
+        other.execute("UPDATE jobs.standing SET place = 1, status = 'waiting', owner = NULL WHERE seq = %s", (job.seq,))
+        settling = asyncio.ensure_future(transaction.settle("w", settlement(job)))
+        async with asyncio.timeout(20):
+            while not waiting_for_a_lock(postgres, table):
+                await asyncio.sleep(0.01)
+    [settled] = (await settling).settled
+    assert (settled.move, settled.lost) == (None, LossReason.TAKEN_BY_ANOTHER_WORKER)
+    assert rows(table) == []
+    assert await status(store, "a") is Status.WAITING
 
 
 async def test_it_is_undone_when_it_takes_too_long(open_store: OpenStore, table: str) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ropewalk.backends._sql.outlook import BEFORE_ALL, DEAR_SECONDS, SWEEP_EVERY_US, Outlook
+from ropewalk.backends._sql.outlook import BEFORE_ALL, DEAR_US, SWEEP_EVERY_US, Outlook
+from ropewalk.domain.instants import SECOND
 
 NOW = 1_000_000_000
 
@@ -15,13 +14,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.seconds
-
-    def survey(self, took: float, *streams: int) -> Callable[[], list[int]]:
-        def looked() -> list[int]:
-            self.seconds += took
-            return list(streams)
-
-        return looked
 
 
 def test_a_sweep_is_due_at_first_then_once_a_second() -> None:
@@ -49,9 +41,8 @@ def test_a_clock_that_was_set_back_does_not_stop_the_sweeps() -> None:
 
 
 def test_what_was_cheap_to_find_is_looked_for_every_time() -> None:
-    clock = Clock()
-    outlook = Outlook(clock)
-    assert outlook.look(clock.survey(DEAR_SECONDS / 2, 2, 4)) == [2, 4]
+    outlook = Outlook(Clock())
+    outlook.looked([2, 4], DEAR_US)
     outlook.reached(2, (0, 5, 9))
     assert outlook.streams is None
     assert outlook.start_of(2) == BEFORE_ALL
@@ -60,21 +51,21 @@ def test_what_was_cheap_to_find_is_looked_for_every_time() -> None:
 def test_what_was_dear_is_remembered_for_a_second() -> None:
     clock = Clock()
     outlook = Outlook(clock)
-    outlook.look(clock.survey(0.01, 2, 4))
+    outlook.looked([2, 4], DEAR_US + 1)
     outlook.reached(2, (0, 5, 9))
     clock.seconds += 0.99
     assert outlook.streams == [2, 4]
     assert (outlook.start_of(2), outlook.start_of(4)) == ((0, 5, 9), BEFORE_ALL)
     clock.seconds += 0.02
     assert outlook.streams is None
-    outlook.look(clock.survey(0.01, 2))
+    outlook.looked([2], DEAR_US + 1)
     assert outlook.start_of(2) == BEFORE_ALL, "a new look begins at the beginning"
 
 
 def test_looking_takes_at_most_a_tenth_of_the_time() -> None:
     clock = Clock()
     outlook = Outlook(clock)
-    outlook.look(clock.survey(0.5, 2))
+    outlook.looked([2], SECOND // 2)
     clock.seconds += 4.9
     assert outlook.streams == [2]
     clock.seconds += 0.2

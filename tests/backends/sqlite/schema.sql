@@ -230,6 +230,21 @@ CREATE TABLE queue (
     PRIMARY KEY (tenant, name)
 ) WITHOUT ROWID;
 
+CREATE TABLE schedule (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    next_fire INTEGER,
+    last_fire INTEGER,
+    paused INTEGER NOT NULL,
+    overridden INTEGER NOT NULL,
+    plan TEXT NOT NULL,
+    PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+
+CREATE INDEX schedule_due ON schedule (next_fire, tenant, name) WHERE next_fire IS NOT NULL;
+
 CREATE TABLE scope (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,

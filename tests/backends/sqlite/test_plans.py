@@ -50,7 +50,9 @@ def plan(
     [
         (SQL.promote_due, f"{BY_NUMBER}\nSEARCH job USING INDEX job_due (run_at<?)"),
         (SQL.ready_keys, "SEARCH job USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
-        (SQL.survey, f"{READY}\n{READY} (stream>?)\nSCAN job USING INDEX job_due\n{WAKE} (wake_at>?)"),
+        (SQL.survey, f"{READY}\n{READY} (stream>?)"),
+        (SQL.situation, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)"),
+        (SQL.earliest_expiry, "SEARCH job USING INDEX job_lease (lease_expires_at>?)"),
         (SQL.leases_run_out, "SEARCH job USING INDEX job_lease (lease_expires_at<?)"),
         (SQL.past_deadline, "SEARCH job USING INDEX job_deadline (deadline>? AND deadline<?)"),
         (SQL.past_retention, "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at<?)"),
@@ -84,6 +86,15 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.close_keys, "key ", "SEARCH key USING PRIMARY KEY (tenant=? AND type=? AND key=?)"),
         (SQL.lines_of, "log", "SEARCH log USING PRIMARY KEY (seq=?)"),
         (SQL.due_orphans, "outbox", "SEARCH outbox USING INDEX outbox_due (kind=? AND next_at<?)"),
+        (SQL.update_schedule, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
+        (SQL.schedules_named, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
+        (SQL.schedules_of, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name>?)"),
+        (SQL.next_schedule, "schedule", "SEARCH schedule USING INDEX schedule_due (next_fire>?)"),
+        (
+            SQL.due_schedules,
+            "schedule",
+            "SEARCH schedule USING INDEX schedule_due ((next_fire,tenant,name)>(?,?,?) AND next_fire<?)",
+        ),
     ],
 )
 def test_so_does_what_is_between_jobs(db: sqlite.Connection, statement: str, table: str, wanted: str) -> None:

@@ -23,7 +23,7 @@ from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends._sql.upkeep import catch_up, expire
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
 from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
 
@@ -48,28 +48,49 @@ _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed:
     tx.run(tx.sql.note_started, (request.started_upto, request.owner, request.started_upto))
     take_back = request.take_back and outlook.sweep_due(tx.now)
-    before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
+    situation, before = Situation(tx), Ripple()
+    if take_back or situation.wait_is_over:
+        before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
     if take_back:
         some_left = len(before.moved) >= CAUGHT_UP_PER_CLAIM_MAX
         outlook.swept(tx.now, tx.now if some_left else tx.value(tx.sql.earliest_expiry, (tx.now,)))
-    tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
-    return Claiming(tx, lanes, outlook, request).run(before)
+    if situation.something_is_due:
+        tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
+    if take_back or situation.wait_is_over or situation.something_is_due:
+        situation = Situation(tx)
+    return Claiming(tx, lanes, outlook, situation, request).run(before)
+
+
+class Situation:
+    """What a claim has to know beside the jobs: what is paused, and what comes due next."""
+
+    def __init__(self, tx: Tx) -> None:
+        found = tx.row(tx.sql.situation, (DUE_LOOKED_AT,))
+        assert found is not None
+        self._now = tx.now
+        self.epoch: int = found[0]
+        self.paused = frozenset(_lines.decode(found[1]))
+        self.dues = _dues.decode(found[2])
+        self.next_wait: Instant | None = found[3]
+
+    @property
+    def something_is_due(self) -> bool:
+        return bool(self.dues) and self.dues[0][0] <= self._now
+
+    @property
+    def wait_is_over(self) -> bool:
+        return self.next_wait is not None and self.next_wait <= self._now
 
 
 class Claiming:
     """One claim under way."""
 
-    def __init__(self, tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> None:
+    def __init__(self, tx: Tx, lanes: LaneBook, outlook: Outlook, situation: Situation, request: ClaimRequest) -> None:
         self._tx = tx
         self._lanes = lanes
         self._outlook = outlook
+        self._situation = situation
         self._request = request
-        situation = tx.row(tx.sql.situation, (DUE_LOOKED_AT,))
-        assert situation is not None
-        self._epoch: int = situation[0]
-        self._paused = frozenset(_lines.decode(situation[1]))
-        self._dues = _dues.decode(situation[2])
-        self._next_wait: Instant | None = situation[3]
         self._suspect_given = not request.suspect_allowed
         self._given: list[int] = []
         self._overdue: list[int] = []
@@ -82,7 +103,9 @@ class Claiming:
         if remembered is None or len(self._given) < self._request.limit:
             self._given, self._overdue = [], []
             self._suspect_given = not self._request.suspect_allowed
-            self._choose(self._outlook.look(self._survey))
+            streams, took_us = self._survey()
+            self._outlook.looked(streams, took_us)
+            self._choose(streams)
         jobs = self._lease()
         # Last: a compensation born in this claim is work for the next one.
         expired = self._expire() if self._overdue else Ripple()
@@ -94,8 +117,10 @@ class Claiming:
             closed=before.closed + expired.closed,
         )
 
-    def _survey(self) -> list[int]:
-        return _ints.decode(self._tx.value(self._tx.sql.survey))
+    def _survey(self) -> tuple[list[int], Span]:
+        found = self._tx.row(self._tx.sql.survey)
+        assert found is not None
+        return _ints.decode(found[0]), found[1]
 
     def _choose(self, streams: Sequence[int]) -> None:
         """Which jobs to give."""
@@ -128,7 +153,7 @@ class Claiming:
             job_type in request.types
             and (request.tenants is None or tenant in request.tenants)
             and (request.queues is None or queue in request.queues)
-            and (tenant, queue) not in self._paused
+            and (tenant, queue) not in self._situation.paused
         )
         return (tenant, queue) if wanted else None
 
@@ -168,7 +193,9 @@ class Claiming:
         jobs = load_ready(tx, self._given)
         for ticket, job in enumerate(jobs, request.first_ticket):
             lease_us = request.types[job.type]
-            transition.claim(job, owner=request.owner, ticket=ticket, epoch=self._epoch, lease_us=lease_us, now=tx.now)
+            transition.claim(
+                job, owner=request.owner, ticket=ticket, epoch=self._situation.epoch, lease_us=lease_us, now=tx.now
+            )
         if jobs:
             self._outlook.granted(min(filter(None, map(_expiry, jobs))))
         leased = tx.run_rows(tx.sql.lease_jobs, list(map(_leased, jobs)), tx.now, request.owner, tx.now)
@@ -185,15 +212,15 @@ class Claiming:
 
     def _next_due(self) -> Instant | None:
         """When there is something to do again: a job of these types comes due, or a wait of any type is over."""
-        times = [each for each in (self._next_ready(), self._next_wait) if each is not None]
+        times = [each for each in (self._next_ready(), self._situation.next_wait) if each is not None]
         return min(times, default=None)
 
     def _next_ready(self) -> Instant | None:
         """Past a few of other types: not before the last one looked at."""
-        for run_at, lane in self._dues:
+        for run_at, lane in self._situation.dues:
             if self._serves(lane) is not None:
                 return run_at
-        return self._dues[-1][0] if len(self._dues) == DUE_LOOKED_AT else None
+        return self._situation.dues[-1][0] if len(self._situation.dues) == DUE_LOOKED_AT else None
 
     def _starts_at_once(self) -> bool:
         return len(self._given) < self._request.slots

@@ -19,7 +19,8 @@ Rank: TypeAlias = tuple[int, Instant, int]
 
 BEFORE_ALL: Final[Rank] = (-(1 << 63), -(1 << 63), -(1 << 63))
 SWEEP_EVERY_US: Final[Span] = SECOND
-DEAR_SECONDS: Final = 0.002
+DEAR_US: Final[Span] = 500
+"""five times what a look takes where nothing dead is in the way"""
 TRUSTED_SECONDS_MIN: Final = 1.0
 SHARE_OF_LOOKING: Final = 0.1
 
@@ -53,16 +54,14 @@ class Outlook:
         """Those that had ready jobs; None when it is time to look again."""
         return self._streams if self._monotonic() < self._trusted_until else None
 
-    def look(self, survey: Callable[[], Sequence[int]]) -> Sequence[int]:
-        """Which streams have ready jobs now, remembered where finding out took long."""
-        self.forget()
-        began = self._monotonic()
-        streams = survey()
-        took = self._monotonic() - began
-        if took > DEAR_SECONDS:
+    def looked(self, streams: Sequence[int], took_us: Span) -> None:
+        """These have ready jobs; remembered where it took the store itself long to find out."""
+        self._streams, self._trusted_until = None, 0.0
+        self._reached.clear()
+        if took_us > DEAR_US:
             self._streams = streams
-            self._trusted_until = began + took + max(TRUSTED_SECONDS_MIN, took / SHARE_OF_LOOKING)
-        return streams
+            trusted_seconds = max(TRUSTED_SECONDS_MIN, took_us / SECOND / SHARE_OF_LOOKING)
+            self._trusted_until = self._monotonic() + trusted_seconds
 
     def start_of(self, stream: int) -> Rank:
         """Everything of the stream up to there has been given out, as far as known."""
@@ -71,8 +70,3 @@ class Outlook:
     def reached(self, stream: int, rank: Rank) -> None:
         if self._streams is not None:
             self._reached[stream] = rank
-
-    def forget(self) -> None:
-        self._streams = None
-        self._reached.clear()
-        self._trusted_until = 0.0

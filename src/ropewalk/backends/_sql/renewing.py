@@ -13,7 +13,7 @@ from ropewalk.backends._sql.columns import json_text
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import lease
 from ropewalk.domain.job import CancelRequest
-from ropewalk.domain.lease import loss_reason
+from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import TERMINAL, Status
 from ropewalk.ports.exchange import CancelNotice, Lost, Renewal, Renewed
 
@@ -49,7 +49,7 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     missing: list[Renewal] = []
     for asked in renewals:
         (kept if asked.seq in held and held[asked.seq].fence == asked.fence else missing).append(asked)
-    tx.run_rows(tx.sql.renew_leases, [_row(tx, asked) for asked in kept], owner)
+    tx.run_rows(tx.sql.renew_leases, _rows(tx, kept), owner)
     logs.keep(tx, kept)
     cancels = [
         CancelNotice(seq=each.seq, fence=each.fence, reason=each.cancel.reason, force=each.cancel.force)
@@ -62,21 +62,36 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     return answer
 
 
-def _row(tx: Tx, asked: Renewal) -> Row:
-    progress = None if asked.progress is None else json_text(lease.noted(asked.progress, tx.now))
-    return asked.seq, asked.fence, lease.expiry(asked.lease_us, tx.now), progress
+def why_lost(tx: Tx, owner: str, seq: int, fence: int) -> LossReason | None:
+    """Why this lease is not held any more, without waiting for anybody; None while it is."""
+    return loss_reason(_look(tx, [seq]).get(seq), fence, owner)
+
+
+def _rows(tx: Tx, kept: Sequence[Renewal]) -> list[Row]:
+    """One a job: of one renewed twice a statement would write only the last, without the progress of the other."""
+    progress: dict[int, str | None] = {}
+    rows: dict[int, Row] = {}
+    for asked in kept:
+        if asked.progress is not None:
+            progress[asked.seq] = json_text(lease.noted(asked.progress, tx.now))
+        expiry = lease.expiry(asked.lease_us, tx.now)
+        rows[asked.seq] = (asked.seq, asked.fence, expiry, progress.get(asked.seq))
+    return list(rows.values())
 
 
 def _explain(tx: Tx, owner: str, missing: Sequence[Renewal], answer: Renewed) -> None:
     """What is still held was only locked; the rest is lost."""
-    found = tx.value(tx.sql.standing_of, (_json([asked.seq for asked in missing]),))
-    seen = {each.seq: each for each in _seen.decode(found)}
+    seen = _look(tx, [asked.seq for asked in missing])
     for asked in missing:
         reason = loss_reason(seen.get(asked.seq), asked.fence, owner)
         if reason is None:
             answer.busy.append(asked.seq)
         else:
             answer.lost.append(Lost(seq=asked.seq, fence=asked.fence, reason=reason))
+
+
+def _look(tx: Tx, seqs: Sequence[int]) -> dict[int, Seen]:
+    return {each.seq: each for each in _seen.decode(tx.value(tx.sql.standing_of, (_json(seqs),)))}
 
 
 def _json(seqs: Sequence[int]) -> str:

@@ -18,8 +18,8 @@ from ropewalk.domain.retry import Backoff
 LOADED_AT_ONCE_MAX: Final = 1000
 
 
-Place: TypeAlias = tuple[int | None, str | None, str | None, str | None, str | None]
-"""scope, group, parent, spawn key, and the trace that came from there"""
+Place: TypeAlias = tuple[int | None, str | None, str | None, str | None]
+"""scope, group, parent, spawn key"""
 
 
 class Extras(Struct, kw_only=True):
@@ -107,11 +107,11 @@ def _give_all(jobs: Sequence[JobRecord], given: dict[int, Extras], checkpoints: 
 
 
 def _put_into_groups(jobs: Sequence[JobRecord], places: dict[int, Place]) -> None:
-    """Apart from the other extras: a group of 100 000 would carry all of them for these, and so would traced jobs."""
+    """Apart from the other extras: a group of 100 000 would carry all of them for these."""
     if places:
         for job in jobs:
             if (place := places.get(job.seq)) is not None:
-                job.scope_id, job.group_id, job.parent_id, job.spawn_key, job.trace = place
+                job.scope_id, job.group_id, job.parent_id, job.spawn_key = place
 
 
 def _give(job: JobRecord, extra: Extras, checkpoints: Pieces, results: Pieces) -> None:

@@ -128,3 +128,11 @@ class Statements(Struct, frozen=True, kw_only=True):
     delete_contributions: str
     delete_steps: str
     delete_signals: str
+    # schedule.sql
+    insert_schedule: str
+    update_schedule: str
+    delete_schedule: str
+    schedules_named: str
+    schedules_of: str
+    due_schedules: str
+    next_schedule: str

@@ -4,6 +4,7 @@
     claiming     workers get them                upkeep      lost leases, deadlines, retention
     holding      workers keep and end them       reading     everybody looks
     workflows    what happens between jobs       relations   how they hang together
+    scheduling   schedules fire them
 
 A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
 decided by ropewalk.domain.
@@ -24,6 +25,7 @@ from ropewalk.backends._sql import (
     reading,
     relations,
     renewing,
+    scheduling,
     steps,
     submitting,
     upkeep,
@@ -38,6 +40,7 @@ from ropewalk.domain.job import CancelRequest, JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
+from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
@@ -73,6 +76,7 @@ from ropewalk.ports.exchange import (
     WorkerCard,
 )
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
 from ropewalk.ports.store import Store
 
 T = TypeVar("T")
@@ -181,6 +185,20 @@ class SqlStore(Store, ABC):
 
     async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
         return await self._read(lambda tx: relations.contributions(tx, tenant, group_id))
+
+    # ── schedules
+
+    async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[ScheduleChanged | None]:
+        return await self._write(lambda tx: scheduling.change_schedules(tx, tx.lanes, changes))
+
+    async def get_schedules(self, tenant: str, names: Sequence[str]) -> ScheduleSnapshot:
+        return await self._read(lambda tx: scheduling.get_schedules(tx, tenant, names))
+
+    async def list_schedules(self, tenant: str, *, after: str | None, limit: int) -> ScheduleSnapshot:
+        return await self._read(lambda tx: scheduling.list_schedules(tx, tenant, after=after, limit=limit))
+
+    async def due_schedules(self, *, after: Schedule | None, limit: int) -> DueSchedules:
+        return await self._read(lambda tx: scheduling.due_schedules(tx, after=after, limit=limit))
 
     # ── reading
 

@@ -4,7 +4,7 @@
     claiming     workers get them                deleting     people and retention forget them
     holding      workers keep and end them       upkeep       lost leases, deadlines, waits, retention
     signalling   they keep steps, get signals    grouping     groups as a whole
-                                                 reading      everybody looks
+    scheduling   schedules fire them             reading      everybody looks
 
 All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends._ledger. Nothing survives the process.
@@ -23,6 +23,7 @@ from ropewalk.backends.memory import (
     logs,
     operating,
     reading,
+    scheduling,
     signalling,
     submitting,
     upkeep,
@@ -35,6 +36,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
+from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
@@ -71,8 +73,10 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.joining import Join, UserConnection
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
 from ropewalk.ports.store import Store
 from ropewalk.ports.transaction import UserTransaction
 
@@ -96,6 +100,12 @@ class MemoryStore(Store):
 
     def transaction(self, limit_us: Span) -> UserTransaction:
         raise Unsupported("the memory store has no database to write to: ctx.transaction() needs sqlite:///…")
+
+    async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
+        raise Unsupported(
+            "the memory store is in no transaction: connection= needs sqlite:///… or postgresql://…; leave it out in "
+            "tests that run in memory"
+        )
 
     async def open(self) -> None:
         """There is nothing to connect to."""
@@ -226,6 +236,25 @@ class MemoryStore(Store):
     async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
         with self._lock:
             return grouping.contributions(self._tables, tenant, group_id)
+
+    # ── schedules
+
+    async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[ScheduleChanged | None]:
+        with self._lock:
+            return scheduling.change_schedules(self._tables, changes, self._runtime.now())
+
+    async def get_schedules(self, tenant: str, names: Sequence[str]) -> ScheduleSnapshot:
+        with self._lock:
+            return scheduling.get_schedules(self._tables, tenant, names, self._runtime.now())
+
+    async def list_schedules(self, tenant: str, *, after: str | None, limit: int) -> ScheduleSnapshot:
+        with self._lock:
+            now = self._runtime.now()
+            return scheduling.list_schedules(self._tables, tenant, after=after, limit=limit, now=now)
+
+    async def due_schedules(self, *, after: Schedule | None, limit: int) -> DueSchedules:
+        with self._lock:
+            return scheduling.due_schedules(self._tables, after=after, limit=limit, now=self._runtime.now())
 
     # ── reading
 

@@ -23,6 +23,7 @@ from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.states import Status
 from ropewalk.ports.exchange import WorkerCard
+from ropewalk.ports.schedules import ScheduleRecord
 
 
 class Worker(Struct):
@@ -62,6 +63,8 @@ class Tables:
         self.once: dict[tuple[str, str], Instant] = {}
         """(tenant, key) → until when it is taken"""
         self.workers: dict[str, Worker] = {}
+        self.schedules: dict[tuple[str, str], ScheduleRecord] = {}
+        """by (tenant, name)"""
 
     def find(self, tenant: str, job_id: str) -> JobRecord | None:
         jobs = self.tenants.get(tenant)

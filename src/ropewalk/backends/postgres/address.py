@@ -13,6 +13,7 @@ from ropewalk.errors import InvalidInput
 DEFAULT_SCHEMA: Final = "ropewalk"
 NAME_BYTES_MAX: Final = 63
 
+_WRITABLE: Final = {"target_session_attrs": "read-write"}
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
 
@@ -29,11 +30,12 @@ class Address(Struct, frozen=True, kw_only=True):
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
         ours = {name: value for name, value in options if name in ("schema", "notify")}
-        rest = urlencode([(name, value) for name, value in options if name not in ours])
+        # Of several hosts the one that takes writes, unless told otherwise: after a failover it is another one.
+        theirs = _WRITABLE | {name: value for name, value in options if name not in ours}
         # The library knows both spellings of the scheme; a password has no business in a message.
         where = parts.netloc.rpartition("@")[2]
         return cls(
-            url=urlunsplit(parts._replace(query=rest)),
+            url=urlunsplit(parts._replace(query=urlencode(theirs))),
             schema=_schema(ours.get("schema", DEFAULT_SCHEMA)),
             notify=_switch(ours.get("notify", "on")),
             shown=f"{parts.scheme}://{where}{parts.path}",

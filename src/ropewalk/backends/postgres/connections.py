@@ -18,6 +18,7 @@ from ropewalk.backends._sql.servant import Servant
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.faults import breaks_connection, may_run_again, translated
+from ropewalk.backends.postgres.line import SILENCE_SECONDS_MAX, Line
 from ropewalk.backends.postgres.opening import Opened, open_store
 from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import Connection, Tx
@@ -28,13 +29,14 @@ from ropewalk.ports.runtime import Runtime
 Clock: TypeAlias = Literal["server", "runtime"]
 
 TRIES_MAX: Final = 10
+AGAIN_SECONDS: Final = 0.01
 LOCK_WAIT: Final = "10s"
 SILENCE: Final = "10s"
 """a process that stops in the middle of a transaction keeps its locks no longer"""
 PAUSE_SECONDS_FIRST: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 5.0
 
-_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 # Every statement of ours finds few rows by an index, whatever the statistics say of a table that grows and shrinks.
 _PLANS: Final = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
 _log = logging.getLogger("ropewalk.postgres")
@@ -56,7 +58,7 @@ class Door:
         self._closed_until = 0.0
         self._pause_seconds = PAUSE_SECONDS_FIRST
 
-    def open(self) -> Connection:
+    def open(self, *, silence_seconds_max: float = SILENCE_SECONDS_MAX) -> Line:
         """While the server does not answer, most are told so at once: one in a while tries."""
         if self._failed is not None and self._runtime.monotonic() < self._closed_until:
             raise self._failed
@@ -71,6 +73,7 @@ class Door:
             raise told from error
         self._failed, self._pause_seconds = None, PAUSE_SECONDS_FIRST
         self._show(opened)
+        opened.db.silence_seconds_max = silence_seconds_max
         return opened.db
 
     def _wait(self, failed: StoreUnavailable) -> None:
@@ -90,31 +93,41 @@ class Session(Servant):
     _begin_as: str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     _sql: Statements = SQL
     _plans: tuple[str, ...] = _PLANS
+    _silence_seconds_max: float = SILENCE_SECONDS_MAX
 
     def __init__(self, runtime: Runtime, door: Door, name: str, *, clock: Clock) -> None:
         self._door = door
         self._clock = clock
         self._lanes = LaneBook()
         self._db: Connection | None = None
-        self._begin = f"{self._begin_as}; ".encode() + beginning(door.address.schema, self._plans)
+        self._begin = b""
         super().__init__(runtime, f"ropewalk-postgres-{name}")
 
     async def _serve(self, requests: list[Request[Any]]) -> None:
         for request in requests:
-            with self._busy:
-                self._answer(request)
+            for number in range(1, TRIES_MAX + 1):
+                with self._busy:
+                    answered = self._answered(request, last=number == TRIES_MAX)
+                if answered:
+                    break
+                await self._let_pass(number)
             deliver([request])
 
-    def _answer(self, request: Request[Any]) -> None:
-        for left in reversed(range(TRIES_MAX)):
-            try:
-                request.succeed(self._transact(request.work))
-            except Exception as error:
-                self._lanes.forget()
-                if left and may_run_again(error):
-                    continue
-                request.fail(translated(error, self._door.address.shown))
-            return
+    async def _let_pass(self, number: int) -> None:
+        """Not again at once: whoever was in the way waits for what was just let go, and should get it first."""
+        if self._clock == "server":  # a fake clock would have to be advanced by somebody
+            await self._runtime.sleep(self._runtime.random() * number * AGAIN_SECONDS)
+
+    def _answered(self, request: Request[Any], *, last: bool) -> bool:
+        """False when others were in the way, and it is to be tried again."""
+        try:
+            request.succeed(self._transact(request.work))
+        except Exception as error:
+            self._lanes.forget()
+            if may_run_again(error) and not last:
+                return False
+            request.fail(translated(error, self._door.address.shown))
+        return True
 
     def _transact(self, work: Callable[[Tx], object]) -> object:
         db, now = self._begun()
@@ -135,8 +148,17 @@ class Session(Servant):
                 self._undo(error)
                 if not breaks_connection(error):
                     raise
-        self._db = self._door.open()
+        self._db = self._door.open(silence_seconds_max=self._silence_seconds_max)
+        self._begin = f"{self._begin_as}; ".encode() + self._settled_in(self._db)
         return self._db, self._begin_on(self._db)
+
+    def _settled_in(self, db: Connection) -> bytes:
+        """How every transaction begins: where the session is ours alone, it keeps its settings."""
+        schema = self._door.address.schema
+        if db.prepare_threshold is None:
+            return beginning(schema, self._plans)
+        db.execute(beginning(schema, self._plans, for_good=True))
+        return f"SELECT {NOW}".encode()
 
     def _begin_on(self, db: Connection) -> Instant:
         cursor = db.execute(self._begin)
@@ -181,13 +203,20 @@ class ReadingSession(Session):
     _begin_as = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     _sql = READING
     _plans = ("jit",)
+    _silence_seconds_max = 25.0  # to count a great many takes its time
 
 
-def beginning(schema: str, off: tuple[str, ...] = _PLANS) -> bytes:
+def beginning(schema: str, off: tuple[str, ...] = _PLANS, *, for_good: bool = False) -> bytes:
     """Settings that end with the transaction (no session is ours behind a pooler), and the time, in one round trip."""
-    settings = {"search_path": f"{schema}, pg_temp", "lock_timeout": LOCK_WAIT}
-    settings |= {"idle_in_transaction_session_timeout": SILENCE} | dict.fromkeys(off, "off")
+    settings = settings_in(schema, off) | {"idle_in_transaction_session_timeout": SILENCE}
+    until = "false" if for_good else "true"
+    chosen = ", ".join(f"set_config('{name}', '{value}', {until})" for name, value in settings.items())
+    return f"SELECT {NOW}, {chosen}".encode()
+
+
+def settings_in(schema: str, off: tuple[str, ...] = _PLANS) -> dict[str, str]:
+    """What our statements need around them."""
+    settings = {"search_path": f"{schema}, pg_temp", "lock_timeout": LOCK_WAIT} | dict.fromkeys(off, "off")
     if off == _PLANS:  # which leave no choice that would depend on the values
         settings["plan_cache_mode"] = "force_generic_plan"
-    chosen = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
-    return f"SELECT {_NOW}, {chosen}".encode()
+    return settings

@@ -13,8 +13,9 @@ from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRe
 _AGAIN: Final = (AlreadyThere, errors.DeadlockDetected, errors.SerializationFailure)
 _SHUT_DOWN: Final = (
     *(errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.DatabaseDropped),
-    errors.IdleInTransactionSessionTimeout,
+    *(errors.IdleInTransactionSessionTimeout, errors.ReadOnlySqlTransaction),
 )
+"""also a server that became a standby: another connection may find its successor"""
 _REFUSED: Final = (errors.InsufficientPrivilege, errors.InvalidCatalogName, errors.UndefinedTable)
 _NO_VALUE: Final = (
     *(errors.UntranslatableCharacter, errors.CharacterNotInRepertoire, errors.NumericValueOutOfRange),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Final
@@ -44,7 +45,7 @@ class PostgresNotifier(Notifier):
     def __init__(self, address: Address, runtime: Runtime) -> None:
         self._address = address
         self._runtime = runtime
-        self._channel = f"ropewalk_{blake2b(address.schema.encode(), digest_size=8).hexdigest()}"
+        self._channel = channel_of(address.schema)
         self._parents_db: Connection | None = None
         self._begin_anew()
         follow_forks(self)
@@ -238,6 +239,15 @@ def together(one: Hint, other: Hint) -> Hint:
         many=one.many or other.many,
         control=one.control or other.control,
     )
+
+
+def channel_of(schema: str) -> str:
+    return f"ropewalk_{blake2b(schema.encode(), digest_size=8).hexdigest()}"
+
+
+def letters(schema: str, queues: Iterable[str]) -> list[tuple[str, str]]:
+    """What a user's transaction says about new work: (channel, letter), from nobody, so that everybody hears it."""
+    return [(channel_of(schema), fitting("", Hint(ready=(queue,)))) for queue in queues]
 
 
 def fitting(sender: str, hint: Hint) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import psycopg
 from msgspec import Struct
 from psycopg import errors
 from psycopg.sql import SQL, Identifier
@@ -18,6 +17,7 @@ from ropewalk.backends._sql.migrations import (
     state_of,
 )
 from ropewalk.backends.postgres.address import Address
+from ropewalk.backends.postgres.line import Line
 from ropewalk.backends.postgres.tx import Connection, Raw
 from ropewalk.errors import SchemaMismatch, StoreRefused, WeakDurability
 from ropewalk.ports.schema import SchemaState
@@ -42,16 +42,16 @@ SELECT
 
 
 class Opened(Struct, frozen=True):
-    db: Connection
+    db: Line
     weakness: str | None
     """why an acknowledged job may not survive a power loss, where that was allowed"""
     replicated: bool
     """a commit waits for a standby"""
 
 
-def connect(address: Address) -> Connection:
+def connect(address: Address) -> Line:
     """A connection on which transactions are ours to begin, and nothing outlives them."""
-    db = psycopg.connect(
+    db = Line.connect(
         address.url,
         autocommit=True,
         prepare_threshold=None,
@@ -114,7 +114,7 @@ def ddl_of(address: Address) -> str:
     return "\n".join([*lines, "COMMIT;", ""])
 
 
-def _checked(db: Connection, address: Address, *, allow_weaker_durability: bool) -> Opened:
+def _checked(db: Line, address: Address, *, allow_weaker_durability: bool) -> Opened:
     found = db.execute(_SETTINGS).fetchone()
     assert found is not None
     version, *settings, standbys, backend_pid = found
@@ -132,10 +132,11 @@ def _checked(db: Connection, address: Address, *, allow_weaker_durability: bool)
     return Opened(db, weakness, replicated=bool(standbys))
 
 
-def _migrate(db: Connection, address: Address) -> None:
+def _migrate(db: Line, address: Address) -> None:
     """Apply what is missing in one transaction; whoever comes second waits, and finds it done."""
     if not _missing(db, address):
         return
+    db.silence_seconds_max = None  # a large table is not changed in a moment
     with db.transaction():
         db.execute(b"SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
         pending = _missing(db, address)

@@ -13,14 +13,17 @@ from typing import TypeVar
 import psycopg
 
 from ropewalk.backends._sql import claiming, holding, renewing, steps
+from ropewalk.backends._sql.lanes import LaneName
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.connections import Clock, Door, ReadingSession, Session
 from ropewalk.backends.postgres.faults import translated
+from ropewalk.backends.postgres.joining import PostgresJoining
 from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
 from ropewalk.backends.postgres.transacting import PostgresTransaction
+from ropewalk.backends.postgres.visiting import House, Identity, ask_identity
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
@@ -35,7 +38,9 @@ from ropewalk.ports.exchange import (
     Renewed,
     Settlements,
     StepAnswer,
+    Submission,
 )
+from ropewalk.ports.joining import Join, UserConnection
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.schema import SchemaState
@@ -66,6 +71,10 @@ class PostgresStore(SqlStore):
         self._renewals = Session(runtime, self._door, "renewals", clock=clock)
         self._reads = ReadingSession(runtime, self._door, "reads", clock=clock)
         self._notifier = PostgresNotifier(address, runtime)
+        self._allow_weaker_durability = allow_weaker_durability
+        self._lanes_made: set[LaneName] = set()
+        self._joining = PostgresJoining()
+        self._house: House | None = None
         self._opened = False
 
     @property
@@ -89,6 +98,7 @@ class PostgresStore(SqlStore):
 
     async def close(self) -> None:
         self._opened = False
+        self._house = None
         await self._notifier.pause()
         for session in (self._reads, self._renewals, self._settlements, self._claims, self._changes):
             await session.stop()
@@ -110,6 +120,28 @@ class PostgresStore(SqlStore):
 
     async def clock(self) -> Instant:
         return await self._reads.ask(lambda tx: tx.now)
+
+    async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
+        await self.open()
+        house = self._house = self._house or await self._identified()
+        join = self._joining.join(connection, house)
+        wanted = {(new.tenant, new.queue, new.type) for asked in submissions for new in asked.jobs} - self._lanes_made
+        if wanted:
+            # Not in the user's transaction: until it ended, nobody else could write the same ones.
+            await self._write(lambda tx: [tx.lanes.id_of(tx, *name) for name in sorted(wanted)])
+            self._lanes_made |= wanted
+        return join
+
+    async def _identified(self) -> House:
+        identity = await self._write(lambda tx: tx.row(ask_identity(self._address.schema)))
+        assert identity is not None
+        return House(
+            address=self._address,
+            identity=Identity(*identity),
+            runtime=self._runtime,
+            clock=self._clock,
+            allow_weaker_durability=self._allow_weaker_durability,
+        )
 
     # ── what must not wait behind other work has a connection of its own
 

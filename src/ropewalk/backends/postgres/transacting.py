@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.errors import SerializationFailure
 from psycopg.pq import TransactionStatus
 
-from ropewalk.backends._sql import holding
+from ropewalk.backends._sql import holding, renewing
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends.postgres.connections import Clock, Door, beginning
 from ropewalk.backends.postgres.faults import translated
@@ -22,7 +23,7 @@ from ropewalk.backends.postgres.tx import Connection, Tx
 from ropewalk.domain.instants import SECOND, Instant, Span
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import InvalidInput, WaitTimeout
-from ropewalk.ports.exchange import Settlements
+from ropewalk.ports.exchange import Ripple, Settled, Settlements
 from ropewalk.ports.runtime import Runtime, Timer
 from ropewalk.ports.transaction import SqlValues, UserTransaction
 
@@ -95,7 +96,15 @@ class PostgresTransaction(UserTransaction):
         return rows
 
     def _settle(self, db: Connection, owner: str, settlement: Settlement) -> Settlements:
-        answers = holding.settle(Tx(db, self._enter(db), LaneBook(), SQL), LaneBook(), owner, [settlement])
+        try:
+            answers = holding.settle(Tx(db, self._enter(db), LaneBook(), SQL), LaneBook(), owner, [settlement])
+        except SerializationFailure:
+            # A job was moved while we waited for it. Undone is undone; if it was this one, say so.
+            db.execute(b"ROLLBACK")
+            lost = self._lost(db, owner, settlement)
+            if lost is None:
+                raise
+            return Settlements(settled=[lost], ripple=Ripple())
         [answer] = answers.settled
         if answer.move is None:
             db.execute(b"ROLLBACK")
@@ -106,6 +115,12 @@ class PostgresTransaction(UserTransaction):
             raise translated(error, self._door.address.shown, committing=True) from error
         assert done == "COMMIT", f"a transaction in which a statement had failed was committed: {done}"
         return answers
+
+    def _lost(self, db: Connection, owner: str, settlement: Settlement) -> Settled | None:
+        db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
+        reason = renewing.why_lost(Tx(db, self._enter(db), LaneBook(), SQL), owner, settlement.seq, settlement.fence)
+        db.execute(b"ROLLBACK")
+        return None if reason is None else Settled(seq=settlement.seq, fence=settlement.fence, lost=reason)
 
     def _enter(self, db: Connection) -> Instant:
         """From here on our names mean our tables. The time."""

@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 import psycopg
@@ -44,6 +44,8 @@ _STANDING: Final = frozenset(
 _NAMED: Final = re.compile(r"(?<!:):([a-z]\w*)")
 _THEN: Final = re.compile(r"^-- then$", re.MULTILINE)
 _TO_QUOTE: Final = re.compile(r'(["\\])')
+WRITTEN_OUT_BYTES_MAX: Final = 1000
+"""values that are larger, on average, travel as they are: written out they would take twice the room"""
 SET_TOGETHER_MAX: Final = 512
 """values of different length are found by walking their array: not too many of them at once"""
 
@@ -169,12 +171,21 @@ def _arrays(rows: Sequence[Row]) -> list[object]:
 
 
 def _array(column: Sequence[SqlValue]) -> object:
-    kind = next((type(value) for value in column if value is not None), None)
-    if kind is not None and issubclass(kind, bytes | bytearray):
-        return list(column)
-    text = _quoted if kind is not None and issubclass(kind, str) else str
+    kind = next((type(value) for value in column if value is not None), int)
+    if issubclass(kind, bytes | bytearray):
+        return _array_of_bytes(cast("Sequence[bytes | bytearray | None]", column))
+    text = _quoted if issubclass(kind, str) else str
     return "{" + ",".join("NULL" if value is None else text(value) for value in column) + "}"
 
 
+def _array_of_bytes(column: Sequence[bytes | bytearray | None]) -> object:
+    if sum(map(len, filter(None, column))) > len(column) * WRITTEN_OUT_BYTES_MAX:
+        return list(column)
+    return "{" + ",".join("NULL" if value is None else f'"\\\\x{value.hex()}"' for value in column) + "}"
+
+
 def _quoted(value: object) -> str:
-    return '"' + _TO_QUOTE.sub(r"\\\1", str(value)) + '"'
+    text = str(value)
+    if '"' in text or "\\" in text:
+        text = _TO_QUOTE.sub(r"\\\1", text)
+    return f'"{text}"'

@@ -119,6 +119,16 @@ def open_for_user(path: Path, *, wait_ms: int) -> sqlite.Connection:
     return db
 
 
+def check_visited(db: sqlite.Connection, path: Path) -> None:
+    """A user's connection, perhaps in a transaction: is everything there? Nothing can be created or changed now."""
+    [application] = db.execute("PRAGMA main.application_id").fetchone()
+    if application != APPLICATION_ID or missing(_MIGRATIONS, _applied(db), str(path)):
+        raise SchemaMismatch(
+            f"{path} is not ready for jobs: open the app before the transaction begins (`async with app:`), or run "
+            "`ropewalk migrate`"
+        )
+
+
 def _connect(path: Path) -> sqlite.Connection:
     # Transactions are ours to begin; another thread may close the connection before a fork.
     return sqlite.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256)

@@ -6,13 +6,14 @@ between processes are this one's. The file survives power loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from ropewalk.backends._sql import reading
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends.sqlite.joining import SqliteJoining
 from ropewalk.backends.sqlite.listening import Marks
 from ropewalk.backends.sqlite.notifier import FileNotifier
 from ropewalk.backends.sqlite.opening import ddl_of, open_writer, schema_of
@@ -26,7 +27,9 @@ from ropewalk.errors import InvalidInput
 from ropewalk.ports.exchange import (
     Durability,
     Pruned,
+    Submission,
 )
+from ropewalk.ports.joining import Join, UserConnection
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.schema import SchemaState
@@ -46,6 +49,7 @@ class SqliteStore(SqlStore):
         self._writer = Writer(runtime, self._path, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         self._reader = Reader(runtime, self._path)
         self._notifier = FileNotifier(self._path, runtime, self._marks)
+        self._joining = SqliteJoining(self._path, runtime, allow_weaker_durability=allow_weaker_durability)
         self._opened = False
 
     @property
@@ -58,6 +62,9 @@ class SqliteStore(SqlStore):
 
     def transaction(self, limit_us: Span) -> UserTransaction:
         return SqliteTransaction(self._path, self._runtime, limit_us=limit_us)
+
+    async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
+        return self._joining.join(connection)
 
     async def open(self) -> None:
         if not self._opened:

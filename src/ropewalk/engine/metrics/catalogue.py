@@ -58,6 +58,11 @@ ATTEMPTS_USED: Final = Metric(
     buckets=ATTEMPTS,
 )
 
+FIRED: Final = Metric(
+    name="ropewalk_schedule_fires_total",
+    help="Fires of schedules that this process turned into jobs.",
+    labels=("schedule",),
+)
 SETTLED: Final = Metric(
     name="ropewalk_settle_batch_jobs", help="Attempts settled in one commit.", kind="histogram", buckets=BATCHES
 )
@@ -99,6 +104,6 @@ UNREGISTERED: Final = Metric(
 
 JOBS: Final = (ENQUEUED, STARTED, COMPLETED, FAILED, RETRIED, DEAD_LETTERED, CANCELLED, EXPIRED, RECLAIMED, GIVEN_BACK)
 TIMES: Final = (WAIT, RUN, TOTAL, ATTEMPTS_USED)
-WORKERS: Final = (SETTLED, CLAIMED, RENEWED, STALE, LAG, RESTARTS, ERRORS)
+WORKERS: Final = (FIRED, SETTLED, CLAIMED, RENEWED, STALE, LAG, RESTARTS, ERRORS)
 IN_THE_STORE: Final = (READY, OLDEST, UNREGISTERED)
 ALL: Final[tuple[Metric, ...]] = (*JOBS, *TIMES, *WORKERS, *IN_THE_STORE)

@@ -43,7 +43,6 @@ _new_type = attrgetter("type")
 _job_type = attrgetter("job.type")
 _move = attrgetter("move")
 _attempt = attrgetter("job.attempt")
-_took = attrgetter("took")
 
 
 class Meter:
@@ -78,9 +77,8 @@ class Meter:
         registry.observe(catalogue.SETTLED, (), [len(attempts)])
         self.count_begun()
         now = attempts[-1].now()
-        if None in map(_took, attempts):  # given back before they began
-            attempts = [each for each in attempts if each.took is not None]
-        for job_type, of_type in _by_type(attempts).items():
+        ran = [each for each in attempts if each.took is not None]  # others were given back before they began
+        for job_type, of_type in _by_type(ran).items():
             label, jobs = (job_type,), [each.job for each in of_type]
             waits = [(job.started_at or job.run_at) - job.run_at for job in jobs]
             registry.observe(catalogue.WAIT, label, waits, per_unit=SECOND)
@@ -92,6 +90,9 @@ class Meter:
         del self._begun[: len(begun)]  # what came meanwhile, from another thread, stays
         for job_type, count in Counter(begun).items():
             self._registry.add(catalogue.STARTED, (job_type,), count)
+
+    def fired(self, schedule: str) -> None:
+        self._registry.add(catalogue.FIRED, (schedule,), 1)
 
     def claimed(self, jobs: int) -> None:
         self._registry.observe(catalogue.CLAIMED, (), [jobs])

@@ -108,6 +108,12 @@ class RenewContract(Contract):
         await bench.store.renew("me", [_renewal(job)])
         assert (await bench.job(job.id)).progress == Progress(40.5, "half way", at)
 
+    async def test_one_lease_twice_in_a_request(self, bench: Bench) -> None:
+        """R9: as if it had been two requests; the one without progress takes nothing away."""
+        job = await bench.running(owner="me")
+        await bench.store.renew("me", [_renewal(job, progress=Progress(7.0, None, 0)), _renewal(job)])
+        assert (await bench.job(job.id)).progress == Progress(7.0, None, bench.runtime.now())
+
     async def test_a_lost_lease_reports_no_progress(self, bench: Bench) -> None:
         """safe-5."""
         job = await bench.running(owner="me")

@@ -46,6 +46,7 @@ from ropewalk.testing.contract.build import LEASE, claim_request
 from ropewalk.testing.contract.compared import cancelled, claimed, renewed, rippled, settled, submitted
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
 from ropewalk.testing.contract.machine_flow import FlowRules, pick, picks
+from ropewalk.testing.contract.machine_schedules import ScheduleRules
 
 EXAMPLES: Final = os.environ.get("ROPEWALK_EXAMPLES")
 SETTINGS: Final = settings(
@@ -73,7 +74,7 @@ def differential(make_backend: Callable[[], Backend]) -> type:
     return Differential
 
 
-class StoreMachine(FlowRules):
+class StoreMachine(FlowRules, ScheduleRules):
     def new_backend(self) -> Backend:
         raise NotImplementedError("`differential` makes machines that know their backend")
 

@@ -117,7 +117,7 @@ class ThreadContract(Contract):
             own = await bench.second()
             return await _work_off(own.store, f"thread-{number}")
 
-        done = [each for batch in await _in_threads(work) for each in batch]
+        done = [each for batch in await in_threads(work) for each in batch]
         assert sorted(done) == sorted(ids)
 
     async def test_one_key_from_several_threads(self, bench: Bench) -> None:
@@ -127,7 +127,7 @@ class ThreadContract(Contract):
             own = await bench.second()
             return [accepted for number in range(ROUNDS) for accepted in await own.submit(keyed(f"k{number}"))]
 
-        answers = [each for batch in await _in_threads(work) for each in batch]
+        answers = [each for batch in await in_threads(work) for each in batch]
         assert len([each.id for each in answers if not each.duplicate]) == ROUNDS
         assert len({each.id for each in answers}) == ROUNDS
 
@@ -140,7 +140,7 @@ class ThreadContract(Contract):
         async def work(number: int) -> list[str]:
             return await _work_off(store, f"thread-{number}")
 
-        done = [each for batch in await _in_threads(work) for each in batch]
+        done = [each for batch in await in_threads(work) for each in batch]
         assert sorted(done) == sorted(ids)
 
 
@@ -161,7 +161,7 @@ async def _together(turn: int, first: Awaitable[T], second: Awaitable[U]) -> tup
     return await asyncio.gather(first, second)
 
 
-async def _in_threads(work: Callable[[int], Coroutine[Any, Any, T]]) -> list[T]:
+async def in_threads(work: Callable[[int], Coroutine[Any, Any, T]]) -> list[T]:
     """Run `work` in several threads at once, each on a loop of its own."""
     start = threading.Barrier(THREADS)
 

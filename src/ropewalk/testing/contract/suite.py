@@ -11,13 +11,15 @@ from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
 from ropewalk.testing.contract.logs import BacklogContract, LogContract
 from ropewalk.testing.contract.moves import MovesContract
-from ropewalk.testing.contract.notify import NotifierContract
+from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
 from ropewalk.testing.contract.order import DueContract, OrderContract
 from ropewalk.testing.contract.races import RaceContract, ThreadContract
 from ropewalk.testing.contract.reading import AheadContract, GetContract, QueuesContract, WorkersContract
 from ropewalk.testing.contract.recovery import DeadlineContract, ReclaimContract
 from ropewalk.testing.contract.revive import ReviveContract
+from ropewalk.testing.contract.schedule_fires import FireContract, MissedFireContract, SummerTimeContract
+from ropewalk.testing.contract.schedules import ScheduleContract, ScheduleReadingContract
 from ropewalk.testing.contract.search import SearchContract
 from ropewalk.testing.contract.settle import LastWordContract, SettleBatchContract, SettleContract
 from ropewalk.testing.contract.skip_queue import SkipQueueContract
@@ -75,6 +77,7 @@ class StoreContract(
     AheadContract,
     WorkersContract,
     NotifierContract,
+    FarHintContract,
     # being forgotten
     PruneContract,
     PruneKeysContract,
@@ -82,6 +85,12 @@ class StoreContract(
     SilentWorkersContract,
     # belonging together
     WorkflowContract,
+    # coming by the clock
+    ScheduleContract,
+    ScheduleReadingContract,
+    FireContract,
+    MissedFireContract,
+    SummerTimeContract,
     # and overall
     MovesContract,
     HistoryContract,

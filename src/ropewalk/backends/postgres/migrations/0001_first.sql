@@ -325,3 +325,18 @@ CREATE TABLE outbox (
     payload text NOT NULL
 );
 CREATE INDEX outbox_due ON outbox (kind, next_at);
+
+-- Whoever changes a schedule names the version it read; `next_fire` is NULL when it has ended.
+CREATE TABLE schedule (
+    tenant text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    version bigint NOT NULL,
+    generation bigint NOT NULL,
+    next_fire bigint,
+    last_fire bigint,
+    paused integer NOT NULL,
+    overridden integer NOT NULL,
+    plan text NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+CREATE INDEX schedule_due ON schedule (next_fire, tenant, name) WHERE next_fire IS NOT NULL;

@@ -57,7 +57,9 @@ ON CONFLICT (id) DO UPDATE SET
     lease_us = excluded.lease_us
 
 -- name: beat
-UPDATE worker SET beat_at = %s WHERE id = %s
+-- A claim of the same worker may hold its row, and wait for others: no renewal waits with it.
+WITH own AS MATERIALIZED (SELECT %s::bigint AS now, ctid FROM worker WHERE id = %s FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE worker SET beat_at = (SELECT now FROM own) WHERE ctid = ANY (ARRAY(SELECT ctid FROM own))
 
 -- name: dismiss_worker
 DELETE FROM worker WHERE id = %s

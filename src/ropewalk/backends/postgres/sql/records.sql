@@ -24,7 +24,7 @@ SELECT
     coalesce(json_agg(json_build_array(
         seq, id, tenant, type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
         run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
-        lease_expires_at, start_rev, started_at, finished_at, format
+        lease_expires_at, start_rev, started_at, finished_at, format, trace
     )), '[]'),
     coalesce(json_object_agg(seq, json_build_object(
         'timeout_us', timeout_us, 'backoff', backoff::json, 'lease_us', lease_us, 'deadline', deadline,
@@ -40,8 +40,8 @@ SELECT
         chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key,
         progress, error, cancel, checkpoint, result
     ) > 0), '{}'),
-    coalesce(json_object_agg(seq, json_build_array(scope_id, group_id, parent_id, spawn_key, trace))
-        FILTER (WHERE num_nonnulls(scope_id, group_id, parent_id, spawn_key, trace) > 0), '{}'),
+    coalesce(json_object_agg(seq, json_build_array(scope_id, group_id, parent_id, spawn_key))
+        FILTER (WHERE num_nonnulls(scope_id, group_id, parent_id, spawn_key) > 0), '{}'),
     coalesce(json_agg(length(input)), '[]'),
     string_agg(input, ''),
     string_agg(checkpoint, ''),

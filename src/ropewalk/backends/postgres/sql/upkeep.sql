@@ -19,7 +19,7 @@ SELECT coalesce(json_object_agg(id, started_upto), '{}') FROM worker
 -- name: past_deadline
 WITH late AS MATERIALIZED (
     SELECT seq FROM standing WHERE deadline IS NOT NULL AND deadline <= %s AND place < 2
-    ORDER BY deadline
+    ORDER BY deadline, seq
     LIMIT %s
     FOR UPDATE SKIP LOCKED
 )

@@ -287,3 +287,18 @@ CREATE TABLE outbox (
     payload TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX outbox_due ON outbox (kind, next_at);
+
+-- Whoever changes a schedule names the version it read; `next_fire` is NULL when it has ended.
+CREATE TABLE schedule (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    next_fire INTEGER,
+    last_fire INTEGER,
+    paused INTEGER NOT NULL,
+    overridden INTEGER NOT NULL,
+    plan TEXT NOT NULL,
+    PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+CREATE INDEX schedule_due ON schedule (next_fire, tenant, name) WHERE next_fire IS NOT NULL;

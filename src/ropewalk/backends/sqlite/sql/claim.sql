@@ -20,7 +20,8 @@ SELECT
     (SELECT min(wake_at) FROM job WHERE wake_at IS NOT NULL AND place = 0)
 
 -- name: survey
--- Which streams have ready jobs: one step through the index each, however many jobs they hold.
+-- Which streams have ready jobs: one step through the index each, however many jobs they hold. Nothing dead is ever in
+-- the way, so it takes no time worth telling.
 WITH RECURSIVE found (stream) AS (
     SELECT min(stream) FROM job WHERE place = 1
     UNION ALL
@@ -28,7 +29,7 @@ WITH RECURSIVE found (stream) AS (
     FROM found
     WHERE found.stream IS NOT NULL
 )
-SELECT json_group_array(stream) FROM found WHERE stream IS NOT NULL
+SELECT json_group_array(stream), 0 FROM found WHERE stream IS NOT NULL
 
 -- name: ready_keys
 -- The next jobs of one stream, in order: enough of each to decide whether it may be given.

@@ -9,7 +9,7 @@ SELECT
     json_group_array(json_array(
         job.seq, job.id, tenant, job.type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
         run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
-        lease_expires_at, start_rev, started_at, finished_at, format
+        lease_expires_at, start_rev, started_at, finished_at, format, trace
     )),
     json_group_object(job.seq, json_object(
         'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
@@ -25,8 +25,8 @@ SELECT
         chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key,
         progress, error, cancel, checkpoint, result
     ) IS NOT NULL),
-    json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key, trace))
-        FILTER (WHERE coalesce(scope_id, group_id, parent_id, spawn_key, trace) IS NOT NULL),
+    json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key))
+        FILTER (WHERE coalesce(scope_id, group_id, parent_id, spawn_key) IS NOT NULL),
     json_group_array(length(input)),
     CAST(group_concat(input, '') AS BLOB),
     CAST(group_concat(checkpoint, '') AS BLOB),

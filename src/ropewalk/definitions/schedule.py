@@ -1,0 +1,141 @@
+"""What people say about a schedule, checked: by which times it fires, which work, and what of missed fires.
+
+Knows no store. A function is known by its name here; who has it is engine.schedules.functions'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, TypeAlias, TypedDict, Unpack, cast, get_args
+
+from msgspec import structs
+
+from ropewalk.definitions import checks
+from ropewalk.definitions.job import Job
+from ropewalk.domain.instants import Seconds, to_span
+from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.schedule import Missed
+from ropewalk.domain.timing import ByCron, ByFunction, Every, Timing, settled
+from ropewalk.errors import InvalidInput
+
+NextFunction: TypeAlias = Callable[[datetime], datetime | None]
+"""the fire that follows a time, in UTC; None: there is none, the schedule has ended"""
+RunFunction: TypeAlias = "Callable[[datetime], Job[Any, Any] | Awaitable[Job[Any, Any] | None] | None]"
+"""the job of a fire; None: none this time"""
+
+
+class ScheduleOptions(TypedDict, total=False):
+    """One of cron, every and next says when; one of job and run says what."""
+
+    cron: str
+    """five fields, or six with the second first"""
+    timezone: str
+    """whose clock `cron` reads; UTC unless given"""
+    every: Seconds
+    """counted from the moment the schedule is stored"""
+    next: NextFunction | str
+    """a registered function, or its name"""
+    job: Job[Any, Any]
+    """a template: every fire is a job of its own"""
+    run: RunFunction | str
+    """a registered function that makes the job of each fire, or its name"""
+    missed: Missed
+    """of fires that no scheduler was there for: skip (unless given), once, all"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredSchedule:
+    """Made by `schedule(...)`, for `App(schedules=[...])`."""
+
+    name: str
+    tenant: str
+    reset: bool
+    options: ScheduleOptions
+
+
+def schedule(
+    name: str, *, tenant: str = DEFAULT_TENANT, reset: bool = False, **options: Unpack[ScheduleOptions]
+) -> DeclaredSchedule:
+    """Declare a schedule in code; workers store it when they start. Raises InvalidInput naming the option.
+
+    >>> schedule("nightly", cron="30 3 * * *", timezone="Europe/Oslo", job=report(kind="sales"))
+    >>> schedule("pulse", every=10, job=ping(), missed="once")
+
+    reset: the code wins over what was edited at run time, at every start.
+    """
+    checks.text(name, "name")
+    checks.text(tenant, "tenant")
+    checks.flag(reset, "reset")
+    check_complete(options)
+    return DeclaredSchedule(name=name, tenant=tenant, reset=reset, options=options)
+
+
+def check_complete(options: ScheduleOptions) -> None:
+    """It says when and what."""
+    check_options(options)
+    for names in (_WHEN, _WHAT):
+        if not any(name in options for name in names):
+            raise InvalidInput(f"none of {_listed(names)} is given: give one of them", field=names[0])
+    if "timezone" in options and "cron" not in options:
+        raise InvalidInput("timezone= is given without cron=: only cron reads a clock on the wall", field="timezone")
+    timing_of(options)
+
+
+def check_options(options: ScheduleOptions) -> None:
+    """Each fits, and none says what another one says."""
+    given = cast("Mapping[str, object]", options)
+    checks.known_names(given, ScheduleOptions.__annotations__, "option of a schedule")
+    for names in (_WHEN, _WHAT):
+        named = [name for name in names if name in given]
+        if len(named) > 1:
+            raise InvalidInput(f"{_listed(named)} are both given: give one of {_listed(names)}", field=named[1])
+    if "job" in given and not isinstance(given["job"], Job):
+        raise InvalidInput(f"job={given['job']!r} is no job: call a job type, like job=report()", field="job")
+    if "missed" in given and given["missed"] not in get_args(Missed):
+        raise InvalidInput(f"missed={given['missed']!r} is unknown: give 'skip', 'once' or 'all'", field="missed")
+    for name in ("next", "run"):
+        if name in given:
+            function_name(given[name], name)
+
+
+def timing_of(options: ScheduleOptions, stored: Timing | None = None) -> Timing:
+    """What they say, checked; where they say nothing, what is stored. Another expression keeps its time zone."""
+    timing = stored
+    if "cron" in options:
+        timezone = stored.timezone if isinstance(stored, ByCron) else "UTC"
+        timing = ByCron(options["cron"], options.get("timezone", timezone))
+    elif "every" in options:
+        timing = Every(to_span(options["every"], "every"))
+    elif "next" in options:
+        timing = ByFunction(function_name(options["next"], "next"))
+    elif "timezone" in options:
+        if not isinstance(stored, ByCron):
+            raise InvalidInput("timezone= is for schedules with cron=: give that, too", field="timezone")
+        timing = structs.replace(stored, timezone=options["timezone"])
+    assert timing is not None, "either is given"
+    settled(timing, None, 0)
+    return timing
+
+
+def function_name(function: object, field: str) -> str:
+    """What it is stored by. A lambda has no name of its own."""
+    if isinstance(function, str):
+        return checks.text(function, field)
+    name = getattr(function, "__name__", None)
+    if callable(function) and isinstance(name, str) and name.isidentifier():
+        return name
+    raise InvalidInput(
+        f"{field}={function!r} has no name to be stored by: give a function made with def, or the name of one",
+        field=field,
+    )
+
+
+_WHEN: Final = ("cron", "every", "next")
+_WHAT: Final = ("job", "run")
+
+
+def _listed(names: list[str] | tuple[str, ...]) -> str:
+    *first, last = [f"{name}=" for name in names]
+    return f"{', '.join(first)} and {last}"

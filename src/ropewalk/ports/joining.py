@@ -1,0 +1,56 @@
+"""Jobs inside a transaction of the user's own: they exist if and only if it commits.
+
+Which connections there are, a store knows. None of their packages is imported here or there: they are recognised by
+the names of their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.ports.exchange import Accepted, Submission
+
+
+class UserConnection(Protocol):
+    """Of sqlite3, psycopg, asyncpg or SQLAlchemy. Only as much of it as keeps a URL or an engine from being one."""
+
+    @property
+    def close(self) -> Callable[..., Any]: ...
+
+
+Answers: TypeAlias = list[list[Accepted]]
+"""one list a submission, one item a job"""
+AfterCommit: TypeAlias = Callable[[Answers], None]
+
+
+class Blocking(Struct, frozen=True):
+    """On a connection whose calls block. `submit` runs in the thread that calls it, which must be the connection's."""
+
+    submit: Callable[[Sequence[Submission], AfterCommit], Answers]
+
+
+class Awaited(Struct, frozen=True):
+    """On a connection that belongs to an event loop: `submit` is awaited on that loop."""
+
+    submit: Callable[[Sequence[Submission], AfterCommit], Awaitable[Answers]]
+
+
+Join: TypeAlias = Blocking | Awaited
+"""How to submit into one user's transaction.
+
+All of it or nothing: a refusal is raised, and leaves the transaction as it was. `AfterCommit` is called where the store
+gets to know of the commit, and not at all where it does not; workers are woken by the commit in both cases, or find
+the work by looking.
+"""
+
+
+class Joining(Protocol):
+    async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
+        """Make sure of what these submissions need, in transactions of the store's own. Does not use the connection.
+
+        Raises Unsupported where the store has no transactions, InvalidInput for a connection that does not fit.
+        """
+        ...
