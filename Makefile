@@ -27,6 +27,9 @@ bench: development ## measure (ARGS= goes to the benchmarks)
 bench-workflows: development ## measure groups, fan-ins and chains beside plain jobs (ARGS= goes to it)
 	@$(PYTHON_IN_VENV) -m benchmarks.workflows $(ARGS)
 
+bench-overhead: development ## measure what metrics, traces, events and kept log lines cost (ARGS= goes to it)
+	@$(PYTHON_IN_VENV) -m benchmarks.overhead $(ARGS)
+
 bench-peers: development ## measure beside other queues, which are installed first (needs Node; ARGS= as for bench)
 	@sh benchmarks/peers/install
 	@$(PYTHON_IN_VENV) -m benchmarks --peers $(ARGS)
@@ -65,4 +68,4 @@ check-dependencies: RUN = deptry src
 $(CHECKS):
 	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system check bench bench-workflows bench-peers bench-growth lock lock-peers clean runtime development $(CHECKS)
+.PHONY: help demo test test-system check bench bench-workflows bench-overhead bench-peers bench-growth lock lock-peers clean runtime development $(CHECKS)

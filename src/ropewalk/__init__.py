@@ -24,6 +24,7 @@ from ropewalk.definitions.identity import set_id_generator
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.limit import Limit
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
@@ -35,6 +36,7 @@ from ropewalk.domain.limits import Limits
 from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.order import Priority
 from ropewalk.domain.rate import Rate
+from ropewalk.domain.redaction import Secret
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Order
@@ -111,6 +113,7 @@ __all__ = [
     "Limit",
     "LimitExceeded",
     "Limits",
+    "Logs",
     "Middleware",
     "NeverEnqueued",
     "NotFound",
@@ -129,6 +132,7 @@ __all__ = [
     "RopewalkError",
     "ScheduleInfo",
     "SchemaMismatch",
+    "Secret",
     "SpawnMismatch",
     "State",
     "StoreRefused",

@@ -13,6 +13,7 @@ from msgspec import Struct
 from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.middleware import Middleware, check_required, middlewares_of
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
@@ -25,6 +26,9 @@ from ropewalk.engine.assembly import DEFAULT_LEASE, WorkerConfig
 from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import ErrorHook, EventHook, EventHub
+from ropewalk.engine.metrics.meter import Meter
+from ropewalk.engine.metrics.metrics import Metrics
+from ropewalk.engine.metrics.registry import Registry as Numbers
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.engine.schedules.functions import AnyFunction
 from ropewalk.engine.services.orphans import OrphanHook
@@ -35,7 +39,8 @@ from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.schema import Migrating
-from ropewalk.sync import Portal, SyncClient
+from ropewalk.ports.tracing import Tracing
+from ropewalk.sync import Portal, SyncApp
 
 Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
 
@@ -51,6 +56,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     on_event: EventHook | None
     on_error: ErrorHook | None
     on_orphan_group: OrphanHook | None
+    logs: Logs
+    metrics: bool
+    tracing: Tracing | None
     functions: tuple[AnyFunction, ...] = ()
 
 
@@ -64,6 +72,9 @@ class App(Client):
     middlewares: `async def middleware(ctx, call_next)`, around every handler; the first is outermost.
     on_event, on_error: hooks; on_error(error, phase) hears what must not disturb the engine.
     on_orphan_group: hears, from a worker, of groups that closed with nobody waiting; at least once each.
+    logs: which lines of ctx.log are kept with their job, and which fields are secret.
+    metrics: whether this process counts; `app.metrics` shows it.
+    tracing: spans of enqueues and attempts, such as ropewalk.integrations.otel.OpenTelemetry().
     schedules: made by `schedule(...)`; stored when a worker starts.
     functions: those that schedules made at run time may name (next=, run=).
     migrate: False refuses a store whose schema is not current, instead of bringing it up to date.
@@ -82,6 +93,9 @@ class App(Client):
         on_event: EventHook | None = None,
         on_error: ErrorHook | None = None,
         on_orphan_group: OrphanHook | None = None,
+        logs: Logs | None = None,
+        metrics: bool = True,
+        tracing: Tracing | None = None,
         schedules: Iterable[DeclaredSchedule] = (),
         functions: Iterable[AnyFunction] = (),
         runtime: Runtime | None = None,
@@ -97,11 +111,16 @@ class App(Client):
             on_event=on_event,
             on_error=on_error,
             on_orphan_group=on_orphan_group,
+            logs=logs or Logs(),
+            metrics=metrics,
+            tracing=tracing,
             functions=tuple(functions),
         )
         runtime = runtime or SystemRuntime()
         registry = Registry(*jobs)
-        events = EventHub(runtime, on_event=on_event, on_error=on_error)
+        counted = Numbers()
+        meter = Meter(counted) if metrics else None
+        events = EventHub(runtime, on_event=on_event, on_error=on_error, meter=meter)
         for job_type in registry:
             if job_type.options.on_event is not None:
                 events.hook_type(job_type.name, job_type.options.on_event)
@@ -113,14 +132,16 @@ class App(Client):
             codec=DEFAULT_CODEC,
             limits=limits,
             defaults=self.settings.defaults,
+            tracing=tracing,
             reports_orphans=on_orphan_group is not None,
             schedules=schedules,
             functions=self.settings.functions,
         )
         super().__init__(core, DEFAULT_TENANT)
         self._url = resolved(url)
+        self.metrics = Metrics(core, counted, meter)
         self._portal = Portal(core)
-        self.sync = SyncClient(self, self._portal)
+        self.sync = SyncApp(self, self._portal, self.metrics)
 
     @property
     def registry(self) -> Registry:
@@ -251,7 +272,10 @@ class App(Client):
                 defaults=core.defaults,
                 runtime=core.runtime,
                 report=core.events.report,
+                logs=self.settings.logs,
             ),
+            logs=self.settings.logs,
+            tracing=core.tracing,
         )
 
     @asynccontextmanager

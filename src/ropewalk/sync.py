@@ -16,6 +16,8 @@ from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.handle import Handle
 from ropewalk.engine.info import JobInfo
+from ropewalk.engine.metrics.metrics import Metrics
+from ropewalk.engine.metrics.registry import Family
 from ropewalk.ports.joining import UserConnection
 
 P = ParamSpec("P")
@@ -197,6 +199,7 @@ class SyncClient:
     failure = blocking(Client.failure)
     failures = blocking(Client.failures)
     failure_counts = blocking(Client.failure_counts)
+    logs = blocking(Client.logs)
     why = blocking(Client.why)
     queues = blocking(Client.queues)
     workers = blocking(Client.workers)
@@ -229,3 +232,27 @@ class SyncClient:
     set_limit = blocking(Client.set_limit)
     remove_limit = blocking(Client.remove_limit)
     limits = blocking(Client.limits)
+
+
+class SyncMetrics:
+    """`app.metrics`, for blocking code."""
+
+    def __init__(self, metrics: Metrics, portal: Portal) -> None:
+        self._metrics = metrics
+        self._portal = portal
+
+    def text(self) -> str:
+        """Prometheus text, for a scrape."""
+        return self._portal.call(self._metrics.text())
+
+    def snapshot(self) -> list[Family]:
+        """The same as data."""
+        return self._portal.call(self._metrics.snapshot())
+
+
+class SyncApp(SyncClient):
+    """What an app offers beside its client."""
+
+    def __init__(self, client: Client, portal: Portal, metrics: Metrics) -> None:
+        super().__init__(client, portal)
+        self.metrics = SyncMetrics(metrics, portal)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.__main__ import STORES, choose
+from benchmarks.overhead.levels import LEVELS, OFF
 from benchmarks.run import WARM_UP_JOBS, Miscounted, Run, prepared
 from benchmarks.server import Server, started
 from benchmarks.subjects.subject import Kind, StoreName
@@ -80,3 +81,22 @@ async def serve_all(run: Run) -> None:
     await run.crew.go()
     await run.until_completed(run.jobs.stop)
     await run.crew.stop()
+
+
+def test_what_being_watched_costs_can_be_measured(tmp_path: Path) -> None:
+    """Every level works off every job, on every store."""
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.overhead",
+        "--quick",
+        "--jobs",
+        str(JOBS),
+        "--directory",
+        str(tmp_path),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split()[:2] for line in done.stdout.splitlines()[2:]]
+    assert rows == [[store, level.name] for store in ("memory", "sqlite") for level in (OFF, *LEVELS)]
+    assert list(tmp_path.iterdir()) == []

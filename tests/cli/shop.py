@@ -9,8 +9,9 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Annotated
 
-from ropewalk import App, Context, job
+from ropewalk import App, Context, Secret, job
 
 
 @job
@@ -64,7 +65,12 @@ def inherited() -> str:
     ).stdout
 
 
-TYPES = [add, divide, inherited, linger, deaf_thread, deaf_task, block_the_loop]
+@job
+async def sign_in(ctx: Context, user: str, number: Annotated[str, Secret], api_key: str) -> None:
+    ctx.log.info("signing in", extra={"user": user, "token": "t"})
+
+
+TYPES = [add, divide, sign_in, inherited, linger, deaf_thread, deaf_task, block_the_loop]
 
 app = App(jobs=TYPES)
 not_an_app = object()

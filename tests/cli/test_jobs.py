@@ -163,3 +163,34 @@ def test_why(ropewalk: Run, jobs: Jobs) -> None:
 def test_json_is_one_document_whatever_is_stored(ropewalk: Run, app: App) -> None:
     job_id = app.sync.enqueue("add", {"a": 1, "b": 2}, tags={"täg": "\u2028"}).id
     assert json.loads(ropewalk("jobs", "show", job_id, "--json").out)["tags"] == {"täg": "\u2028"}
+
+
+@pytest.fixture
+def signed_in(app: App) -> str:
+    handle = app.sync.enqueue(shop.sign_in("ada", number="4711", api_key="k"))
+    app.sync.portal.call(drained(app))
+    return handle.id
+
+
+def test_show_logs(ropewalk: Run, signed_in: str) -> None:
+    """R10, O8: what was kept, secrets hidden."""
+    *_, header, line = ropewalk("jobs", "show", signed_in, "--logs").out.splitlines()
+    assert header.split() == ["AT", "ATTEMPT", "LEVEL", "MESSAGE"]
+    assert re.fullmatch(r'\S+ \S+ +1 +INFO +signing in  {"user":"ada","token":"\[hidden\]"}', line)
+    [kept] = ropewalk("jobs", "show", signed_in, "--logs", "--json").json["logs"]
+    assert (kept["level"], kept["message"], kept["attempt"]) == ("INFO", "signing in", 1)
+
+
+def test_show_says_when_nothing_was_logged(ropewalk: Run, jobs: Jobs) -> None:
+    assert ropewalk("jobs", "show", jobs.added, "--logs").out.endswith("\nit logged nothing\n")
+
+
+def test_secret_arguments_are_hidden(ropewalk: Run, signed_in: str) -> None:
+    """O8: by their annotation and by their name, for people and for programs."""
+    shown = ropewalk("jobs", "show", signed_in, "--app", "shop:app").out
+    assert '{"user":"ada","number":"[hidden]","api_key":"[hidden]"}' in shown
+    [listed] = ropewalk("jobs", "list", "--json", "--app", "shop:app").json["jobs"]
+    assert listed["arguments"] == {"user": "ada", "number": "[hidden]", "api_key": "[hidden]"}
+    # Without the app there are only names to go by.
+    [listed] = ropewalk("jobs", "list", "--json").json["jobs"]
+    assert listed["arguments"] == {"user": "ada", "number": "4711", "api_key": "[hidden]"}

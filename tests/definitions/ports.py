@@ -12,6 +12,7 @@ from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.flags import STEPPED
@@ -33,6 +34,8 @@ class FakeAttempt(AttemptPort):
         self.resources: list[object] = []
         self.said: list[tuple[Any, ...]] = []
         self.bounds = Limits()
+        self.log_settings = Logs()
+        self.kept: list[tuple[int, str, str | None]] = []
         self.clock: Instant = job.started_at or 0
         self.waited_for: list[Dependency] = []
         self.types: list[JobType[..., Any, Any]] = []
@@ -56,6 +59,13 @@ class FakeAttempt(AttemptPort):
 
     def progress(self, percent: float, message: str | None) -> None:
         self.said.append(("progress", percent, message))
+
+    @property
+    def logs(self) -> Logs:
+        return self.log_settings
+
+    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+        self.kept.append((level, message, fields))
 
     def resource(self, kind: type[T]) -> T:
         return next(each for each in self.resources if isinstance(each, kind))

@@ -192,6 +192,8 @@ def test_log_lines_say_which_job(port: FakeAttempt, caplog: pytest.LogCaptureFix
         "job_tenant": "default",
         "job_correlation_id": None,
         "job_workflow_id": None,
+        "job_trace_id": None,
+        "job_span_id": None,
         "mine": 1,
     }
 

@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable
 from typing import get_args
 
-from ropewalk import App, AppDefaults, Context, Filter, Limits, Redrive, Retention, errors
+from ropewalk import App, AppDefaults, Context, Filter, Limits, Logs, Redrive, Retention, errors
 from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
 from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.why import Cause
 from ropewalk.engine.client import Client
 from ropewalk.engine.events import EventKind
+from ropewalk.engine.metrics.catalogue import ALL
 
 NOT_FOR_USERS = {
     "Client": {
@@ -48,6 +49,8 @@ def members() -> dict[str, set[str]]:
         "Client": public(Client) - NOT_FOR_USERS["Client"],
         "Context": (public(Context) | {"sync", "log"}) - NOT_FOR_USERS["Context"],
         "errors": exceptions(),
+        "metrics": {metric.name for metric in ALL},
+        "Logs": set(Logs.__struct_fields__),
     }
 
 

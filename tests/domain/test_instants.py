@@ -31,6 +31,12 @@ def test_instants_round_trip(moment: datetime) -> None:
     assert to_datetime(to_instant(moment, "at")) == moment.astimezone(UTC)
 
 
+@given(st.integers(0, 250 * 365 * DAY))
+def test_every_microsecond_is_a_moment_of_its_own(instant: int) -> None:
+    """Also where a float of seconds stands between."""
+    assert to_datetime(instant) == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)
+
+
 def test_zones_name_the_same_instant() -> None:
     oslo = datetime(2030, 7, 1, 12, tzinfo=ZoneInfo("Europe/Oslo"))
     assert to_instant(oslo, "at") == to_instant(datetime(2030, 7, 1, 10, tzinfo=UTC), "at")

@@ -256,3 +256,14 @@ async def test_real_time(make_app: MakeApp) -> None:
         first, second = await fired.get(), await fired.get()
     assert first.fire_time is not None and second.fire_time is not None
     assert second.fire_time - first.fire_time >= timedelta(seconds=0.1)
+
+
+async def test_fires_and_their_jobs_are_counted(make_app: MakeApp) -> None:
+    """O6: by schedule and by type; a fire triggered by hand is an ordinary enqueue."""
+    clock = Clock(make_app, schedules=[schedule("s", every=10, job=report("x"))])
+    async with clock.app.running():
+        await clock.pass_by(seconds=25)
+        await clock.app.trigger_schedule("s")
+        families = {each.name: each.samples for each in await clock.app.metrics.snapshot()}
+    assert [(each.labels, each.value) for each in families["ropewalk_schedule_fires_total"]] == [({"schedule": "s"}, 2)]
+    assert [(each.labels, each.value) for each in families["ropewalk_jobs_enqueued_total"]] == [({"type": "report"}, 3)]

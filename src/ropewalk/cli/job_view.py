@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,8 +10,10 @@ from ropewalk.cli import render
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.instants import to_datetime
 from ropewalk.domain.job import DEFAULT_QUEUE, DEFAULT_TENANT
+from ropewalk.domain.redaction import redacted
 from ropewalk.engine.answers import SearchPage
 from ropewalk.engine.info import HistoryInfo, JobInfo
+from ropewalk.engine.log_info import LogInfo
 from ropewalk.engine.runtime import SystemRuntime
 
 
@@ -49,7 +51,7 @@ def echo_job(job: JobInfo) -> None:
             ("progress", _progress(job)),
             *_times(job),
             *_labels(job),
-            ("arguments", "cannot be decoded" if job.arguments is None else _value(job.arguments)),
+            ("arguments", "cannot be decoded" if job.arguments is None else _value(_shown(job.arguments, job))),
             ("result", None if job.result is None else _value(job.result)),
             ("error", None if job.error is None else _error(job.error)),
         ]
@@ -74,10 +76,28 @@ def echo_history(history: Sequence[HistoryInfo]) -> None:
     )
 
 
+def echo_logs(lines: Sequence[LogInfo]) -> None:
+    render.echo()
+    if not lines:
+        render.echo("it logged nothing")
+        return
+    render.echo_table(
+        ("AT", "ATTEMPT", "LEVEL", "MESSAGE"),
+        [
+            (
+                f"{line.at:%Y-%m-%d %H:%M:%S.%f}"[:-3],
+                str(line.attempt),
+                line.level,
+                render.safe(line.message) + (f"  {_value(line.fields)}" if line.fields else ""),
+            )
+            for line in lines
+        ],
+    )
+
+
 def presentable(job: JobInfo) -> JobInfo:
-    """With arguments and result that a JSON document can hold, whatever they were."""
-    given = job.arguments
-    arguments = None if given is None else {name: render.plain(value) for name, value in given.items()}
+    """With arguments and result that a JSON document can hold, whatever they were; secrets hidden."""
+    arguments = None if job.arguments is None else _shown(job.arguments, job)
     return replace(job, arguments=arguments, result=render.plain(job.result))
 
 
@@ -119,6 +139,11 @@ def _labels(job: JobInfo) -> list[tuple[str, str | None]]:
         "tags": " ".join(f"{name}={value}" for name, value in sorted(job.tags.items())) or None,
     }
     return [(name, None if value is None else render.safe(value)) for name, value in labels.items()]
+
+
+def _shown(arguments: Mapping[str, object], job: JobInfo) -> dict[str, object]:
+    plain = {name: render.plain(value) for name, value in arguments.items()}
+    return dict(redacted(plain, job.secrets))
 
 
 def _value(value: object) -> str:

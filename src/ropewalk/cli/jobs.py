@@ -11,7 +11,7 @@ import click
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
-from ropewalk.cli.job_view import echo_history, echo_job, echo_page, presentable
+from ropewalk.cli.job_view import echo_history, echo_job, echo_logs, echo_page, presentable
 from ropewalk.cli.target import Target, target_options
 from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.states import State
@@ -19,6 +19,7 @@ from ropewalk.engine.answers import RetryResult
 from ropewalk.engine.client import Client
 from ropewalk.engine.filter import Filter
 from ropewalk.engine.info import HistoryInfo, JobInfo
+from ropewalk.engine.log_info import LogInfo
 
 STATES: Final = click.Choice([each.value for each in State])
 
@@ -86,27 +87,36 @@ def list_(
     cls=Command,
     examples=[
         "ropewalk jobs show 0198f2c4-... --app shop:app",
-        "ropewalk jobs show 0198f2c4-... --history --url sqlite:///jobs.db",
+        "ropewalk jobs show 0198f2c4-... --history --logs --url sqlite:///jobs.db",
     ],
 )
 @click.argument("job_id", metavar="ID")
 @target_options
 @click.option("--history", "with_history", is_flag=True, help="Also everything that happened to it.")
+@click.option("--logs", "with_logs", is_flag=True, help="Also what it logged.")
 @json_option
-def show(target: Target, *, job_id: str, with_history: bool, as_json: bool) -> None:
-    """Show one job: arguments, result, error, times."""
+def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as_json: bool) -> None:
+    """Show one job: arguments (secrets hidden), result, error, times."""
 
-    async def look(client: Client) -> tuple[JobInfo, list[HistoryInfo] | None]:
-        return await client.get(job_id), await client.history(job_id) if with_history else None
+    async def look(client: Client) -> tuple[JobInfo, list[HistoryInfo] | None, list[LogInfo] | None]:
+        return (
+            await client.get(job_id),
+            await client.history(job_id) if with_history else None,
+            await client.logs(job_id) if with_logs else None,
+        )
 
-    job, history = target.run(look)
+    job, history, lines = target.run(look)
     if as_json:
-        document = asdict(presentable(job))
-        render.echo_json(document if history is None else {**document, "history": history})
+        told = {"history": history, "logs": lines}
+        render.echo_json(
+            {**asdict(presentable(job)), **{name: each for name, each in told.items() if each is not None}}
+        )
         return
     echo_job(job)
     if history is not None:
         echo_history(history)
+    if lines is not None:
+        echo_logs(lines)
 
 
 @jobs.command(cls=Command, examples=["ropewalk jobs retry 0198f2c4-... --app shop:app"])

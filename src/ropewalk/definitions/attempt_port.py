@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
+from ropewalk.definitions.logs import Logs
 from ropewalk.domain.instants import Instant, Seconds
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.lease import LossReason
@@ -58,6 +59,15 @@ class AttemptPort(Protocol):
 
     def progress(self, percent: float, message: str | None) -> None:
         """Buffered, the newest wins; sent with the next renewal."""
+        ...
+
+    @property
+    def logs(self) -> Logs:
+        """What the app wants done with log lines."""
+        ...
+
+    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+        """Keep a log line with the job; `fields` is a JSON object. Sent with the next renewal or the settlement."""
         ...
 
     def resource(self, kind: type[T]) -> T:

@@ -10,11 +10,12 @@ from ropewalk.definitions import custom
 from ropewalk.definitions.arguments import Arguments
 from ropewalk.definitions.batches import batch_signature_of
 from ropewalk.definitions.codec import JsonCodec, wire
-from ropewalk.definitions.item import Item
+from ropewalk.definitions.item import ITEM, Item
 from ropewalk.definitions.misfit import Misfit
 from ropewalk.definitions.returns import Returns
 from ropewalk.definitions.shape import custom_classes, type_info
 from ropewalk.definitions.signature import REQUIRED, Handler, Parameter, place, signature_of
+from ropewalk.domain.redaction import Secret
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.codec import Codec
 
@@ -25,6 +26,8 @@ class Contract(Struct, frozen=True, kw_only=True):
     returns: Returns
     wants_contexts: bool = False
     """a batch type whose handler takes a Batch"""
+    secrets: frozenset[str] = frozenset()
+    """arguments annotated as Secret"""
 
 
 def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
@@ -43,6 +46,7 @@ def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
         takes_context=signature.takes_context,
         arguments=Arguments(job_type, signature.parameters, codec),
         returns=Returns(job_type, signature.result, codec),
+        secrets=frozenset(each.name for each in signature.parameters if _is_secret(each.annotation)),
     )
 
 
@@ -61,7 +65,13 @@ def batch_contract_of(function: Handler, job_type: str, codec: Codec) -> Contrac
         arguments=Item(job_type, signature.item, codec),
         returns=Returns(job_type, signature.result, codec),
         wants_contexts=signature.wants_contexts,
+        secrets=frozenset({ITEM} if _is_secret(signature.item) else ()),
     )
+
+
+def _is_secret(annotation: Any) -> bool:
+    marks = getattr(annotation, "__metadata__", ())
+    return any(mark is Secret or isinstance(mark, Secret) for mark in marks)
 
 
 def _unresolved(where: str, error: Exception) -> DefinitionError:

@@ -22,4 +22,5 @@ def child_of(parent: JobRecord, child: NewJob) -> NewJob:
         workflow_id=child.workflow_id or parent.workflow_id,
         workflow_type=child.workflow_type or parent.workflow_type,
         correlation_id=child.correlation_id or parent.correlation_id,
+        trace=child.trace or parent.trace,
     )

@@ -25,6 +25,8 @@ SPAN_MAX: Span = 36_525 * DAY
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_EXACT_BELOW: Instant = 200 * 365 * DAY
+"""so far a float of seconds still tells one microsecond from the next"""
 
 
 def to_span(value: Seconds, field: str) -> Span:
@@ -54,6 +56,8 @@ def to_instant(value: datetime, field: str) -> Instant:
 
 
 def to_datetime(instant: Instant) -> datetime:
+    if 0 <= instant < _EXACT_BELOW:  # less than half the time
+        return datetime.fromtimestamp(instant / SECOND, UTC)
     return _EPOCH + timedelta(microseconds=instant)
 
 

@@ -171,6 +171,8 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     finished_at: Instant | None = None
     format: int = RECORD_FORMAT
     """version of this record; a worker leaves newer ones alone"""
+    trace: str | None = None
+    """of every job, where its senders trace"""
     timeout_us: Span | None = None
     backoff: Backoff | None = None
     lease_us: Span | None = None
@@ -201,7 +203,6 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     callback_url: str | None = None
     fairness: str | None = None
     limit_key: str | None = None
-    trace: str | None = None
     progress: Progress | None = None
     checkpoint: bytes | None = None
     result: bytes | None = None

@@ -17,6 +17,7 @@ from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo
 from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord, NewJob
+from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.order import order_key
 from ropewalk.domain.outcome import (
     Aborted,
@@ -59,6 +60,8 @@ class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     """of a completion that leaves more than a result"""
     suspension: Suspension | None = None
     """with SUSPEND: what it waits for"""
+    lines: tuple[LogLine, ...] = ()
+    """what it logged and the store has not yet, as far as it knows"""
 
 
 class Effects(Struct, frozen=True, gc=False):

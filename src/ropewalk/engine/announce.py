@@ -7,10 +7,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.domain.compensation import compensation
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.states import SETTLING, Move, Status
-from ropewalk.engine.events import EventHub, event_of
+from ropewalk.engine.events import EventHub, Queued
 from ropewalk.ports.exchange import ClosedGroup, Moved, Ripple
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
@@ -43,8 +44,10 @@ def announce(
     may leave room now; `control` also wakes holders."""
     finished: list[str] = []
     ready: set[str] = {*freed, *(new.queue for new in queued)}
-    now = runtime.now()
-    for job, move, error in ((each.job, each.move, each.error) for each in (*news, *map(news_of, ripple.moved))):
+    told = [*news, *map(news_of, ripple.moved)]
+    fresh = [(new, new.group_id or new.id) for new in queued]
+    for each in told:
+        job, move = each.job, each.move
         if SETTLING.get(move) is _WAITING:
             if not job.unmet:
                 ready.add(job.queue)
@@ -52,31 +55,41 @@ def announce(
             finished.append(job.id)
             if job.on_failure is not None and move is not Move.COMPLETE:
                 ready.add(job.on_failure.queue)
-        if events.heard(job.type):
-            events.moved(job, move, at=now, error=error)
-    for new in queued:
-        events.queued(new, new.group_id or new.id)
+                fresh += _compensations(job)
+    if events.meter is not None:
+        events.meter.moved(told)
+    events.count_queued(fresh)
+    events.moved(told, runtime.now())
+    events.tell_queued(fresh)
     ready.update(ripple.ready)
     finished.extend(group.id for group in ripple.closed)
     if ripple.closed and events.heard_at_all:
-        runtime.spawn(_tell_closed(ripple.closed, store, events, runtime), name="ropewalk-group-closed")
+        runtime.spawn(_tell_closed(ripple.closed, store, events), name="ropewalk-group-closed")
     if finished or ready or control:
         many = len(finished) > HINT_IDS_MAX
         hint = Hint(ready=tuple(ready), finished=tuple(finished[:HINT_IDS_MAX]), many=many, control=control)
         store.notifier.publish(hint)
 
 
+def _compensations(job: JobRecord) -> list[Queued]:
+    """The store wrote it with the failure; what it is follows from the job."""
+    if job.status not in (Status.FAILED, Status.DEAD_LETTER):
+        return []
+    follow_up = compensation(job)
+    assert follow_up is not None, "asked only where there is one"
+    return [(follow_up, follow_up.group_id or follow_up.id)]
+
+
 def news_of(moved: Moved) -> News:
     return News(moved.job, moved.move, moved.job.error)
 
 
-async def _tell_closed(closed: Sequence[ClosedGroup], store: Store, events: EventHub, runtime: Runtime) -> None:
+async def _tell_closed(closed: Sequence[ClosedGroup], store: Store, events: EventHub) -> None:
     """The event is about the root: what that is, the store knows."""
-    now = runtime.now()
     try:
         for group in closed:
             root = (await store.get(group.tenant, [group.id])).jobs.get(group.id)
-            if root is not None and events.heard(root.type):
-                events.emit(event_of(root, "group_closed", at=now))
+            if root is not None:
+                events.tell(root, "group_closed")
     except Exception as error:
         events.report(error, "group_closed")

@@ -14,23 +14,27 @@ from ropewalk.definitions.context import Context
 from ropewalk.definitions.family import child_of
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.idempotency import input_hash
-from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_span
+from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_datetime, to_span
 from ropewalk.domain.job import JobRecord, NewJob, Progress
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
+from ropewalk.domain.transition import Settlement
 from ropewalk.engine import transacting
 from ropewalk.engine.events import event_of
 from ropewalk.engine.folding import PendingFold
+from ropewalk.engine.log_buffer import LogBuffer
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
 from ropewalk.ports.exchange import Dependency, Holder, Note, StepAnswer, Submission
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Timer
+from ropewalk.ports.tracing import AttemptSpan
 from ropewalk.ports.transaction import UserTransaction
 
 T = TypeVar("T")
@@ -58,31 +62,40 @@ class Attempt:
     __slots__ = (
         "_began_at",
         "_bench",
-        "_claimed_at",
         "_dependencies",
         "_job_type",
         "_limit_timers",
         "_notice",
         "_runner",
         "_spawned",
+        "claimed_at",
         "fold",
         "handed_over",
         "job",
         "key",
         "lease_us",
         "limited",
+        "log",
         "pending_progress",
         "renewed_at",
+        "span",
         "stop_sent",
         "stopped",
+        "took",
     )
 
     def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: Workbench) -> None:
         self.job = job
         self.key = (job.seq, job.fence)
         self.lease_us: Span = job.lease_us or job_type.options.lease_us or bench.lease_us
-        self._claimed_at = self._began_at = self.renewed_at = bench.runtime.monotonic()
+        self.claimed_at = self._began_at = self.renewed_at = bench.runtime.monotonic()
         self.pending_progress: Progress | None = None
+        self.log: LogBuffer | None = None
+        """once the handler logged something that is kept"""
+        self.took: float | None = None
+        """seconds the handler ran, once it ended"""
+        self.span: AttemptSpan | None = None
+        """while somebody records it"""
         self.stopped: Cancellation | None = None
         """why the handler must end now"""
         self.stop_sent = False
@@ -131,7 +144,7 @@ class Attempt:
         return self._bench.runtime.monotonic() - self._began_at
 
     def since_claim(self) -> float:
-        return self._bench.runtime.monotonic() - self._claimed_at
+        return self._bench.runtime.monotonic() - self.claimed_at
 
     def end(self) -> None:
         """The handler ended, whatever way: no stop reaches the runner any more."""
@@ -152,6 +165,10 @@ class Attempt:
         """A cooperative cancellation: the handler sees it when it looks."""
         self._notice = why
 
+    def with_lines(self, asked: Settlement) -> Settlement:
+        """A settlement takes along what was logged and not sent yet."""
+        return structs.replace(asked, lines=self.log.unsent()) if self.log else asked
+
     # ── what the handler asks for (AttemptPort) ─────────────────────────────────────────────────────────────
 
     @property
@@ -170,8 +187,18 @@ class Attempt:
         self.pending_progress = Progress(percent, message, 0)
         bench = self._bench
         if bench.events.heard(self.job.type):
-            event = event_of(self.job, "progress", at=bench.runtime.now(), percent=percent, message=message)
+            now = to_datetime(bench.runtime.now())
+            event = structs.replace(event_of(self.job, "progress", now), percent=percent, message=message)
             bench.loop.call_soon_threadsafe(bench.events.emit, event)
+
+    @property
+    def logs(self) -> Logs:
+        return self._bench.logs
+
+    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+        if self.log is None:
+            self.log = LogBuffer(self.job.attempt)
+        self.log.add(level, message, fields, self.now())
 
     def resource(self, kind: type[T]) -> T:
         for resource in self._bench.resources:
@@ -213,9 +240,7 @@ class Attempt:
         if isinstance(answer, RopewalkError):
             raise answer
         self._bench.store.notifier.publish(Hint(ready=tuple({child.queue for child in new})))
-        for child, accepted in zip(new, answer, strict=True):
-            if not accepted.duplicate:
-                self._bench.events.queued(child, accepted.group_id)
+        self._bench.events.accepted(new, answer)
         return [child.id for child in answer]
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.outcome import Outcome, Released
+from ropewalk.engine import tracing
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.batch_call import BatchCall
 from ropewalk.engine.wake import Wake
@@ -74,6 +75,8 @@ class Batches:
                     executor.hand_over(attempt, executor.stopped(attempt))
                 else:
                     executor.begin(attempt, call)
+                    if self._bench.tracing is not None:
+                        tracing.began(attempt, self._bench.tracing, self._bench, enter=False)
             if call.attempts:
                 await self._settle(call, me)
         finally:
@@ -95,8 +98,10 @@ class Batches:
                 raise
         except BaseException as error:
             outcomes = [executor.judge(each, error) for each in call.attempts]
-        executor.measure(call.attempts[0].elapsed() / len(call.attempts))
+        took = call.attempts[0].elapsed()
+        executor.measure(took / len(call.attempts))
         for attempt, outcome in zip(call.attempts, outcomes, strict=True):
+            attempt.took = took
             executor.hand_over(attempt, outcome if attempt.stopped is None else executor.stopped(attempt))
 
 

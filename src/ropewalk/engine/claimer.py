@@ -121,6 +121,8 @@ class Claimer:
         self.last_poll_at = self._bench.runtime.monotonic()
         self.claims += 1
         self.last_was_empty = not claimed.jobs and wanted > 0
+        if self._bench.events.meter is not None:
+            self._bench.events.meter.claimed(len(claimed.jobs))
         self._accept(claimed, upto)
         if claimed.moved or claimed.closed:
             self.on_ripple(Ripple(moved=claimed.moved, closed=claimed.closed))

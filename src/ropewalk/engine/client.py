@@ -99,8 +99,7 @@ class Client(Looking, Changing, Deleting, Flowing, Limiting, Scheduling, Waiting
         submissions = self._submissions(given, options, atomic=atomic)
         if connection is not None:
             return self._handles(given, submissions, await submit_within(self._core, connection, submissions))
-        session = await self._core.session()
-        return self._handles(given, submissions, [await session.enqueuer.submit(each) for each in submissions])
+        return self._handles(given, submissions, await self._core.submit(submissions))
 
     def enqueue_here(
         self,
@@ -124,12 +123,11 @@ class Client(Looking, Changing, Deleting, Flowing, Limiting, Scheduling, Waiting
 
     async def _enqueue(self, job: Job[S, G], options: EnqueueOptions) -> Handle[S, G]:
         new = self._new(job, options)
-        session = await self._core.session()
         skip = None
         if new.gate is None and skips_queue(job, options):
             skip = self._core.skip_slot(new)
         submission = Submission(jobs=[new], skip_queue=None if skip is None else skip[1])
-        (accepted,) = await session.enqueuer.submit(submission)
+        [[accepted]] = await self._core.submit([submission])
         if accepted.leased is not None and skip is not None:
             skip[0].adopt(accepted.leased)
         return self._handle(job, new, accepted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -24,12 +24,14 @@ from ropewalk.engine.schedules.fires import Fires
 from ropewalk.engine.schedules.functions import AnyFunction, ScheduleFunctions
 from ropewalk.engine.schedules.planning import Planner
 from ropewalk.engine.schedules.timetable import Timetable
+from ropewalk.engine.tracing import Sending
 from ropewalk.engine.waiter import Waiter
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
-from ropewalk.ports.exchange import SkipQueue
+from ropewalk.ports.exchange import Accepted, SkipQueue, Submission
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
+from ropewalk.ports.tracing import Tracing
 
 if TYPE_CHECKING:
     from ropewalk.engine.worker import Worker
@@ -56,6 +58,7 @@ class Core:
         codec: Codec,
         limits: Limits,
         defaults: AppDefaults,
+        tracing: Tracing | None = None,
         reports_orphans: bool = False,
         schedules: Iterable[DeclaredSchedule] = (),
         functions: Iterable[AnyFunction] = (),
@@ -67,6 +70,7 @@ class Core:
         self.codec = codec
         self.limits = limits
         self.defaults = defaults
+        self.tracing = tracing
         self.reports_orphans = reports_orphans
         """somebody here wants to hear of groups that close with nobody waiting"""
         self.awaited = Awaited(runtime)
@@ -94,6 +98,12 @@ class Core:
         if not self._opened:
             await self.store.open()
             self._opened = True
+
+    async def submit(self, submissions: Sequence[Submission]) -> list[list[Accepted]]:
+        """One after another, as one sending where the app traces. Raises what the first refused one was refused for."""
+        session = await self.session()
+        with Sending(submissions, self.tracing, self.events) as traced:
+            return [await session.enqueuer.submit(each) for each in traced]
 
     async def close(self) -> None:
         self._opened = False

@@ -70,10 +70,6 @@ class Enqueuer:
 
     def _queued(self, submission: Submission, accepted: list[Accepted]) -> set[str]:
         """Tell the hooks; the queues that got new work."""
-        queues: set[str] = set()
-        for new, answer in zip(submission.jobs, accepted, strict=True):
-            if answer.duplicate or answer.leased is not None:
-                continue
-            queues.add(new.queue)
-            self._events.queued(new, answer.group_id)
-        return queues
+        self._events.accepted(submission.jobs, accepted)
+        answered = zip(submission.jobs, accepted, strict=True)
+        return {new.queue for new, answer in answered if not answer.duplicate and answer.leased is None}

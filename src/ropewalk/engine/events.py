@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.flags import SKIPPED
 from ropewalk.domain.instants import Instant, to_datetime
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.states import Move, Status
+from ropewalk.ports.exchange import Accepted
 from ropewalk.ports.runtime import Runtime
+
+if TYPE_CHECKING:
+    from ropewalk.engine.announce import News
+    from ropewalk.engine.metrics.meter import Meter
 
 logger = logging.getLogger("ropewalk")
 
@@ -39,7 +44,7 @@ EventKind: TypeAlias = Literal[
 ]
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Struct, frozen=True, kw_only=True, gc=False):
     """What happened to a job. `group_closed` is about the root of the group, `schedule_fired` about the job it made."""
 
     kind: EventKind
@@ -64,6 +69,8 @@ class Event(Struct, frozen=True, kw_only=True):
     """of `schedule_fired`: when it was due"""
 
 
+Queued: TypeAlias = tuple[NewJob, str]
+"""a job that is new to the store, and its group"""
 EventHook: TypeAlias = Callable[[Event], Awaitable[object] | object]
 ErrorHook: TypeAlias = Callable[[BaseException, str], object]
 
@@ -81,71 +88,110 @@ _KIND_OF_MOVE: dict[Move, EventKind] = {
     Move.DOOM: "failed",
     Move.SKIP: "succeeded",
 }
+_COMPLETE: Final = Move.COMPLETE
 _WILL_RETRY: dict[Move, bool] = {Move.RETRY: True, Move.FAIL: False, Move.DOOM: False}
 
 
 class EventHub:
     """Fans events out to the app's hook, the type's hook and the streams of this process."""
 
-    def __init__(self, runtime: Runtime, *, on_event: EventHook | None, on_error: ErrorHook | None) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        on_event: EventHook | None,
+        on_error: ErrorHook | None,
+        meter: Meter | None = None,
+    ) -> None:
+        self.meter = meter
+        """counts, where the app does"""
         self._runtime = runtime
-        self._on_event = on_event
         self._on_error = on_error
+        self._ears: tuple[EventHook, ...] = () if on_event is None else (on_event,)
+        """those who hear of every type"""
         self._type_hooks: dict[str, EventHook] = {}
-        self._streams: set[_Stream] = set()
 
     def hook_type(self, name: str, hook: EventHook) -> None:
         self._type_hooks[name] = hook
 
     def heard(self, job_type: str) -> bool:
         """Whether anybody would hear an event of this type: ask before building one."""
-        return self._on_event is not None or bool(self._streams) or job_type in self._type_hooks
+        return bool(self._ears) or job_type in self._type_hooks
 
-    def moved(self, job: JobRecord, move: Move, *, at: Instant, error: ErrorInfo | None = None) -> None:
-        if self.heard(job.type):
-            if move is Move.RESOLVE:
-                move = Move.COMPLETE if job.status is Status.COMPLETED else Move.FAIL
-            self.emit(event_of(job, _KIND_OF_MOVE[move], at=at, will_retry=_WILL_RETRY.get(move), error=error))
+    def tell(self, job: JobRecord, kind: EventKind, *, message: str | None = None) -> None:
+        """What happens to a job just now."""
+        if self._ears or job.type in self._type_hooks:
+            event = event_of(job, kind, to_datetime(self._runtime.now()))
+            self._emit((event if message is None else structs.replace(event, message=message),))
 
-    def queued(self, new: NewJob, group_id: str) -> None:
-        if self.heard(new.type):
-            self.emit(
-                Event(
-                    kind="queued",
-                    job_id=new.id,
-                    type=new.type,
-                    queue=new.queue,
-                    tenant=new.tenant,
-                    at=to_datetime(self._runtime.now()),
-                    attempt=0,
-                    group_id=group_id,
-                )
-            )
+    def moved(self, news: Sequence[News], at: Instant) -> None:
+        """What became of jobs in one commit."""
+        if not self.heard_at_all:
+            return
+        moment = to_datetime(at)
+        heard = news if self._ears else [each for each in news if each.job.type in self._type_hooks]
+        self._emit([_event_of_move(each, moment) for each in heard])
+
+    def accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
+        """A submission the store took."""
+        if self.meter is None and not self.heard_at_all:
+            return
+        fresh = new_ones(jobs, answers)
+        self.count_queued(fresh)
+        self.tell_queued(fresh)
+
+    def count_queued(self, fresh: Sequence[Queued]) -> None:
+        """In any thread."""
+        if self.meter is not None:
+            self.meter.queued([new for new, _ in fresh])
+
+    def tell_queued(self, fresh: Sequence[Queued]) -> None:
+        if fresh and self.heard_at_all:
+            now = to_datetime(self._runtime.now())
+            self._emit([_event_of_new(new, group_id, now) for new, group_id in fresh if self.heard(new.type)])
 
     @property
     def heard_at_all(self) -> bool:
         """Whether anybody listens to anything: ask before looking something up for an event."""
-        return self._on_event is not None or bool(self._streams) or bool(self._type_hooks)
+        return bool(self._ears or self._type_hooks)
 
     def emit(self, event: Event) -> None:
-        for hook in (self._on_event, self._type_hooks.get(event.type)):
-            if hook is not None:
-                self._call(hook, event)
-        for stream in list(self._streams):
-            stream.put(event)
+        self._emit([event])
 
-    async def stream(self) -> AsyncIterator[Event]:
+    def _emit(self, events: Sequence[Event]) -> None:
+        hooks = self._type_hooks
+        for event in events:
+            ears = self._ears
+            if hooks and (hook := hooks.get(event.type)) is not None:
+                ears = *ears, hook
+            for ear in ears:
+                try:
+                    answer = ear(event)
+                    if answer is not None and inspect.isawaitable(answer):
+                        self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
+                except Exception as error:
+                    self.report(error, "on_event")
+
+    async def stream(self) -> AsyncGenerator[Event]:
         """Events of this process, from now on. A reader that falls 10 000 behind loses the oldest."""
         stream = _Stream(10_000)
-        self._streams.add(stream)
+        self._ears += (stream.put,)
         try:
             while True:
                 yield await stream.get()
         finally:
-            self._streams.discard(stream)
+            self._ears = tuple(ear for ear in self._ears if ear != stream.put)
+
+    def loop_failed(self, error: BaseException, name: str) -> None:
+        """A background loop failed, and is about to be started again."""
+        if self.meter is not None:
+            self.meter.restarted(name)
+        self.report(error, name)
 
     def report(self, error: BaseException, phase: str) -> None:
-        """An error that must not disturb: to on_error, else to the log."""
+        """An error that must not disturb: counted, and to on_error, else to the log."""
+        if self.meter is not None:
+            self.meter.erred(phase)
         if self._on_error is None:
             logger.error("error in %s: %s", phase, error, exc_info=error)
             return
@@ -154,14 +200,6 @@ class EventHub:
         except Exception:
             logger.exception("on_error raised while reporting %r of %s", error, phase)
 
-    def _call(self, hook: EventHook, event: Event) -> None:
-        try:
-            answer = hook(event)
-            if inspect.isawaitable(answer):
-                self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
-        except Exception as error:
-            self.report(error, "on_event")
-
     async def _finish(self, answer: Awaitable[object]) -> None:
         try:
             await answer
@@ -169,50 +207,71 @@ class EventHub:
             self.report(error, "on_event")
 
 
+def new_ones(jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> list[Queued]:
+    """What was there already is not news."""
+    return [(new, answer.group_id) for new, answer in zip(jobs, answers, strict=True) if not answer.duplicate]
+
+
 class _Stream:
     """A bounded mailbox between any thread and one reader's loop."""
 
     def __init__(self, limit: int) -> None:
         self._loop = asyncio.get_running_loop()
-        self._queue: asyncio.Queue[Event] = asyncio.Queue()
-        self._limit = limit
+        self._events: deque[Event] = deque(maxlen=limit)
+        self._arrived = asyncio.Event()
+        self._called = False
+        """the reader is about to look: one call for all that comes until then"""
 
     def put(self, event: Event) -> None:
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._put, event)
+        self._events.append(event)
+        if not self._called and not self._loop.is_closed():
+            self._called = True
+            self._loop.call_soon_threadsafe(self._call)
 
     async def get(self) -> Event:
-        return await self._queue.get()
+        while not self._events:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._events.popleft()
 
-    def _put(self, event: Event) -> None:
-        if self._queue.qsize() >= self._limit:
-            self._queue.get_nowait()
-        self._queue.put_nowait(event)
+    def _call(self) -> None:
+        self._called = False
+        self._arrived.set()
 
 
-def event_of(
-    job: JobRecord,
-    kind: EventKind,
-    *,
-    at: Instant,
-    will_retry: bool | None = None,
-    error: ErrorInfo | None = None,
-    percent: float | None = None,
-    message: str | None = None,
-) -> Event:
+def _event_of_new(new: NewJob, group_id: str, at: datetime) -> Event:
+    return Event(
+        kind="queued",
+        job_id=new.id,
+        type=new.type,
+        queue=new.queue,
+        tenant=new.tenant,
+        at=at,
+        attempt=0,
+        group_id=group_id,
+    )
+
+
+def _event_of_move(news: News, at: datetime) -> Event:
+    job, move = news.job, news.move
+    if move is _COMPLETE:  # nearly always
+        return event_of(job, "succeeded", at)
+    if move is Move.RESOLVE:
+        move = _COMPLETE if job.status is Status.COMPLETED else Move.FAIL
+    will_retry, skipped = _WILL_RETRY.get(move), move is Move.SKIP
+    event = event_of(job, _KIND_OF_MOVE[move], at)
+    return structs.replace(event, will_retry=will_retry, error=news.error, skipped=skipped)
+
+
+def event_of(job: JobRecord, kind: EventKind, at: datetime) -> Event:
     return Event(
         kind=kind,
         job_id=job.id,
         type=job.type,
         queue=job.queue,
         tenant=job.tenant,
-        at=to_datetime(at),
+        at=at,
         attempt=job.attempt,
         group_id=job.group_id or job.id,
-        will_retry=will_retry,
-        error=error,
-        percent=percent,
-        message=message,
         worker=job.owner,
-        skipped=kind == "succeeded" and bool(job.flags & SKIPPED),
     )

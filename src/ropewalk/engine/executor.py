@@ -24,10 +24,10 @@ from ropewalk.domain.instants import SECOND, Span, to_span
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
 from ropewalk.domain.transition import decide
+from ropewalk.engine import tracing
 from ropewalk.engine.attempt import Attempt, Stoppable
 from ropewalk.engine.batches import Batches
 from ropewalk.engine.buffer import Buffer
-from ropewalk.engine.events import event_of
 from ropewalk.engine.folding import pending_fold
 from ropewalk.engine.isolated import Isolated
 from ropewalk.engine.middleware import Onion, onions_of
@@ -113,7 +113,8 @@ class Executor:
         else:
             try:
                 outcome = await self._perform(attempt, me)
-                self.measure(attempt.elapsed())
+                attempt.took = attempt.elapsed()
+                self.measure(attempt.took)
                 self.hand_over(attempt, outcome)
             finally:
                 self.leave(attempt)
@@ -144,6 +145,8 @@ class Executor:
         if attempt.stopped is not None:
             return self.stopped(attempt)
         self.begin(attempt, me)
+        bench = self._bench
+        leave = None if bench.tracing is None else tracing.began(attempt, bench.tracing, bench, enter=True)
         try:
             return await self._call(attempt)
         except asyncio.CancelledError as error:
@@ -155,6 +158,8 @@ class Executor:
         except BaseException as error:
             return self.judge(attempt, error)
         finally:
+            if leave is not None:
+                leave()
             attempt.end()
 
     def begin(self, attempt: Attempt, me: Stoppable) -> None:
@@ -164,8 +169,9 @@ class Executor:
             since_claim = round(attempt.since_claim() * SECOND)
             deadline_in = max(0, job.deadline - job.started_at - since_claim)
         attempt.begin(me, timeout_us=self._timeout(attempt), deadline_in_us=deadline_in)
-        if bench.events.heard(job.type):
-            bench.events.emit(event_of(job, "started", at=bench.runtime.now()))
+        if bench.events.meter is not None:
+            bench.events.meter.began(job.type)
+        bench.events.tell(job, "started")
 
     def _timeout(self, attempt: Attempt) -> Span | None:
         return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._bench.defaults.timeout_us
@@ -280,14 +286,15 @@ class Executor:
 
     def hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
         bench = self._bench
+        if attempt.span is not None:
+            tracing.ended(attempt, outcome, bench)
         if attempt.handed_over:
             return  # a thread that was given up came back
         attempt.handed_over = True
         if attempt.gone:
             bench.drop(attempt)
-            if attempt.stopped is not None and bench.events.heard(attempt.job.type):
-                lost = event_of(attempt.job, "lease_lost", at=bench.runtime.now(), message=attempt.stopped.reason)
-                bench.events.emit(lost)
+            if attempt.stopped is not None:
+                bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason)
             return
         if isinstance(outcome, Completed):
             self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0))

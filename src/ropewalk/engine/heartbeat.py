@@ -59,6 +59,7 @@ class Heartbeat:
     async def _run(self) -> None:
         assert self._wake is not None
         while True:
+            self._measure_lag()
             await self.beat()
             await self._wake.wait(TICK_SECONDS)
 
@@ -79,15 +80,25 @@ class Heartbeat:
         for attempt, sent in zip(due, renewals, strict=True):
             if attempt.pending_progress is sent.progress:
                 attempt.pending_progress = None
+            if attempt.log is not None:
+                attempt.log.sent(sent.lines)
+        if self._bench.events.meter is not None:
+            self._bench.events.meter.renewed(len(due) - len(answer.lost) - len(answer.busy))
         self._take_in({each.key: each for each in due}, answer, now)
+
+    def _measure_lag(self) -> None:
+        """How late the worker's loop comes to what is put to it: from here it can be seen, there it cannot."""
+        meter, loop, monotonic = self._bench.events.meter, self._bench.loop, self._bench.runtime.monotonic
+        if meter is not None and not loop.is_closed():
+            asked_at = monotonic()
+            loop.call_soon_threadsafe(lambda: meter.lagged(monotonic() - asked_at))
 
     def _is_due(self, attempt: Attempt, now: float) -> bool:
         if attempt.gone:
             return False
         age = now - attempt.renewed_at
-        return (
-            attempt.pending_progress is not None or age >= attempt.lease_us / SECOND / RENEWALS_PER_LEASE - TICK_SECONDS
-        )
+        something_to_say = attempt.pending_progress is not None or bool(attempt.log)
+        return something_to_say or age >= attempt.lease_us / SECOND / RENEWALS_PER_LEASE - TICK_SECONDS
 
     def _take_in(self, due: dict[tuple[int, int], Attempt], answer: Renewed, sent_at: float) -> None:
         lost = {(each.seq, each.fence): each.reason for each in answer.lost}
@@ -125,9 +136,10 @@ class Heartbeat:
 
     def _on_error(self, error: BaseException, phase: str) -> None:
         self.missed += 1
-        self._bench.events.report(error, phase)
+        self._bench.events.loop_failed(error, phase)
 
 
 def _renewal(attempt: Attempt) -> Renewal:
-    job = attempt.job
-    return Renewal(seq=job.seq, fence=job.fence, lease_us=attempt.lease_us, progress=attempt.pending_progress)
+    job, lines = attempt.job, attempt.log.unsent() if attempt.log else ()
+    progress = attempt.pending_progress
+    return Renewal(seq=job.seq, fence=job.fence, lease_us=attempt.lease_us, progress=progress, lines=lines)

@@ -67,6 +67,9 @@ class JobInfo:
     result: object = field(repr=False)
     """decoded by the type's return annotation where it is registered here"""
 
+    secrets: tuple[str, ...] = ()
+    """names of arguments annotated as Secret, as far as the type is registered here"""
+
     @property
     def terminal(self) -> bool:
         return self.finished_at is not None
@@ -152,6 +155,7 @@ class Describer:
             cancel_requested=job.cancel is not None,
             arguments=self.arguments(job.type, job.input),
             result=self.value(job.type, job.result),
+            secrets=self._secrets(job),
         )
 
     def history(self, trail: Trail) -> list[HistoryInfo]:
@@ -176,6 +180,9 @@ class Describer:
         except InvalidInput:
             return None
         return cast("dict[str, object]", decoded) if isinstance(decoded, dict) else None
+
+    def _secrets(self, job: JobRecord) -> tuple[str, ...]:
+        return tuple(sorted(self._registry.get(job.type).resolve().secrets)) if job.type in self._registry else ()
 
     def value(self, job_type: str | None, data: bytes | None) -> object:
         """Every stored value is decoded by the type that produced it; untyped where that is not known here."""

@@ -7,6 +7,8 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
 from ropewalk.engine.core import Core
+from ropewalk.engine.events import new_ones
+from ropewalk.engine.tracing import Sending
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.exchange import Submission
 from ropewalk.ports.joining import AfterCommit, Answers, Awaited, Join, UserConnection
@@ -24,10 +26,11 @@ class OnLoop(Protocol):
 async def submit_within(core: Core, connection: UserConnection, submissions: Sequence[Submission]) -> Answers:
     """On the connection's own loop; a connection that blocks is used right here, as its owner would."""
     join = await core.store.join(connection, submissions)
-    told = _telling(core, submissions, asyncio.get_running_loop())
-    if isinstance(join, Awaited):
-        return await join.submit(submissions, told)
-    return join.submit(submissions, told)
+    with Sending(submissions, core.tracing, core.events) as traced:
+        told = _telling(core, traced, asyncio.get_running_loop())
+        if isinstance(join, Awaited):
+            return await join.submit(traced, told)
+        return join.submit(traced, told)
 
 
 def submit_within_here(
@@ -41,7 +44,8 @@ def submit_within_here(
             "await app.enqueue(...) there",
             field="connection",
         )
-    return join.submit(submissions, _telling(core, submissions, loop))
+    with Sending(submissions, core.tracing, core.events) as traced:
+        return join.submit(traced, _telling(core, traced, loop))
 
 
 async def _joined(
@@ -55,16 +59,12 @@ def _telling(core: Core, submissions: Sequence[Submission], loop: asyncio.Abstra
 
     def committed(answers: Answers) -> None:
         pairs = zip(submissions, answers, strict=True)
-        new = [
-            (job, answer.group_id)
-            for asked, given in pairs
-            for job, answer in zip(asked.jobs, given, strict=True)
-            if not answer.duplicate
-        ]
-        if new:
-            core.store.notifier.publish(Hint(ready=tuple({job.queue for job, _ in new})))
-        for job, group_id in new:
-            if core.events.heard(job.type) and not loop.is_closed():
-                loop.call_soon_threadsafe(core.events.queued, job, group_id)
+        fresh = [each for asked, given in pairs for each in new_ones(asked.jobs, given)]
+        if not fresh:
+            return
+        core.store.notifier.publish(Hint(ready=tuple({new.queue for new, _ in fresh})))
+        core.events.count_queued(fresh)
+        if core.events.heard_at_all and not loop.is_closed():
+            loop.call_soon_threadsafe(core.events.tell_queued, fresh)
 
     return committed

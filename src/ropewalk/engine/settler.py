@@ -16,7 +16,6 @@ from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement, decide
 from ropewalk.engine.announce import NOTHING_ELSE, News, announce
 from ropewalk.engine.attempt import Attempt
-from ropewalk.engine.events import event_of
 from ropewalk.engine.folding import Folding
 from ropewalk.engine.refusal import refused_for_good, written_with
 from ropewalk.engine.wake import Signal, Wake
@@ -99,7 +98,8 @@ class Settler:
             if self._folding.concerns(batch):
                 batch, later = await self._folding.fold(batch)
                 self._pending = later + self._pending
-            answers = await self._bench.store.settle(self._bench.owner, [settlement for _, settlement in batch])
+            asked = [each if attempt.log is None else attempt.with_lines(each) for attempt, each in batch]
+            answers = await self._bench.store.settle(self._bench.owner, asked)
         except StoreUnavailable:
             # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
             self._pending = batch + self._pending
@@ -113,6 +113,7 @@ class Settler:
         """What became of them, for the worker's books, hooks and everybody who waits."""
         news: list[News] = []
         freed: set[str] = set()
+        accepted: list[Attempt] = []
         queued: list[NewJob] = []
         for (attempt, asked), answer in zip(batch, answers.settled, strict=True):
             if answer.refused is not None:
@@ -122,6 +123,7 @@ class Settler:
             if answer.move is None:
                 self._refused(attempt, answer)
                 continue
+            accepted.append(attempt)
             if answer.job is None:
                 news.append(News(attempt.job, answer.move, asked.error))
             else:
@@ -132,6 +134,8 @@ class Settler:
                 queued += written_with(asked.sequel)
         self.settled += len(news)
         bench, ripple = self._bench, answers.ripple
+        if bench.events.meter is not None:
+            bench.events.meter.settled(accepted)
         announce(
             news,
             store=bench.store,
@@ -156,6 +160,6 @@ class Settler:
     def _refused(self, attempt: Attempt, answer: Settled) -> None:
         self._bench.refused += 1
         events = self._bench.events
-        if events.heard(attempt.job.type):
-            now = self._bench.runtime.now()
-            events.emit(event_of(attempt.job, "lease_lost", at=now, message=answer.lost))
+        if events.meter is not None:
+            events.meter.refused()
+        events.tell(attempt.job, "lease_lost", message=answer.lost)

@@ -33,7 +33,7 @@ async def commit(
     """The answer to its settlement. Everything that keeps the job from completing undoes the handler's writes, too."""
     try:
         settlement = decide(attempt.job, _completed(attempt, bench, context, returned), BUILT_IN, 0.0)
-        answers = await held.settle(bench.owner, settlement)
+        answers = await held.settle(bench.owner, attempt.with_lines(settlement))
     finally:
         await held.rollback()
     [answer] = answers.settled

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
@@ -20,6 +21,7 @@ from ropewalk.engine.events import EventHub
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
+from ropewalk.ports.tracing import Tracing
 
 if TYPE_CHECKING:
     from ropewalk.definitions.jobtype import JobType
@@ -42,6 +44,8 @@ class Workbench:
     defaults: AppDefaults
     lease_us: Span
     isolation: Isolation
+    logs: Logs
+    tracing: Tracing | None
     middlewares: tuple[Middleware, ...] = ()
     """those of the app"""
     resources: tuple[object, ...] = ()

@@ -14,6 +14,7 @@ from ropewalk.domain.group_value import GroupValue
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import AttemptRecord, CancelRequest, EventRecord, JobRecord, NewJob, Progress
 from ropewalk.domain.lease import LossReason
+from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import Move, State, Status
@@ -180,6 +181,8 @@ class Renewal(Struct, frozen=True, kw_only=True):
     lease_us: Span
     progress: Progress | None = None
     """newest progress since the last renewal; its `at` is set by the store"""
+    lines: tuple[LogLine, ...] = ()
+    """logged since the last renewal"""
 
 
 class Lost(Struct, frozen=True, kw_only=True):
@@ -396,3 +399,14 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
     counts: dict[State, int]
     """live states only: pending, delayed, retrying, scheduled, running"""
     oldest_ready_at: Instant | None
+
+
+class Backlog(Struct, frozen=True, kw_only=True):
+    """Ready jobs of one queue and type, of all tenants."""
+
+    queue: str
+    type: str
+    ready: int
+    """of each tenant counted to 100 000"""
+    oldest_ready_at: Instant
+    """the earliest run_at among those counted"""

@@ -22,6 +22,7 @@ from ropewalk.domain.flow_limit import FlowLimit, LimitKind
 from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
@@ -29,6 +30,7 @@ from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
 from ropewalk.ports.exchange import (
     AmendAnswer,
+    Backlog,
     Cancellations,
     Claimed,
     ClaimRequest,
@@ -125,17 +127,18 @@ class Leasing(Protocol):
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         """One call for all of a worker's leases; also the worker's own sign of life (with no renewals too).
 
-        A lease past its expiry that nobody took back yet is renewed: the fence is what counts.
+        A lease past its expiry that nobody took back yet is renewed: the fence is what counts. Log lines of renewed
+        leases are kept, as `settle` keeps those of settled ones.
         """
         ...
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         """domain.transition.settle on each that fits (seq, fence, owner); independent of one another, one commit.
 
-        Written together: record, attempt row, compensation job, key closing, children and continuation with their
-        gates, the group's value, the scopes that close, and what all that releases or dooms (what is over a thousand
-        edges goes on in `cascade`). Answers in order. A second settlement of the same lease is stale. A deadline that
-        passed meanwhile does not matter: a valid fence wins.
+        Written together: record, attempt row, log lines, compensation job, key closing, children and continuation with
+        their gates, the group's value, the scopes that close, and what all that releases or dooms (what is over a
+        thousand edges goes on in `cascade`). Answers in order. A second settlement of the same lease is stale. A
+        deadline that passed meanwhile does not matter: a valid fence wins.
         """
         ...
 
@@ -272,6 +275,14 @@ class Reading(Protocol):
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         """Every queue with live jobs or a pause mark, by name."""
+        ...
+
+    async def backlog(self) -> list[Backlog]:
+        """Ready jobs of every tenant, by queue and type; paused queues too. Cost is bounded: see Backlog."""
+        ...
+
+    async def log(self, tenant: str, job_id: str) -> list[LogLine]:
+        """What a job logged, oldest first; nothing for one that does not exist."""
         ...
 
     async def ahead_of(self, job: JobRecord) -> int:

@@ -21,6 +21,7 @@ from ropewalk.runners.messages import (
     Cancel,
     Checkpoint,
     Done,
+    Logged,
     Once,
     RecordStep,
     Refusal,
@@ -65,6 +66,8 @@ class Conversation:
                         self.began = True
                     case Told(percent, said):
                         self._attempt.progress(percent, said)
+                    case Logged(level, said, fields):
+                        self._attempt.keep_line(level, said, fields)
                     case Trouble(error, phase):
                         self._report(RuntimeError(f"in the handler's process: {error}"), phase)
                     case Done():

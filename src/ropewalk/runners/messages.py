@@ -1,8 +1,8 @@
 """Everything that is said between a worker and a handler's process. Nothing here is imported, evaluated or unpickled.
 
 worker → process: `Run`; while the handler runs `Cancel`, and an `Answer` or a `Refusal` to each call
-process → worker: `Began`; while the handler runs `Told`, `Trouble` and calls (`Checkpoint`, `Spawn`, `States`,
-`Once`, `Steps`, `RecordStep`, `TakeSignal`); at last `Done`
+process → worker: `Began`; while the handler runs `Told`, `Logged`, `Trouble` and calls (`Checkpoint`, `Spawn`,
+`States`, `Once`, `Steps`, `RecordStep`, `TakeSignal`); at last `Done`
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord, NewJob
@@ -42,6 +43,7 @@ class Run(Struct, frozen=True, tag=True, kw_only=True):
     """how much the handler may make this process use"""
     decide: Source | None = None
     """where to find the app's classifier, which `defaults` cannot hold here"""
+    logs: Logs = Logs()
 
 
 class Cancel(Struct, frozen=True, tag=True):
@@ -81,6 +83,14 @@ class Told(Struct, frozen=True, tag=True):
 
     percent: float
     message: str | None
+
+
+class Logged(Struct, frozen=True, tag=True):
+    """A line to keep with the job."""
+
+    level: int
+    message: str
+    fields: str | None
 
 
 class Trouble(Struct, frozen=True, tag=True):
@@ -134,7 +144,7 @@ class Done(Struct, frozen=True, tag=True):
 
 
 Call: TypeAlias = Checkpoint | Spawn | States | Once | Steps | RecordStep | TakeSignal
-Report: TypeAlias = Began | Told | Trouble | Call | Done
+Report: TypeAlias = Began | Told | Logged | Trouble | Call | Done
 
 
 def done(outcome: Outcome) -> Done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from itertools import count
@@ -16,6 +17,7 @@ from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.failure import clipped
 from ropewalk.domain.flags import STEPPED
@@ -35,6 +37,7 @@ from ropewalk.runners.messages import (
     Call,
     Cancel,
     Checkpoint,
+    Logged,
     Once,
     RecordStep,
     Refusal,
@@ -125,6 +128,14 @@ class PipePort(AttemptPort):
 
     def progress(self, percent: float, message: str | None) -> None:
         self._say(Told(percent, message))
+
+    @property
+    def logs(self) -> Logs:
+        return self.order.logs
+
+    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+        with contextlib.suppress(LeaseLost):  # a thread the handler left behind may log, but nobody keeps it
+            self._say(Logged(level, message, fields))
 
     def resource(self, kind: type[T]) -> T:
         raise LookupError(

@@ -15,6 +15,7 @@ from msgspec import structs
 
 from ropewalk.definitions.attempt_port import AttemptPort
 from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import SECOND
@@ -38,7 +39,17 @@ NOT_STARTED: Final = Released(delay_us=SECOND)
 class ProcessPool(Isolation):
     """Made and used on one event loop; its processes end with the thread of that loop at the latest."""
 
-    def __init__(self, *, size: int, limits: Limits, defaults: AppDefaults, runtime: Runtime, report: Reporter) -> None:
+    def __init__(
+        self,
+        *,
+        size: int,
+        limits: Limits,
+        defaults: AppDefaults,
+        runtime: Runtime,
+        report: Reporter,
+        logs: Logs | None = None,
+    ) -> None:
+        self._logs = logs or Logs()
         self._limits = limits
         self._defaults = structs.replace(defaults, decide=None)
         self._decide = defaults.decide
@@ -86,6 +97,7 @@ class ProcessPool(Isolation):
             types=_types(attempt),
             memory_mb=attempt.job_type.options.memory_mb,
             decide=self._classifier,
+            logs=self._logs,
         )
 
     @cached_property

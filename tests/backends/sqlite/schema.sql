@@ -197,6 +197,18 @@ CREATE TABLE lane (
     UNIQUE (tenant, queue, type, limit_key)
 );
 
+CREATE TABLE log (
+    seq INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    fields TEXT,
+    PRIMARY KEY (seq, fence, position)
+) WITHOUT ROWID;
+
 CREATE TABLE meta (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
     last_seq INTEGER NOT NULL,

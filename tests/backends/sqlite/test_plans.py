@@ -36,7 +36,9 @@ def db(path: Path) -> Iterator[sqlite.Connection]:
     db.close()
 
 
-def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = None, table: str = "job") -> str:
+def plan(
+    db: sqlite.Connection, sql: str, values: dict[str, object] | tuple[object, ...] | None = None, table: str = "job"
+) -> str:
     """How a table is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
     given = (None,) * sql.count("?") if values is None else values
     steps = [row[3].replace("COVERING ", "") for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
@@ -85,6 +87,7 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.root_of_group, "scope", "SEARCH scope USING INDEX scope_by_group (group_id=? AND tenant=?)"),
         (SQL.last_positions, "contribution", "SEARCH contribution USING PRIMARY KEY (scope=?)"),
         (SQL.close_keys, "key ", "SEARCH key USING PRIMARY KEY (tenant=? AND type=? AND key=?)"),
+        (SQL.lines_of, "log", "SEARCH log USING PRIMARY KEY (seq=?)"),
         (SQL.due_orphans, "outbox", "SEARCH outbox USING INDEX outbox_due (kind=? AND next_at<?)"),
         (SQL.update_schedule, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
         (SQL.schedules_named, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
@@ -99,6 +102,11 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
 )
 def test_so_does_what_is_between_jobs(db: sqlite.Connection, statement: str, table: str, wanted: str) -> None:
     assert plan(db, statement, table=table) == wanted
+
+
+def test_the_backlog_looks_at_what_is_ready_and_due(db: sqlite.Connection) -> None:
+    wanted = f"{READY}\n{READY} (stream>?)\n{READY} (stream=?)\nSEARCH job USING INDEX job_due (run_at<?)"
+    assert plan(db, SQL.backlog, (0, 10)) == wanted
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends._ledger.ripple import Rippling
+from ropewalk.backends._sql import logs
 from ropewalk.backends._sql.columns import json_text
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
@@ -43,6 +44,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
     """Plain completions are one statement for all of them; what concerns others is in settling.py."""
     answers = _complete_plain(tx, owner, settlements)
     if None not in answers:
+        logs.keep(tx, settlements)
         return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Ripple())
     ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger)
@@ -52,6 +54,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
     settled = [answer or settling.one(asked) for asked, answer in zip(settlements, answers, strict=True)]
     ripple = rippling.run()
     ledger.flush()
+    logs.keep(tx, [asked for asked, answer in zip(settlements, settled, strict=True) if answer.move is not None])
     return Settlements(settled=settled, ripple=ripple)
 
 

@@ -15,13 +15,16 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.search import Filter, Order, decode_cursor, encode_cursor, position_of
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Page, QueueInfo, Snapshot, Trail, WorkerCard
+from ropewalk.ports.exchange import Backlog, Page, QueueInfo, Snapshot, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000
+BACKLOG_MAX: Final = 100_000
+"""of one tenant, queue and type"""
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
 _counts = msgspec.json.Decoder(list[tuple[str, State, int, Instant]])
+_backlog = msgspec.json.Decoder(list[tuple[str, str, int, Instant]])
 _attempts = msgspec.json.Decoder(list[AttemptRecord])
 _events = msgspec.json.Decoder(list[EventRecord])
 _workers = msgspec.json.Decoder(list[WorkerCard])
@@ -66,6 +69,17 @@ def queues(tx: Tx, tenant: str) -> list[QueueInfo]:
     return [
         QueueInfo(name=name, paused=name in paused, counts=counts.get(name, {}), oldest_ready_at=oldest.get(name))
         for name in sorted(counts.keys() | paused)
+    ]
+
+
+def backlog(tx: Tx) -> list[Backlog]:
+    ready: dict[tuple[str, str], tuple[int, Instant]] = {}
+    for queue, job_type, jobs, oldest in _backlog.decode(tx.value(tx.sql.backlog, (tx.now, BACKLOG_MAX))):
+        count, first = ready.get((queue, job_type), (0, oldest))
+        ready[queue, job_type] = count + jobs, min(first, oldest)
+    return [
+        Backlog(queue=queue, type=job_type, ready=count, oldest_ready_at=oldest)
+        for (queue, job_type), (count, oldest) in sorted(ready.items())
     ]
 
 

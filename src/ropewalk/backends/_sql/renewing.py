@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
+from ropewalk.backends._sql import logs
 from ropewalk.backends._sql.columns import json_text
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import lease
@@ -49,6 +50,7 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     for asked in renewals:
         (kept if asked.seq in held and held[asked.seq].fence == asked.fence else missing).append(asked)
     tx.run_rows(tx.sql.renew_leases, _rows(tx, kept), owner)
+    logs.keep(tx, kept)
     cancels = [
         CancelNotice(seq=each.seq, fence=each.fence, reason=each.cancel.reason, force=each.cancel.force)
         for each in (held[asked.seq] for asked in kept)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,10 @@ from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord, Origin, Prog
 from ropewalk.domain.retry import Backoff
 
 LOADED_AT_ONCE_MAX: Final = 1000
+
+
+Place: TypeAlias = tuple[int | None, str | None, str | None, str | None]
+"""scope, group, parent, spawn key"""
 
 
 class Extras(Struct, kw_only=True):
@@ -42,7 +46,6 @@ class Extras(Struct, kw_only=True):
     callback_url: str | None
     fairness: str | None
     limit_key: str | None
-    trace: str | None
     progress: Progress | None
     error: ErrorInfo | None
     cancel: CancelRequest | None
@@ -53,7 +56,7 @@ class Extras(Struct, kw_only=True):
 _GIVEN: Final = tuple(name for name in Extras.__struct_fields__ if name in JobRecord.__struct_fields__)
 _records = msgspec.json.Decoder(list[JobRecord])
 _extras = msgspec.json.Decoder(dict[int, Extras])
-_places = msgspec.json.Decoder(dict[int, tuple[int | None, str | None, str | None, str | None]])
+_places = msgspec.json.Decoder(dict[int, Place])
 _sizes = msgspec.json.Decoder(list[int])
 
 
@@ -103,10 +106,8 @@ def _give_all(jobs: Sequence[JobRecord], given: dict[int, Extras], checkpoints: 
             _give(job, extra, checkpoints, results)
 
 
-def _put_into_groups(
-    jobs: Sequence[JobRecord], places: dict[int, tuple[int | None, str | None, str | None, str | None]]
-) -> None:
-    """Apart from the other extras: a group of 100 000 would carry all of them for these four."""
+def _put_into_groups(jobs: Sequence[JobRecord], places: dict[int, Place]) -> None:
+    """Apart from the other extras: a group of 100 000 would carry all of them for these."""
     if places:
         for job in jobs:
             if (place := places.get(job.seq)) is not None:

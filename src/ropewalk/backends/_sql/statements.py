@@ -55,6 +55,8 @@ class Statements(Struct, frozen=True, kw_only=True):
     complete_plain: str
     leases_to_renew: str
     standing_of: str
+    insert_lines: str
+    trim_lines: str
     renew_leases: str
     write_note: str
     enlist_worker: str
@@ -71,6 +73,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     delete_keys_of: str
     delete_attempts: str
     delete_events: str
+    delete_lines: str
     delete_jobs: str
     results_upto: str
     old_results: str
@@ -85,6 +88,8 @@ class Statements(Struct, frozen=True, kw_only=True):
     events_of: str
     workers: str
     live_counts: str
+    backlog: str
+    lines_of: str
     paused_queues: str
     ahead_of: str
     marks: str

@@ -20,6 +20,7 @@ from ropewalk.backends._sql import (
     claiming,
     holding,
     limits,
+    logs,
     operating,
     orphans,
     reading,
@@ -39,6 +40,7 @@ from ropewalk.domain.flow_limit import FlowLimit, LimitKind
 from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import Span
 from ropewalk.domain.job import CancelRequest, JobRecord
+from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
@@ -47,6 +49,7 @@ from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
 from ropewalk.ports.exchange import (
     AmendAnswer,
+    Backlog,
     Cancellations,
     Claimed,
     ClaimRequest,
@@ -240,6 +243,12 @@ class SqlStore(Store, ABC):
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         return await self._read(lambda tx: reading.queues(tx, tenant))
+
+    async def backlog(self) -> list[Backlog]:
+        return await self._read(reading.backlog)
+
+    async def log(self, tenant: str, job_id: str) -> list[LogLine]:
+        return await self._read(lambda tx: logs.lines_of(tx, tenant, job_id))
 
     async def ahead_of(self, job: JobRecord) -> int:
         return await self._read(lambda tx: reading.ahead_of(tx, job))

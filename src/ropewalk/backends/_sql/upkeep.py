@@ -108,8 +108,8 @@ def remove(tx: Tx, seqs: Sequence[int]) -> None:
     gone = msgspec.json.encode(seqs).decode()
     sql = tx.sql
     for forget in (
-        *(sql.delete_keys_of, sql.delete_attempts, sql.delete_events, sql.delete_edges, sql.delete_scopes),
-        *(sql.delete_contributions, sql.delete_steps, sql.delete_signals, sql.delete_jobs),
+        *(sql.delete_keys_of, sql.delete_attempts, sql.delete_events, sql.delete_lines, sql.delete_edges),
+        *(sql.delete_scopes, sql.delete_contributions, sql.delete_steps, sql.delete_signals, sql.delete_jobs),
     ):
         tx.run(forget, (gone,))
 

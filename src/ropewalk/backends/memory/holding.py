@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from ropewalk.backends._ledger.sequels import Prepared, leaves_only_a_result
+from ropewalk.backends.memory import logs
 from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.tables import Tables, Worker, copied
 from ropewalk.domain import lease, transition
@@ -52,6 +53,8 @@ def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant)
             continue
         lease.renew(job, lease_us=asked.lease_us, now=now)
         lease.note(job, checkpoint=None, progress=asked.progress, now=now)
+        if asked.lines:
+            logs.keep(tables, asked.seq, asked.fence, asked.lines)
         tables.leases.changed(job)
         if (notice := CancelNotice.of(job)) is not None:
             cancels.append(notice)
@@ -61,6 +64,9 @@ def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant)
 def settle(tables: Tables, owner: str, settlements: Sequence[Settlement], now: Instant) -> Settlements:
     settling = Settling(tables, owner, now)
     settled = [settling.settle(asked) for asked in settlements]
+    for asked, answer in zip(settlements, settled, strict=True):
+        if asked.lines and answer.move is not None:
+            logs.keep(tables, asked.seq, asked.fence, asked.lines)
     return Settlements(settled=settled, ripple=settling.end())
 
 

@@ -143,6 +143,10 @@ class Lanes:
                 if place[0] == tenant:
                     yield from lane
 
+    def everything(self) -> Iterator[Lane]:
+        for of_type in self._lanes.values():
+            yield from of_type.values()
+
     def past_deadline(self, now: Instant) -> JobRecord | None:
         """The waiting job whose deadline passed first."""
         return _over(self._deadlines, now)

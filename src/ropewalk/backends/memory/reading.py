@@ -14,9 +14,11 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Dependency, Page, QueueInfo, Trail
+from ropewalk.ports.exchange import Backlog, Dependency, Page, QueueInfo, Trail
 
 AHEAD_MAX: Final = 10_000
+BACKLOG_MAX: Final = 100_000
+"""of one tenant, queue and type"""
 
 
 def search(
@@ -75,6 +77,18 @@ def queues(tables: Tables, tenant: str, now: Instant) -> list[QueueInfo]:
     return [
         QueueInfo(name=name, paused=name in paused, counts=dict(counts.get(name, {})), oldest_ready_at=oldest.get(name))
         for name in sorted(counts.keys() | paused)
+    ]
+
+
+def backlog(tables: Tables, now: Instant) -> list[Backlog]:
+    ready: dict[tuple[str, str], list[Instant]] = {}
+    for lane in tables.lanes.everything():
+        counted = islice((job.run_at for job in lane if job.ready_at(now)), BACKLOG_MAX)
+        ready.setdefault((lane.name.queue, lane.name.type), []).extend(counted)
+    return [
+        Backlog(queue=queue, type=job_type, ready=len(since), oldest_ready_at=min(since))
+        for (queue, job_type), since in sorted(ready.items())
+        if since
     ]
 
 

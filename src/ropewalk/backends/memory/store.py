@@ -21,6 +21,7 @@ from ropewalk.backends.memory import (
     deleting,
     grouping,
     holding,
+    logs,
     operating,
     reading,
     scheduling,
@@ -35,6 +36,7 @@ from ropewalk.domain.flow_limit import FlowLimit, LimitKind
 from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
@@ -44,6 +46,7 @@ from ropewalk.domain.transition import Settlement
 from ropewalk.errors import Unsupported
 from ropewalk.ports.exchange import (
     AmendAnswer,
+    Backlog,
     Cancellations,
     Claimed,
     ClaimRequest,
@@ -310,6 +313,14 @@ class MemoryStore(Store):
     async def queues(self, tenant: str) -> list[QueueInfo]:
         with self._lock:
             return reading.queues(self._tables, tenant, self._runtime.now())
+
+    async def backlog(self) -> list[Backlog]:
+        with self._lock:
+            return reading.backlog(self._tables, self._runtime.now())
+
+    async def log(self, tenant: str, job_id: str) -> list[LogLine]:
+        with self._lock:
+            return logs.lines_of(self._tables, tenant, job_id)
 
     async def ahead_of(self, job: JobRecord) -> int:
         with self._lock:

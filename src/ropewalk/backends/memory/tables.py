@@ -21,6 +21,7 @@ from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.backends.memory.mailbox import Mailbox
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
+from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.states import Status
 from ropewalk.ports.exchange import WorkerCard
 from ropewalk.ports.schedules import ScheduleRecord
@@ -44,6 +45,8 @@ class Tables:
         self.attempts: dict[int, list[AttemptRecord]] = {}
         """by seq, like events; a plain job has neither"""
         self.events: dict[int, list[EventRecord]] = {}
+        self.lines: dict[int, dict[tuple[int, int], LogLine]] = {}
+        """logged by a job, by seq and then by (fence, position), in order"""
         self.spawned: dict[tuple[str, str, str], JobRecord] = {}
         """by (tenant, parent id, spawn key)"""
         self.continuations: dict[tuple[str, str], list[JobRecord]] = {}
@@ -96,6 +99,7 @@ class Tables:
             self._leave_chain(job.tenant, job.chain_id, job.seq)
         self.attempts.pop(job.seq, None)
         self.events.pop(job.seq, None)
+        self.lines.pop(job.seq, None)
         self.edges.remove_child(job.seq)
         self.groups.remove(job.seq)
         self.mailbox.remove(job.seq)

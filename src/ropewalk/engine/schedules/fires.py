@@ -83,7 +83,10 @@ class Fires:
                 self._events.report(answer, f"schedule {schedule.name}")
                 continue
             [accepted] = answer
+            if self._events.meter is not None:
+                self._events.meter.fired(schedule.name)
             self._tell(schedule, new, fire, accepted)
+            self._events.accepted([new], [accepted])
             if not accepted.duplicate:
                 queues.add(new.queue)
         if queues:
@@ -106,5 +109,3 @@ class Fires:
                 fire_time=to_datetime(fire),
             )
         )
-        if not accepted.duplicate:
-            self._events.queued(new, accepted.group_id)

@@ -19,7 +19,6 @@ from ropewalk.domain.job import DEFAULT_TENANT, JobRecord
 from ropewalk.domain.operator import RetryStatus, Revival
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import State
-from ropewalk.engine.events import event_of
 from ropewalk.engine.services.periodic import every
 from ropewalk.engine.workbench import Workbench
 from ropewalk.ports.notifier import Hint
@@ -120,9 +119,7 @@ class Redriver:
 
     def _tell(self, jobs: list[JobRecord]) -> None:
         bench = self._bench
-        now = bench.runtime.now()
         for job in jobs:
-            if bench.events.heard(job.type):
-                bench.events.emit(structs.replace(event_of(job, "queued", at=now, message=REASON), attempt=0))
+            bench.events.tell(structs.replace(job, attempt=0), "queued", message=REASON)
         if jobs:
             bench.store.notifier.publish(Hint(ready=tuple({job.queue for job in jobs})))

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.operator import CancelStatus
+from ropewalk.domain.states import Move
 from ropewalk.engine.announce import News, announce
 from ropewalk.engine.core import Core
 from ropewalk.engine.info import Describer
-from ropewalk.errors import NotFound
+from ropewalk.errors import NotFound, RopewalkError
 from ropewalk.ports.exchange import Ripple
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store import Store
@@ -36,8 +37,20 @@ class Bound:
         cancelled = await (await self._store()).cancel(self._tenant, ids, reason=reason, force=force)
         ended = tuple(answer.id for answer in cancelled.answers if answer.status is CancelStatus.CANCELLED)
         self._core.store.notifier.publish(Hint(finished=ended, control=True))
-        self._tell((), cancelled.ripple)
+        self._tell(await self._cancelled(ended), cancelled.ripple)
         return [answer.status for answer in cancelled.answers]
+
+    async def _cancelled(self, ids: Sequence[str]) -> list[News]:
+        """What there is to tell of jobs that were just cancelled: whoever counts or listens asks for their type."""
+        events = self._core.events
+        if not ids or (events.meter is None and not events.heard_at_all):
+            return []
+        try:
+            read = await self._core.store.get(self._tenant, ids)
+        except RopewalkError as error:
+            events.report(error, "cancelled")
+            return []
+        return [News(job, Move.CANCEL, job.error) for job in read.jobs.values()]
 
     def _tell(self, news: Iterable[News], ripple: Ripple, *, control: bool = False) -> None:
         core = self._core

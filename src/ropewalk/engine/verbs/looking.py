@@ -13,6 +13,7 @@ from ropewalk.engine.bulk import BATCH
 from ropewalk.engine.events import Event
 from ropewalk.engine.filter import Filter, failed_ones, in_domain
 from ropewalk.engine.info import FailureInfo, HistoryInfo, JobInfo
+from ropewalk.engine.log_info import LogInfo
 from ropewalk.engine.verbs.bound import Bound, missing
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.exchange import QueueInfo, Trail, WorkerCard
@@ -77,6 +78,11 @@ class Looking(Bound):
             if cursor is None or counts.counted >= limit:
                 counts.complete = cursor is None
                 return counts
+
+    async def logs(self, job_id: str) -> list[LogInfo]:
+        """What its handler logged with `ctx.log`, over all attempts, oldest first: the newest 1 000 lines."""
+        await self._record(job_id)
+        return [LogInfo.of(line) for line in await self._core.store.log(self._tenant, job_id)]
 
     async def why(self, job_id: str) -> Why:
         """The one named cause this job is not running (or where it runs)."""

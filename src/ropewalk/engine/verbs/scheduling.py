@@ -83,8 +83,7 @@ class Scheduling(Bound):
         if made is None:
             raise Conflict(f"the function {schedule.plan.work!r} of schedule {name!r} wants no job now")
         new = structs.replace(job_of(schedule, made, now), id=self._core.runtime.new_id())
-        session = await self._core.session()
-        [accepted] = await session.enqueuer.submit(Submission(jobs=[new]))
+        [[accepted]] = await self._core.submit([Submission(jobs=[new])])
         return self._describe.job(*await self._record(accepted.id))
 
     async def delete_schedule(self, name: str) -> None:

@@ -57,6 +57,7 @@ class Lockstep:
         jobs = sorted((job for tenant in TENANTS for job in self._all_of(tenant)), key=lambda job: job.seq)
         seen = {job.seq: job for job in self.jobs}
         self.ask(lambda store: store.workers(), compared=lambda cards: sorted(cards, key=lambda card: card.id))
+        self.ask(lambda store: store.backlog())
         for job in jobs:
             before = seen.get(job.seq)
             if before is None or before.rev != job.rev:

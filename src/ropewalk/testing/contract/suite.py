@@ -15,6 +15,7 @@ from ropewalk.testing.contract.limits import (
     LimitChangeContract,
     PlaceContract,
 )
+from ropewalk.testing.contract.logs import BacklogContract, LogContract
 from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
@@ -66,6 +67,7 @@ class StoreContract(
     # being held and lost
     RenewContract,
     NoteContract,
+    LogContract,
     SweepContract,
     DeadlineSweepContract,
     # ending
@@ -84,6 +86,7 @@ class StoreContract(
     GetContract,
     SearchContract,
     QueuesContract,
+    BacklogContract,
     AheadContract,
     WorkersContract,
     NotifierContract,

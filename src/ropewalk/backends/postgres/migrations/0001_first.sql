@@ -172,6 +172,19 @@ CREATE TABLE event (
     PRIMARY KEY (seq, rev)
 );
 
+-- What a job logged: of each start in order of position, so that a line sent twice is kept once.
+CREATE TABLE log (
+    seq bigint NOT NULL,
+    fence bigint NOT NULL,
+    position integer NOT NULL,
+    attempt bigint NOT NULL,
+    at bigint NOT NULL,
+    level integer NOT NULL,
+    message text NOT NULL,
+    fields text,
+    PRIMARY KEY (seq, fence, position)
+);
+
 CREATE TABLE key (
     tenant text COLLATE "C" NOT NULL,
     type text COLLATE "C" NOT NULL,

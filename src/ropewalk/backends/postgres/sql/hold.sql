@@ -29,6 +29,18 @@ SELECT coalesce(json_agg(json_build_array(seq, fence, cancel::json)), '[]') FROM
 SELECT coalesce(json_agg(json_build_array(seq, fence, owner, status)), '[]') FROM standing
 WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
+-- name: insert_lines
+INSERT INTO log (seq, fence, position, attempt, at, level, message, fields)
+SELECT * FROM unnest(
+    %s::bigint[], %s::bigint[], %s::integer[], %s::bigint[], %s::bigint[], %s::integer[], %s::text[], %s::text[]
+)
+ON CONFLICT DO NOTHING
+
+-- name: trim_lines
+DELETE FROM log WHERE seq = ANY (ARRAY[%s::bigint]) AND (fence, position) <= (
+    SELECT fence, position FROM log WHERE seq = %s::bigint ORDER BY fence DESC, position DESC OFFSET %s::bigint LIMIT 1
+)
+
 -- name: renew_leases
 UPDATE running SET lease_expires_at = each(3 bigint), progress = coalesce(each(4 text), progress)
 WHERE seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(5)s

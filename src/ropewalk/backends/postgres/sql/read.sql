@@ -36,6 +36,42 @@ SELECT coalesce(json_agg(json_build_array(queue, state, jobs, oldest)), '[]') FR
     SELECT queue, state, count(*) AS jobs, min(run_at) AS oldest FROM live GROUP BY queue, state
 ) AS counted
 
+-- name: backlog
+-- Stream by stream of those that have some, each counted so far and no further; and what is due but was not promoted yet.
+WITH RECURSIVE given AS (SELECT %s::bigint AS now, %s::bigint AS most),
+occupied (stream) AS (
+    (SELECT stream FROM ready ORDER BY stream LIMIT 1)
+    UNION ALL
+    SELECT (SELECT ready.stream FROM ready WHERE ready.stream > occupied.stream ORDER BY ready.stream LIMIT 1)
+    FROM occupied
+    WHERE occupied.stream IS NOT NULL
+)
+SELECT coalesce(json_agg(json_build_array(queue, type, jobs, oldest)), '[]') FROM (
+    SELECT lane.queue, lane.type, found.jobs, found.oldest
+    FROM given
+    CROSS JOIN occupied
+    JOIN lane ON lane.id = occupied.stream / 2
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS jobs, min(run_at) AS oldest FROM (
+            SELECT run_at FROM ready WHERE ready.stream = occupied.stream LIMIT given.most
+        ) AS counted
+    ) AS found
+    UNION ALL
+    SELECT lane.queue, lane.type, count(*), min(due.run_at)
+    FROM given
+    CROSS JOIN LATERAL (
+        SELECT stream, run_at FROM waiting WHERE unmet = 0 AND run_at <= given.now ORDER BY run_at LIMIT given.most
+    ) AS due
+    JOIN lane ON lane.id = due.stream / 2
+    GROUP BY lane.queue, lane.type
+) AS counted
+WHERE jobs > 0
+
+-- name: lines_of
+SELECT coalesce(
+    json_agg(json_build_array(position, attempt, at, level, message, fields) ORDER BY fence, position), '[]'
+) FROM log WHERE seq = %s
+
 -- name: paused_queues
 SELECT coalesce(json_agg(name), '[]') FROM queue WHERE tenant = %s AND paused = 1
 

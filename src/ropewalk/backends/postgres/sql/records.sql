@@ -24,7 +24,7 @@ SELECT
     coalesce(json_agg(json_build_array(
         seq, id, tenant, type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
         run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
-        lease_expires_at, start_rev, started_at, finished_at, format
+        lease_expires_at, start_rev, started_at, finished_at, format, trace
     )), '[]'),
     coalesce(json_object_agg(seq, json_build_object(
         'timeout_us', timeout_us, 'backoff', backoff::json, 'lease_us', lease_us, 'deadline', deadline,
@@ -32,12 +32,12 @@ SELECT
         'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
         'unmet', unmet, 'depth', depth, 'gate', gate::json, 'awaits', awaits, 'wake_at', wake_at,
         'on_failure', on_failure::json, 'origin', origin::json,
-        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key, 'trace', trace,
+        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key,
         'progress', progress::json, 'error', error::json, 'cancel', cancel::json,
         'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
     )) FILTER (WHERE unmet > 0 OR depth > 0 OR num_nonnulls(
         timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
-        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key, trace,
+        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key,
         progress, error, cancel, checkpoint, result
     ) > 0), '{}'),
     coalesce(json_object_agg(seq, json_build_array(scope_id, group_id, parent_id, spawn_key))

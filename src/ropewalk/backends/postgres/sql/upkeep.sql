@@ -84,6 +84,9 @@ DELETE FROM attempt WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_
 -- name: delete_events
 DELETE FROM event WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
+-- name: delete_lines
+DELETE FROM log WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+
 -- name: delete_jobs
 WITH gone AS (
     DELETE FROM finished

@@ -131,6 +131,19 @@ CREATE TABLE event (
     PRIMARY KEY (seq, rev)
 ) WITHOUT ROWID;
 
+-- What a job logged: of each start in order of position, so that a line sent twice is kept once.
+CREATE TABLE log (
+    seq INTEGER NOT NULL,
+    fence INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    message TEXT NOT NULL,
+    fields TEXT,
+    PRIMARY KEY (seq, fence, position)
+) WITHOUT ROWID;
+
 CREATE TABLE key (
     tenant TEXT NOT NULL,
     type TEXT NOT NULL,

@@ -26,6 +26,15 @@ SELECT json_group_array(json_array(job.seq, fence, owner, status))
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
 
+-- name: insert_lines
+INSERT OR IGNORE INTO log (seq, fence, position, attempt, at, level, message, fields)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?) /* each row */
+
+-- name: trim_lines
+DELETE FROM log WHERE seq = ? AND (fence, position) <= (
+    SELECT fence, position FROM log WHERE seq = ? ORDER BY fence DESC, position DESC LIMIT 1 OFFSET ?
+)
+
 -- name: renew_leases
 WITH renewed (seq, fence, lease_expires_at, progress) AS (VALUES (?, ?, ?, ?) /* each row */)
 UPDATE job SET

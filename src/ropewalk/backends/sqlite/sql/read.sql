@@ -33,6 +33,34 @@ SELECT json_group_array(json_array(queue, state, jobs, oldest)) FROM (
     SELECT queue, state, count(*) AS jobs, min(run_at) AS oldest FROM live GROUP BY queue, state
 )
 
+-- name: backlog
+-- Stream by stream of those that have some, each counted so far and no further; and what is due but was not promoted yet.
+WITH RECURSIVE occupied (stream) AS (
+    SELECT min(stream) FROM job WHERE place = 1
+    UNION ALL
+    SELECT (SELECT job.stream FROM job WHERE place = 1 AND job.stream > occupied.stream ORDER BY job.stream LIMIT 1)
+    FROM occupied
+    WHERE occupied.stream IS NOT NULL
+),
+counted (queue, type, found) AS MATERIALIZED (
+    SELECT lane.queue, lane.type, (
+        SELECT json_array(count(*), min(run_at)) FROM (
+            SELECT run_at FROM job WHERE place = 1 AND job.stream = occupied.stream LIMIT ?2 + 0
+        )
+    )
+    FROM occupied
+    CROSS JOIN lane ON lane.id = occupied.stream / 2
+    UNION ALL
+    SELECT queue, type, json_array(count(*), min(run_at)) FROM (
+        SELECT queue, type, run_at FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2 + 0
+    ) GROUP BY queue, type
+)
+SELECT json_group_array(json_array(queue, type, found ->> 0, found ->> 1)) FROM counted WHERE found ->> 0 > 0
+
+-- name: lines_of
+SELECT json_group_array(json_array(position, attempt, at, level, message, fields))
+FROM (SELECT * FROM log WHERE seq = ? ORDER BY fence, position)
+
 -- name: paused_queues
 SELECT json_group_array(name) FROM queue WHERE tenant = ? AND paused = 1
 

@@ -9,7 +9,7 @@ SELECT
     json_group_array(json_array(
         job.seq, job.id, tenant, job.type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
         run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
-        lease_expires_at, start_rev, started_at, finished_at, format
+        lease_expires_at, start_rev, started_at, finished_at, format, trace
     )),
     json_group_object(job.seq, json_object(
         'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
@@ -17,12 +17,12 @@ SELECT
         'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
         'unmet', unmet, 'depth', depth, 'gate', json(gate), 'awaits', awaits, 'wake_at', wake_at,
         'on_failure', json(on_failure), 'origin', json(origin),
-        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key, 'trace', trace,
+        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key,
         'progress', json(progress), 'error', json(error), 'cancel', json(cancel),
         'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
     )) FILTER (WHERE unmet > 0 OR depth > 0 OR coalesce(
         timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
-        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key, trace,
+        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key,
         progress, error, cancel, checkpoint, result
     ) IS NOT NULL),
     json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key))

@@ -53,6 +53,9 @@ DELETE FROM attempt WHERE seq IN (SELECT value FROM json_each(?))
 -- name: delete_events
 DELETE FROM event WHERE seq IN (SELECT value FROM json_each(?))
 
+-- name: delete_lines
+DELETE FROM log WHERE seq IN (SELECT value FROM json_each(?))
+
 -- name: delete_jobs
 DELETE FROM job WHERE seq IN (SELECT value FROM json_each(?)) AND place = 3
 

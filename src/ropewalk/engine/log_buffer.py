@@ -1,0 +1,42 @@
+"""Lines one attempt logged that the store does not have yet. Bounded: of too many the oldest are lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from threading import Lock
+
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.log_line import LINES_MAX, LogLine
+
+
+class LogBuffer:
+    """Written from the handler's thread, sent from the heartbeat's or the settler's: whoever comes first."""
+
+    def __init__(self, attempt: int) -> None:
+        self._attempt = attempt
+        self._lock = Lock()
+        self._position = 0
+        self._lines: deque[LogLine] = deque(maxlen=LINES_MAX)
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, level: int, message: str, fields: str | None, at: Instant) -> None:
+        with self._lock:
+            self._position += 1
+            line = LogLine(
+                position=self._position, attempt=self._attempt, at=at, level=level, message=message, fields=fields
+            )
+            self._lines.append(line)
+
+    def unsent(self) -> tuple[LogLine, ...]:
+        with self._lock:
+            return tuple(self._lines)
+
+    def sent(self, lines: tuple[LogLine, ...]) -> None:
+        """The store has these."""
+        if not lines:
+            return
+        with self._lock:
+            while self._lines and self._lines[0].position <= lines[-1].position:
+                self._lines.popleft()

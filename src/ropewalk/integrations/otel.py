@@ -1,0 +1,206 @@
+"""OpenTelemetry traces: `App(tracing=OpenTelemetry())`. Needs `pip install "ropewalk[otel]"`, the API alone.
+
+An enqueue is a producer span; its context travels in the job. An attempt is a consumer span under it, in whatever
+process and however much later; what it queues hangs under the attempt. Names follow the messaging conventions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Final, assert_never
+
+from opentelemetry import context, trace
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    INVALID_SPAN_CONTEXT,
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+    TracerProvider,
+    TraceState,
+)
+from opentelemetry.util.types import AttributeValue
+
+from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.outcome import (
+    Aborted,
+    Cancelled,
+    Completed,
+    Crashed,
+    Deferred,
+    Errored,
+    Expired,
+    Outcome,
+    Released,
+    Suspended,
+)
+from ropewalk.domain.trace import TRACEPARENT_LENGTH, is_dropped, trace_flags, trace_ids
+from ropewalk.ports.tracing import AttemptSpan
+
+SYSTEM: Final = "ropewalk"
+
+_NOTHING: Final = context.Context()
+[_SPAN_KEY] = trace.set_span_in_context(INVALID_SPAN, _NOTHING)
+"""where the API keeps the current span: putting it there ourselves takes half the time"""
+
+
+class OpenTelemetry:
+    """A Tracing (by shape). Without a provider, the global one as it is when the app is made."""
+
+    def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+        self._tracer = trace.get_tracer("ropewalk", tracer_provider=tracer_provider)
+
+    def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
+        return self._sending(jobs)
+
+    def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
+        if job.trace is None:
+            parent = _NOTHING  # never the current one: a slot has nothing to do with who enqueued the job
+        elif is_dropped(job.trace):
+            return Unsampled(job.trace)
+        else:
+            parent = trace.set_span_in_context(Sender(job.trace), _NOTHING)
+        span = self._tracer.start_span(
+            f"run {job.queue}",
+            context=parent,
+            kind=SpanKind.CONSUMER,
+            attributes={
+                **_common(job, "run", "process"),
+                **_message(job),
+                "messaging.client.id": worker,
+                "ropewalk.attempt": job.attempt,
+            },
+        )
+        return OtelAttempt(span)
+
+    @contextmanager
+    def _sending(self, jobs: Sequence[NewJob]) -> Generator[str | None]:
+        if not jobs:
+            yield None
+            return
+        attributes = _common(jobs[0], "enqueue", "send")
+        if len(jobs) == 1:
+            attributes |= _message(jobs[0])
+        else:
+            attributes["messaging.batch.message_count"] = len(jobs)
+        name = f"enqueue {jobs[0].queue}"
+        with self._tracer.start_as_current_span(name, kind=SpanKind.PRODUCER, attributes=attributes) as span:
+            yield _sent_with(span)
+
+
+class OtelAttempt:
+    """An AttemptSpan (by shape)."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._context = trace.set_span_in_context(span)
+        self.trace = _sent_with(span)
+
+    def enter(self) -> Callable[[], object]:
+        return partial(context.detach, context.attach(self._context))
+
+    def ended(self, outcome: Outcome) -> None:
+        self._span.set_attribute("ropewalk.outcome", type(outcome).__name__.lower())
+        error = _error(outcome)
+        if error is not None:
+            self._record(error)
+        self._span.end()
+
+    def _record(self, error: ErrorInfo) -> None:
+        """As the conventions want an exception; it may have been raised in another process."""
+        kind = error.type or error.code or error.category.value
+        told = {"exception.type": kind, "exception.message": error.message, "exception.stacktrace": error.traceback}
+        self._span.add_event("exception", {name: value for name, value in told.items() if value is not None})
+        self._span.set_attribute("error.type", kind)
+        self._span.set_status(Status(StatusCode.ERROR, error.message))
+
+
+class Sender(NonRecordingSpan):
+    """The span a job was sent from, read only when somebody looks: most handlers do not."""
+
+    _read: SpanContext | None = None
+
+    def __init__(self, sent_with: str) -> None:
+        self._sent_with = sent_with
+
+    def get_span_context(self) -> SpanContext:
+        if self._read is None:
+            self._read = self._parsed()
+        return self._read
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._sent_with!r})"
+
+    def _parsed(self) -> SpanContext:
+        ids = trace_ids(self._sent_with)
+        if ids is None:
+            return INVALID_SPAN_CONTEXT
+        tracestate = self._sent_with[TRACEPARENT_LENGTH + 1 :]
+        return SpanContext(
+            int(ids[0], 16),
+            int(ids[1], 16),
+            is_remote=True,
+            trace_flags=TraceFlags(trace_flags(self._sent_with)),
+            trace_state=TraceState.from_header([tracestate]) if tracestate else None,
+        )
+
+
+class Unsampled(Sender):
+    """And an AttemptSpan of a trace nobody records: what the handler calls must not begin one of its own."""
+
+    trace = None
+
+    def ended(self, outcome: Outcome) -> None:
+        """There is nothing to record."""
+
+    def enter(self) -> Callable[[], object]:
+        return partial(context.detach, context.attach(context.Context({_SPAN_KEY: self})))
+
+
+def _error(outcome: Outcome) -> ErrorInfo | None:
+    match outcome:
+        case Errored(error) | Crashed(error) | Aborted(error):
+            return error
+        case Completed() | Deferred() | Suspended() | Released() | Expired() | Cancelled():
+            return None
+        case _:
+            assert_never(outcome)
+
+
+def _common(job: NewJob | JobRecord, operation: str, kind: str) -> dict[str, AttributeValue]:
+    return {
+        "messaging.system": SYSTEM,
+        "messaging.destination.name": job.queue,
+        "messaging.operation.name": operation,
+        "messaging.operation.type": kind,
+        "ropewalk.job.type": job.type,
+        "ropewalk.tenant": job.tenant,
+    }
+
+
+def _message(job: NewJob | JobRecord) -> Mapping[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {
+        "messaging.message.id": job.id,
+        "messaging.message.body.size": len(job.input),
+    }
+    if job.correlation_id is not None:
+        attributes["messaging.message.conversation_id"] = job.correlation_id
+    if job.workflow_id is not None:
+        attributes["ropewalk.workflow_id"] = job.workflow_id
+    return attributes
+
+
+def _sent_with(span: Span) -> str | None:
+    """As domain.trace has it: traceparent, and tracestate after a space."""
+    current = span.get_span_context()
+    if not current.is_valid:
+        return None
+    traceparent = f"00-{current.trace_id:032x}-{current.span_id:016x}-{current.trace_flags:02x}"
+    return f"{traceparent} {current.trace_state.to_header()}" if current.trace_state else traceparent

@@ -1,0 +1,47 @@
+"""Log records as JSON lines, secrets hidden: `handler.setFormatter(JsonFormatter())`. Standard library only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from ropewalk.domain.redaction import redacted
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line: time, level, logger, message, then every extra field of the record that has a value.
+
+    For any logger, not only ropewalk's. Records of `ctx.log` carry job_id, job_type, job_attempt, … as fields.
+    """
+
+    def __init__(self, *, secret_keys: Collection[str] = ()) -> None:
+        super().__init__()
+        self._secret_keys = frozenset(secret_keys)
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {name: value for name, value in vars(record).items() if name not in _STANDARD and value is not None}
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **redacted(fields, self._secret_keys),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            line["stack"] = record.stack_info
+        return _encoded(line)
+
+
+def _encoded(line: dict[str, object]) -> str:
+    try:
+        return msgspec.json.encode(line, enc_hook=repr).decode()
+    except (TypeError, ValueError, RecursionError):  # a key that is no string, text that is no text, a circle
+        return msgspec.json.encode({name: ascii(value) for name, value in line.items()}).decode()

@@ -1,0 +1,41 @@
+"""What the engine tells a tracing system: jobs being sent, attempts being run. None of it may raise or block.
+
+`ropewalk.integrations.otel` speaks OpenTelemetry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.outcome import Outcome
+
+
+class AttemptSpan(Protocol):
+    """One attempt, from the moment its handler may begin."""
+
+    @property
+    def trace(self) -> str | None:
+        """The context (domain.trace) for whatever is queued or logged from inside.
+
+        None where nobody records it: then that is what the job carries, and it is not told how it ended.
+        """
+        ...
+
+    def enter(self) -> Callable[[], object]:
+        """Make it the current one, here and in what is called from here; the answer undoes that."""
+        ...
+
+    def ended(self, outcome: Outcome) -> None: ...
+
+
+class Tracing(Protocol):
+    def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
+        """Around a submission: gives the context the jobs are to carry."""
+        ...
+
+    def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
+        """A handler is about to run; `job.trace` is what the job carries."""
+        ...
