@@ -14,16 +14,21 @@ from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.policies import Concurrency
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
 from ropewalk.domain.retention import Retention
-from ropewalk.engine.assembly import DEFAULT_LEASE, WorkerConfig
+from ropewalk.engine.assembly import DEFAULT_CONCURRENCY, DEFAULT_LEASE, WorkerConfig
 from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import ErrorHook, EventHook, EventHub
+from ropewalk.engine.policies.adaptive import AdaptiveDelay
+from ropewalk.engine.policies.admission import Accept
+from ropewalk.engine.policies.backlog import BacklogAlarm
+from ropewalk.engine.policies.backpressure import Hook
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.engine.schedules.functions import AnyFunction
 from ropewalk.engine.services.orphans import OrphanHook
@@ -164,22 +169,30 @@ class App(Client):
         queues: Sequence[str] | None = None,
         types: Sequence[JobType[..., Any, Any] | str] | None = None,
         tenants: Sequence[str] | None = None,
-        concurrency: int = 10,
+        concurrency: Concurrency = DEFAULT_CONCURRENCY,
         lease: Seconds | None = None,
         grace: Seconds = 30.0,
         poll: Seconds = 1.0,
+        accept: Accept | None = None,
+        backpressure: Hook | AdaptiveDelay | None = None,
+        backlog_alarm: BacklogAlarm | None = None,
         scheduler: bool = True,
     ) -> Worker:
         """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
 
         None for queues and tenants serves all of them, for types every registered one. A lease of None is the
         app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are due.
+        concurrency: how many jobs at once, or a policy of ropewalk.policies. accept(offer) may decline a job here;
+        backpressure(load) says how many seconds to wait before the next poll.
         """
         registry = self._served(types)
         config = WorkerConfig(
             queues=None if queues is None else tuple(queues),
             tenants=None if tenants is None else tuple(tenants),
             concurrency=concurrency,
+            accept=accept,
+            backpressure=backpressure,
+            backlog_alarm=backlog_alarm,
             lease_us=self._lease(lease),
             grace_seconds=_seconds(grace),
             poll_seconds=_seconds(poll),
@@ -195,7 +208,9 @@ class App(Client):
         )
 
     @asynccontextmanager
-    async def running(self, *, concurrency: int = 10, grace: Seconds = 30.0) -> AsyncGenerator[Worker]:
+    async def running(
+        self, *, concurrency: Concurrency = DEFAULT_CONCURRENCY, grace: Seconds = 30.0
+    ) -> AsyncGenerator[Worker]:
         """The client and a worker in this process: for scripts, tests and small services."""
         async with self, self.worker(concurrency=concurrency, grace=grace) as worker:
             yield worker
@@ -231,7 +246,7 @@ class App(Client):
             defaults=core.defaults,
             lease_us=config.lease_us,
             isolation=ProcessPool(
-                size=config.concurrency,
+                size=config.slots,
                 limits=core.limits,
                 defaults=core.defaults,
                 runtime=core.runtime,

@@ -44,6 +44,7 @@ class Base(Struct, frozen=True):
     max_crashes: int
     ttl_us: Span | None
     limit: str | None
+    fairness: str | None
 
 
 def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
@@ -54,6 +55,7 @@ def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
         defaults.max_crashes if of_type.max_crashes is None else of_type.max_crashes,
         defaults.ttl_us if of_type.ttl_us is None else of_type.ttl_us,
         of_type.limit,
+        of_type.fairness,
     )
 
 
@@ -108,6 +110,7 @@ _CHECKS: Final[Mapping[str, checks.Check]] = {
     "workflow_type": checks.text,
     "tenant": checks.text,
     "limit": checks.text_or_none,
+    "fairness": checks.text_or_none,
     "skip_queue": checks.flag,
     "depends_on": dependency.parents,
     "when": dependency.condition,

@@ -14,6 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.definitions.policies import Concurrency, checked_concurrency
 from ropewalk.domain.dependency import Policy
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
@@ -65,6 +66,8 @@ class EnqueueOptions(TypedDict, total=False):
     tenant: str
     limit: str | None
     """counted against the limit of this key (app.set_limit(key=...)); None: none, whatever the type says"""
+    fairness: str | None
+    """the label that workers with Balanced(...) share their slots among; None: none, whatever the type says"""
     skip_queue: bool
     depends_on: Parent | Sequence[Parent]
     """jobs, handles, ids, Group(...), Chain(...): it may start only when `when` holds over them"""
@@ -113,6 +116,9 @@ class JobTypeOptions(TypedDict, total=False):
     log_context: Callable[[Arguments], Mapping[str, object]]
     limit: str
     """the key whose limit its jobs count against (app.set_limit(key=...))"""
+    concurrency: Concurrency
+    """of its jobs in one worker, beside the worker's own: a number, or a policy (ropewalk.policies)"""
+    fairness: str
     skip_queue: bool
     strict_return: bool
     unique: Callable[[Arguments], str]
@@ -141,6 +147,8 @@ class TypeOptions(Struct, frozen=True, kw_only=True):
     on_event: Callable[[Any], object] | None = None
     log_context: Callable[[Arguments], Mapping[str, object]] | None = None
     limit: str | None = None
+    concurrency: Concurrency | None = None
+    fairness: str | None = None
     skip_queue: bool = False
     strict_return: bool | None = None
     unique: Callable[[Arguments], str] | None = None
@@ -267,6 +275,8 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "on_event": checks.function,
     "log_context": checks.function,
     "limit": checks.text,
+    "concurrency": checked_concurrency,
+    "fairness": checks.text,
     "skip_queue": checks.flag,
     "strict_return": checks.flag,
     "unique": checks.function,

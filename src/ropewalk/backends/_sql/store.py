@@ -45,11 +45,11 @@ from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
+from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import (
     AmendAnswer,
     Cancellations,
     Claimed,
-    ClaimRequest,
     Deletion,
     Dependency,
     GroupRecord,
