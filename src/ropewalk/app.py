@@ -16,19 +16,24 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.middleware import Middleware, check_required, middlewares_of
 from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.policies import Concurrency
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
 from ropewalk.domain.retention import Retention
-from ropewalk.engine.assembly import DEFAULT_LEASE, WorkerConfig
+from ropewalk.engine.assembly import DEFAULT_CONCURRENCY, DEFAULT_LEASE, WorkerConfig
 from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import ErrorHook, EventHook, EventHub
 from ropewalk.engine.metrics.meter import Meter
 from ropewalk.engine.metrics.metrics import Metrics
 from ropewalk.engine.metrics.registry import Registry as Numbers
+from ropewalk.engine.policies.adaptive import AdaptiveDelay
+from ropewalk.engine.policies.admission import Accept
+from ropewalk.engine.policies.backlog import BacklogAlarm
+from ropewalk.engine.policies.backpressure import Hook
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.engine.schedules.functions import AnyFunction
 from ropewalk.engine.services.orphans import OrphanHook
@@ -191,10 +196,13 @@ class App(Client):
         queues: Sequence[str] | None = None,
         types: Sequence[JobType[..., Any, Any] | str] | None = None,
         tenants: Sequence[str] | None = None,
-        concurrency: int = 10,
+        concurrency: Concurrency = DEFAULT_CONCURRENCY,
         lease: Seconds | None = None,
         grace: Seconds = 30.0,
         poll: Seconds = 1.0,
+        accept: Accept | None = None,
+        backpressure: Hook | AdaptiveDelay | None = None,
+        backlog_alarm: BacklogAlarm | None = None,
         scheduler: bool = True,
         redrive: Redrive | None = None,
     ) -> Worker:
@@ -203,6 +211,8 @@ class App(Client):
         None for queues and tenants serves all of them, for types every registered one. A lease of None is the
         app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are due. redrive: what it
         does with dead-lettered jobs while it is idle.
+        concurrency: how many jobs at once, or a policy of ropewalk.policies. accept(offer) may decline a job here;
+        backpressure(load) says how many seconds to wait before the next poll.
         """
         registry = self._served(types)
         check_required(registry, self.settings.middlewares)
@@ -212,6 +222,9 @@ class App(Client):
             queues=None if queues is None else tuple(queues),
             tenants=None if tenants is None else tuple(tenants),
             concurrency=concurrency,
+            accept=accept,
+            backpressure=backpressure,
+            backlog_alarm=backlog_alarm,
             lease_us=self._lease(lease),
             grace_seconds=_seconds(grace),
             poll_seconds=_seconds(poll),
@@ -228,7 +241,9 @@ class App(Client):
         )
 
     @asynccontextmanager
-    async def running(self, *, concurrency: int = 10, grace: Seconds = 30.0) -> AsyncGenerator[Worker]:
+    async def running(
+        self, *, concurrency: Concurrency = DEFAULT_CONCURRENCY, grace: Seconds = 30.0
+    ) -> AsyncGenerator[Worker]:
         """The client and a worker in this process: for scripts, tests and small services."""
         async with self, self.worker(concurrency=concurrency, grace=grace) as worker:
             yield worker
@@ -267,7 +282,7 @@ class App(Client):
             lease_us=config.lease_us,
             middlewares=self.settings.middlewares,
             isolation=ProcessPool(
-                size=config.concurrency,
+                size=config.slots,
                 limits=core.limits,
                 defaults=core.defaults,
                 runtime=core.runtime,

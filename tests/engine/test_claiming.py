@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ropewalk import job
-from ropewalk.ports.store import Claimed, ClaimRequest
+from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.store import Claimed
 from tests.engine.conftest import MakeApp
 
 CONCURRENCY = 100

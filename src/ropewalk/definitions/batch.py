@@ -12,7 +12,8 @@ from ropewalk.definitions.batches import Batch
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.item import ITEM
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.options import BatchOptions, JobTypeOptions, type_options
+from ropewalk.definitions.options import BatchOptions, JobTypeOptions, TypeOptions, type_options
+from ropewalk.definitions.policies import most_at_once
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.returned import outcome_of_return
 from ropewalk.domain.instants import Seconds, to_span
@@ -61,6 +62,7 @@ class BatchDecorator:
     def __call__(self, function: Callable[..., object]) -> JobType[..., Any, Any]:
         shown = getattr(function, "__qualname__", repr(function))
         options = structs.replace(type_options(self._options, shown), batch=self._batch)
+        _check_fits(options, shown)
         return JobType(function, options, self._name)
 
 
@@ -85,6 +87,17 @@ def batch_job(
     if executor not in ("auto", "thread"):
         raise DefinitionError(f"@batch_job: executor={executor!r} must be 'auto' or 'thread'")
     return BatchDecorator(batch, name, given)
+
+
+def _check_fits(options: TypeOptions, function: str) -> None:
+    """A type's concurrency counts jobs: a full batch must fit into it."""
+    most = None if options.concurrency is None else most_at_once(options.concurrency)
+    assert options.batch is not None
+    if most is not None and most < options.batch.size:
+        raise DefinitionError(
+            f"@batch_job on {function}: concurrency={most} counts every item and is less than "
+            f"size={options.batch.size}: a batch could never be full"
+        )
 
 
 def item_of(job_type: JobType[..., Any, Any], data: bytes) -> object:

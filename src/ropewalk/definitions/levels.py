@@ -45,6 +45,7 @@ class Base(Struct, frozen=True):
     ttl_us: Span | None
     limit_key: str | None
     """the same for all its jobs"""
+    fairness: str | None
 
 
 def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
@@ -56,6 +57,7 @@ def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
         defaults.max_crashes if of_type.max_crashes is None else of_type.max_crashes,
         defaults.ttl_us if of_type.ttl_us is None else of_type.ttl_us,
         key if isinstance(key, str) else None,
+        of_type.fairness,
     )
 
 
@@ -117,6 +119,7 @@ _CHECKS: Final[Mapping[str, checks.Check]] = {
     "workflow_type": checks.text,
     "tenant": checks.text,
     "limit": checks.text_or_none,
+    "fairness": checks.text_or_none,
     "skip_queue": checks.flag,
     "depends_on": dependency.parents,
     "when": dependency.condition,

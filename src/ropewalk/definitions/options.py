@@ -16,6 +16,7 @@ from ropewalk.definitions import checks
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.limit import Limit, limit_of
 from ropewalk.definitions.middleware import Middleware, Requirement, middlewares_of, requirements_of
+from ropewalk.definitions.policies import Concurrency, checked_concurrency
 from ropewalk.domain.dependency import Policy
 from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
@@ -67,6 +68,8 @@ class EnqueueOptions(TypedDict, total=False):
     tenant: str
     limit: str | None
     """counted against the limit of this key (app.set_limit(key=...)); None: none, whatever the type says"""
+    fairness: str | None
+    """the label that workers with Balanced(...) share their slots among; None: none, whatever the type says"""
     skip_queue: bool
     depends_on: Parent | Sequence[Parent]
     """jobs, handles, ids, Group(...), Chain(...): it may start only when `when` holds over them"""
@@ -121,6 +124,9 @@ class JobTypeOptions(TypedDict, total=False):
     """middlewares its handler cannot do without: a worker that has not all of them does not start"""
     memory_mb: int
     """of executor="process": how much the handler's process may use, in MiB"""
+    concurrency: Concurrency
+    """of its jobs in one worker, beside the worker's own: a number, or a policy (ropewalk.policies)"""
+    fairness: str
     skip_queue: bool
     strict_return: bool
     unique: Callable[[Arguments], str]
@@ -152,6 +158,8 @@ class TypeOptions(Struct, frozen=True, kw_only=True):
     middlewares: tuple[Middleware, ...] = ()
     requires: tuple[Requirement, ...] = ()
     memory_mb: int | None = None
+    concurrency: Concurrency | None = None
+    fairness: str | None = None
     skip_queue: bool = False
     strict_return: bool | None = None
     unique: Callable[[Arguments], str] | None = None
@@ -283,6 +291,8 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "middlewares": middlewares_of,
     "requires": requirements_of,
     "memory_mb": checks.positive,
+    "concurrency": checked_concurrency,
+    "fairness": checks.text,
     "skip_queue": checks.flag,
     "strict_return": checks.flag,
     "unique": checks.function,

@@ -88,6 +88,7 @@ def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, 
         workflow_type=given.get("workflow_type"),
         on_failure=_on_failure(job, given, defaults),
         limit_key=limit_key_of(job, given),
+        fairness=given.get("fairness", base.fairness),
         gate=gate_of(given.get("id", job.id), given, limits),
     )
     check(new, limits)

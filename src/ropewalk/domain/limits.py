@@ -80,6 +80,7 @@ def _check_names(job: NewJob, limits: Limits) -> None:
         "workflow_type": job.workflow_type,
         "spawn_key": job.spawn_key,
         "limit": job.limit_key,
+        "fairness": job.fairness,
     }
     for field, value in names.items():
         if value is not None:

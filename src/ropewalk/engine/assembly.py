@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.definitions.policies import Concurrency, Unlimited, checked_concurrency, most_at_once
 from ropewalk.domain.instants import SECOND, Span
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.announce import announce
-from ropewalk.engine.buffer import Buffer
 from ropewalk.engine.claimer import Claimer, lease
 from ropewalk.engine.drain import Drain
 from ropewalk.engine.executor import Executor
 from ropewalk.engine.heartbeat import Heartbeat
+from ropewalk.engine.policies.adaptive import AdaptiveDelay
+from ropewalk.engine.policies.admission import Accept
+from ropewalk.engine.policies.backlog import BacklogAlarm
+from ropewalk.engine.policies.backpressure import Hook
+from ropewalk.engine.policies.regime import FREE_SLOTS, buffer_of, regime_of
 from ropewalk.engine.services.cascade import Cascade
 from ropewalk.engine.services.orphans import Orphans
 from ropewalk.engine.services.pruner import Pruner
@@ -29,6 +35,7 @@ from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.ports.exchange import Ripple, SkipQueue
 from ropewalk.ports.notifier import Hint, Unsubscribe
 
+DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_LEASE: Final[Span] = 30 * SECOND
 SETTLE_SECONDS: Final = 5.0
 """how long a stopping worker waits for the store to take its last settlements"""
@@ -39,7 +46,10 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
 
     queues: tuple[str, ...] | None = None
     tenants: tuple[str, ...] | None = None
-    concurrency: int = 10
+    concurrency: Concurrency = DEFAULT_CONCURRENCY
+    accept: Accept | None = None
+    backpressure: Hook | AdaptiveDelay | None = None
+    backlog_alarm: BacklogAlarm | None = None
     lease_us: Span = DEFAULT_LEASE
     grace_seconds: float = 30.0
     poll_seconds: float = 1.0
@@ -48,18 +58,25 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for field, value, least in (
-            ("concurrency", self.concurrency, 1),
             ("lease", self.lease_us / SECOND, 1.0),
             ("grace", self.grace_seconds, 0.0),
             ("poll", self.poll_seconds, 0.001),
         ):
             if value < least:
                 raise InvalidInput(f"{field}={value!r} must be at least {least}", field=field)
-        if not isinstance(self.concurrency, int):
-            raise InvalidInput(f"concurrency={self.concurrency!r} must be a whole number", field="concurrency")
+        checked_concurrency(self.concurrency, "concurrency")
+        if self.accept is not None and (not callable(self.accept) or inspect.iscoroutinefunction(self.accept)):
+            raise InvalidInput(f"accept={self.accept!r} must be a plain function, not an async one", field="accept")
         for field, names in (("queues", self.queues), ("tenants", self.tenants)):
             if names is not None and not names:
                 raise InvalidInput(f"{field} is empty: name at least one, or leave it out to serve all", field=field)
+
+    @property
+    def slots(self) -> int:
+        """How many jobs may run at once, at first: a worker without a bound opens more."""
+        if isinstance(self.concurrency, Unlimited):
+            return FREE_SLOTS
+        return most_at_once(self.concurrency) or DEFAULT_CONCURRENCY
 
 
 class Assembly:
@@ -76,15 +93,27 @@ class Assembly:
         self.bench = bench
         self._config = config
         self.draining = False
-        self.buffer = Buffer()
+        self.buffer = buffer_of(config.concurrency, bench.registry)
         self.settler = Settler(bench, busy=self._busy)
-        self.executor = Executor(bench, self.buffer, self.settler, slots=config.concurrency)
+        self.executor = Executor(bench, self.buffer, self.settler, slots=config.slots)
+        self._regime = regime_of(
+            bench,
+            self.buffer,
+            self.executor,
+            self.settler,
+            concurrency=config.concurrency,
+            accept=config.accept,
+            backpressure=config.backpressure,
+            backlog_alarm=config.backlog_alarm,
+        )
+        if self._regime.admission is not None:
+            self.executor.on_begin = self._regime.admission.began
         self.claimer = Claimer(
             bench,
             self.buffer,
             self.executor,
             self.settler,
-            slots=config.concurrency,
+            self._regime,
             queues=config.queues,
             tenants=config.tenants,
             poll_seconds=config.poll_seconds,
@@ -167,8 +196,11 @@ class Assembly:
             and (config.queues is None or new.queue in config.queues)
             and (config.tenants is None or new.tenant in config.tenants)
         )
+        admission = self._regime.admission
         if self.draining or not served or not self.claimer.has_free_slot:
             return None
+        if admission is not None and admission.concerns(new.type):
+            return None  # it takes its turn like every other
         return SkipQueue(self.bench.owner, 0, self.bench.leases()[new.type])
 
     def adopt(self, job: JobRecord) -> None:

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from ropewalk.engine.attempt import Attempt
+
+
+class Permit(NamedTuple):
+    """What the next claim tells the store about starts."""
+
+    upto: int
+    """every ticket up to it counts as started,"""
+    unstarted: tuple[int, ...] = ()
+    """but for these"""
 
 
 class Buffer:
@@ -27,6 +37,9 @@ class Buffer:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    def __iter__(self) -> Iterator[Attempt]:
+        return iter(self._waiting)
+
     @property
     def oldest(self) -> Attempt | None:
         return self._waiting[0] if self._waiting else None
@@ -39,6 +52,10 @@ class Buffer:
     def blocked(self) -> bool:
         """Work and a free runner are there, but the store does not count the work as started yet."""
         return bool(self._waiting and self._runners)
+
+    def permit(self, number: int, last_ticket: int) -> Permit:
+        """Ask for so many more to start: of those that wait here, then of what the claim brings."""
+        return Permit(max(self._permitted, last_ticket - len(self._waiting) + number))
 
     def put(self, attempts: Iterable[Attempt], *, started_upto: int) -> None:
         self._waiting.extend(attempts)
@@ -72,6 +89,10 @@ class Buffer:
             if runner.done() and not runner.cancelled():
                 self._return(runner.result())
             raise
+
+    def take_overtaken(self, seconds: float) -> list[Attempt]:
+        """What others started before, for so long."""
+        return []
 
     def take_all(self) -> list[Attempt]:
         """Everything that has not started, e.g. to release it."""

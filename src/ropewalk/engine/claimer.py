@@ -16,16 +16,19 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.buffer import Buffer
-from ropewalk.engine.executor import Executor
+from ropewalk.engine.executor import BUFFER_SECONDS, Executor
+from ropewalk.engine.policies.admission import Ask
+from ropewalk.engine.policies.backpressure import Backpressure
+from ropewalk.engine.policies.load import Load
+from ropewalk.engine.policies.regime import Regime
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
-from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
+from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.exchange import Claimed, Ripple
 from ropewalk.ports.notifier import Hint
 
-BUFFER_SECONDS: Final = 0.1
 AHEAD_SECONDS: Final = 0.02
-BUFFER_MAX: Final = 512
 HOARD_SECONDS: Final = 1.0
 
 
@@ -36,8 +39,8 @@ class Claimer:
         buffer: Buffer,
         executor: Executor,
         settler: Settler,
+        regime: Regime,
         *,
-        slots: int,
         queues: tuple[str, ...] | None,
         tenants: tuple[str, ...] | None,
         poll_seconds: float,
@@ -46,19 +49,24 @@ class Claimer:
         self._buffer = buffer
         self._executor = executor
         self._settler = settler
-        self._slots = slots
+        self._regime = regime
         self._queues = queues
         self._tenants = tenants
         self._poll_seconds = poll_seconds
         self._types = bench.leases()
         self._wake = Wake(bench.runtime)
+        self._ended = Wake(bench.runtime)
         self._stopping = False
         self._ticket = 0
         self._turn = 0
-        self._started_upto = 0
+        self._gave_back = False
+        """what was kept at hand took too long to start: nothing more is, until a slot is free"""
         self.last_poll_at: float | None = None
         """monotonic time of the last successful claim: what readiness is judged by"""
         self.claims = 0
+        self._last_claim = 0
+        self.holds_off = False
+        """its backpressure keeps it from polling"""
         self.last_was_empty = False
         self.on_ripple: Callable[[Ripple], object] = lambda _: None
         self.on_claimed: Callable[[], object] = lambda: None
@@ -79,6 +87,7 @@ class Claimer:
     def stop(self) -> None:
         self._stopping = True
         self._wake.set()
+        self._ended.set()
 
     async def run(self) -> None:
         while not self._stopping:
@@ -87,43 +96,77 @@ class Claimer:
             if wanted == 0 and not self._buffer.blocked:
                 self._give_back_what_waits()
                 target = self._target()
-                self._buffer.low_mark = target - _refill(target) - self._slots
+                self._buffer.low_mark = target - _refill(target) - self._executor.slots
                 await self._wake.wait(self._poll_seconds)
                 continue
+            if overtaken := self._buffer.take_overtaken(HOARD_SECONDS):
+                self._give_back(overtaken)
+                continue
+            if self._regime.pressure is not None:
+                await self._hold_off(self._regime.pressure)
+                if self._stopping:
+                    return
+                wanted = self._wanted()
             claimed = await self._claim(wanted)
             if len(claimed.jobs) < max(1, wanted):
                 await self._rest(claimed)
 
+    async def _hold_off(self, pressure: Backpressure) -> None:
+        """Before every poll. What is here already starts meanwhile, or is given back where it would wait for long."""
+        load = Load(
+            slots=self._executor.slots,
+            running=len(self._buffer.running),
+            buffered=len(self._buffer),
+            settled=self._settler.settled,
+            failed=self._executor.failed,
+            handler_seconds=self._executor.mean_seconds,
+            settle_seconds=self._settler.settle_seconds,
+            lag_seconds=0.0,
+            last_claim=self._last_claim,
+        )
+        seconds = await pressure.wait_seconds(load)
+        if seconds > HOARD_SECONDS:
+            self._give_back(self._buffer.take_all())
+        if seconds > 0 and not self._stopping:
+            self.holds_off = True
+            await self._ended.wait(seconds)
+            self.holds_off = False
+
     async def _claim(self, wanted: int) -> Claimed:
-        slots = self._free_slots()
-        ahead = min(BUFFER_MAX, self._work_in(AHEAD_SECONDS))
-        started = self._ticket - len(self._buffer)
-        upto = max(self._started_upto, started + self._buffer.idle_runners + ahead)
+        regime, slots = self._regime, self._free_slots()
+        ahead = self._executor.work_in(AHEAD_SECONDS, self._executor.slots)
+        ask = self._plain_ask(wanted) if regime.admission is None else regime.admission.ask(wanted)
+        permit = self._buffer.permit(self._buffer.idle_runners + ahead, self._ticket)
         self._turn += 1
         claimed = await self._bench.store.claim(
             ClaimRequest(
                 owner=self._bench.owner,
-                types=self._types,
+                types=ask.types,
                 tenants=self._tenants,
                 queues=self._queues,
                 slots=slots,
-                limit=wanted,
+                limit=ask.limit,
+                room=ask.room,
+                passing=ask.passing,
                 suspect_allowed=self._bench.suspects == 0,
                 first_ticket=self._ticket + 1,
-                started_upto=upto,
+                started_upto=permit.upto,
+                unstarted=permit.unstarted,
                 turn=self._turn,
                 take_back=self._bench.guard.calm,
             )
         )
-        assert len(claimed.jobs) <= wanted, f"asked for {wanted} jobs, got {len(claimed.jobs)}"
-        self._started_upto = upto
+        assert len(claimed.jobs) <= ask.limit, f"asked for {ask.limit} jobs, got {len(claimed.jobs)}"
         self._ticket += len(claimed.jobs)
         self.last_poll_at = self._bench.runtime.monotonic()
         self.claims += 1
+        self._last_claim = len(claimed.jobs)
         self.last_was_empty = not claimed.jobs and wanted > 0
         if self._bench.events.meter is not None:
             self._bench.events.meter.claimed(len(claimed.jobs))
-        self._accept(claimed, upto)
+        self._accept(claimed, permit.upto)
+        if regime.alarm is not None and ask.limit:
+            regime.alarm.saw(claimed, filled=len(claimed.jobs) == ask.limit)
         if claimed.moved or claimed.closed:
             self.on_ripple(Ripple(moved=claimed.moved, closed=claimed.closed))
         self.on_claimed()
@@ -137,43 +180,52 @@ class Claimer:
                 attempt.limited = attempt.job.seq in limited
         if self._stopping:
             self._settler.release(attempts)
-        else:
-            self._buffer.put(attempts, started_upto=upto)
+            return
+        if self._regime.admission is not None:
+            attempts = self._regime.admission.admit(attempts)
+        self._buffer.put(attempts, started_upto=upto)
 
     async def _rest(self, claimed: Claimed) -> None:
         """Nothing more to claim: sleep until a hint, the poll, or the next job that comes due."""
         seconds = self._poll_seconds
         if claimed.next_due is not None:
             seconds = min(seconds, max(0.001, (claimed.next_due - claimed.now) / SECOND))
+        if self._regime.admission is not None and (room_in := self._regime.admission.room_in_seconds()) is not None:
+            seconds = min(seconds, max(0.001, room_in))
         await self._wake.wait(seconds)
 
     def _give_back_what_waits(self) -> None:
         """Handlers turned out slower than measured: what waits here for long is better off with an idle worker."""
         oldest = self._buffer.oldest
         if oldest is not None and oldest.since_claim() > HOARD_SECONDS:
-            self._settler.release(self._buffer.take_all())
+            self._give_back(self._buffer.take_all())
+
+    def _give_back(self, attempts: list[Attempt]) -> None:
+        self._gave_back = True
+        self._settler.release(attempts)
 
     def _wanted(self) -> int:
         """How many to claim now: at once for idle runners, else when it is worth it, so that claims stay large."""
+        if self._regime.free_slots is not None:
+            self._executor.keep_free(self._regime.free_slots)
         idle, target = self._buffer.idle_runners, self._target()
-        missing = target - (len(self._buffer) + self._slots - idle)
-        if missing <= 0 or (idle == 0 and missing < _refill(target)):
+        if idle:
+            self._gave_back = False
+        missing = target - (len(self._buffer) + self._executor.slots - idle)
+        if missing <= 0 or (idle == 0 and (self._gave_back or missing < _refill(target))):
             return 0
         return missing
 
     def _target(self) -> int:
         """How many jobs to have here, running and buffered."""
-        return self._slots + min(BUFFER_MAX, self._work_in(BUFFER_SECONDS))
+        slots = self._executor.slots
+        return slots + max(self._regime.ahead, self._executor.work_in(BUFFER_SECONDS, slots))
+
+    def _plain_ask(self, wanted: int) -> Ask:
+        return Ask(wanted, self._types, {}, frozenset())
 
     def _free_slots(self) -> int:
         return max(0, self._buffer.idle_runners - len(self._buffer))
-
-    def _work_in(self, seconds: float) -> int:
-        """How many attempts the slots finish in that time, as far as measured."""
-        mean = self._executor.expected_seconds()
-        if mean is None:
-            return 0
-        return int(min(float(BUFFER_MAX), self._slots * seconds / max(mean, 1e-6)))
 
     def _serves(self, queues: tuple[str, ...]) -> bool:
         return bool(queues) and (self._queues is None or not set(queues).isdisjoint(self._queues))

@@ -41,11 +41,14 @@ EventKind: TypeAlias = Literal[
     "lease_lost",
     "group_closed",
     "schedule_fired",
+    "backlog",
+    "backlog_over",
 ]
 
 
 class Event(Struct, frozen=True, kw_only=True, gc=False):
-    """What happened to a job. `group_closed` is about the root of the group, `schedule_fired` about the job it made."""
+    """What happened to a job. `group_closed` is about the root of the group, `schedule_fired` about the job it made,
+    `backlog` about the job that waited longest."""
 
     kind: EventKind
     job_id: str

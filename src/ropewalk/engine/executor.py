@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -37,6 +37,8 @@ from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import InvalidInput, JobCancelled, StoreUnavailable
 from ropewalk.ports.runtime import Task
 
+BUFFER_SECONDS: Final = 0.1
+BUFFER_MAX: Final = 512
 _SMOOTHING = 0.05
 _YIELD_SECONDS = 0.001
 _REOPEN_SECONDS = 0.05
@@ -48,7 +50,7 @@ class Executor:
         self._bench = bench
         self._buffer = buffer
         self._settler = settler
-        self._slots = slots
+        self.slots = slots
         self._tasks: list[Task] = []
         self.closing = False
         self._yielded_at = bench.runtime.monotonic()
@@ -60,11 +62,20 @@ class Executor:
         self.mean_seconds: float | None = None
         """how long a handler takes, smoothed: sizes the buffer"""
         self.onions = onions_of(bench.registry, bench.middlewares)
+        self.failed = 0
+        """attempts that ended in an error"""
+        self.on_begin: Callable[[Attempt], object] | None = None
         self.batches = Batches(bench, self)
 
     def start(self) -> None:
-        for number in range(self._slots):
+        for number in range(self.slots):
             self._open_slot(number)
+
+    def keep_free(self, number: int) -> None:
+        """Open more slots, so that as many are free."""
+        while self.slots - len(self.running) < number:
+            self._open_slot(self.slots)
+            self.slots += 1
 
     async def stop(self) -> None:
         """End the slots. One that is stuck behind a thread is let go: the thread ends with the process."""
@@ -82,6 +93,11 @@ class Executor:
         if self.mean_seconds is None or not self.running:
             return self.mean_seconds
         return max(self.mean_seconds, sum(each.elapsed() for each in self.running) / len(self.running))
+
+    def work_in(self, seconds: float, slots: int) -> int:
+        """How many attempts so many slots finish in that time, as far as measured."""
+        mean = self.expected_seconds()
+        return 0 if mean is None else int(min(float(BUFFER_MAX), slots * seconds / max(mean, 1e-6)))
 
     def _open_slot(self, number: int) -> None:
         if not self.closing:
@@ -168,6 +184,8 @@ class Executor:
         if job.deadline is not None and job.started_at is not None:
             since_claim = round(attempt.since_claim() * SECOND)
             deadline_in = max(0, job.deadline - job.started_at - since_claim)
+        if self.on_begin is not None:
+            self.on_begin(attempt)
         attempt.begin(me, timeout_us=self._timeout(attempt), deadline_in_us=deadline_in)
         if bench.events.meter is not None:
             bench.events.meter.began(job.type)
@@ -306,6 +324,7 @@ class Executor:
     def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         """Errors also say where and how long."""
         if isinstance(outcome, Errored | Aborted | Crashed):
+            self.failed += 1
             error = structs.replace(
                 outcome.error,
                 worker=self._bench.owner,

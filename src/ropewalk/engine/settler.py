@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from ropewalk.domain.instants import Span
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.outcome import Released
 from ropewalk.domain.retry import BUILT_IN
@@ -42,6 +43,8 @@ class Settler:
         self._in_flight = 0
         self._folding = Folding(bench)
         self.settled = 0
+        self.settle_seconds: float | None = None
+        """how long the store took to answer last"""
         self.on_settled: Callable[[], object] = lambda: None
         self.on_ripple: Callable[[Ripple], object] = lambda _: None
 
@@ -59,11 +62,11 @@ class Settler:
         self._pending.append((attempt, settlement))
         self._news.set()
 
-    def release(self, attempts: Iterable[Attempt]) -> None:
-        """Give back what never started."""
+    def release(self, attempts: Iterable[Attempt], *, after_us: Span = 0) -> None:
+        """Give back what never started, to be claimed again at once or after a while."""
         for attempt in attempts:
             attempt.handed_over = True
-            self.put(attempt, decide(attempt.job, Released(), BUILT_IN, 0.0))
+            self.put(attempt, decide(attempt.job, Released(after_us), BUILT_IN, 0.0))
 
     async def room(self) -> None:
         while self.full:
@@ -99,7 +102,9 @@ class Settler:
                 batch, later = await self._folding.fold(batch)
                 self._pending = later + self._pending
             asked = [each if attempt.log is None else attempt.with_lines(each) for attempt, each in batch]
+            began = self._bench.runtime.monotonic()
             answers = await self._bench.store.settle(self._bench.owner, asked)
+            self.settle_seconds = self._bench.runtime.monotonic() - began
         except StoreUnavailable:
             # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
             self._pending = batch + self._pending

@@ -61,11 +61,13 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """It polled the store successfully within three poll intervals, and does not drain."""
+        """It polled the store successfully within three poll intervals, or holds off by itself; and does not drain."""
         parts = self._started
         last = parts.claimer.last_poll_at
         patience = 3 * max(self._config.poll_seconds, 1.0)
-        return last is not None and parts.bench.runtime.monotonic() - last < patience and not parts.draining
+        if last is None or parts.draining:
+            return False
+        return parts.claimer.holds_off or parts.bench.runtime.monotonic() - last < patience
 
     async def __aenter__(self) -> Self:
         if self._parts is not None:
@@ -179,6 +181,6 @@ class Worker:
             types=tuple(sorted(bench.registry.names())),
             queues=self._config.queues,
             tenants=self._config.tenants,
-            concurrency=self._config.concurrency,
+            concurrency=self._config.slots,
             lease_us=self._config.lease_us,
         )

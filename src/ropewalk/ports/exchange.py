@@ -111,31 +111,6 @@ class WorkerCard(Struct, frozen=True, kw_only=True):
     lease_us: Span = 30_000_000
 
 
-class ClaimRequest(Struct, frozen=True, kw_only=True):
-    """Give me up to `limit` ready jobs of these types.
-
-    The first `slots` of them start at once; the rest wait in the worker's buffer, so a job on its last attempt or
-    with crashes is given only within `slots`, and of the latter at most one, only if `suspect_allowed`.
-    Claimed jobs get tickets first_ticket, first_ticket + 1, … in order; those up to `started_upto` count as
-    started, and so does every earlier ticket of this worker up to it.
-    """
-
-    owner: str
-    types: Mapping[str, Span]
-    """registered type → its lease"""
-    tenants: tuple[str, ...] | None = None
-    queues: tuple[str, ...] | None = None
-    slots: int
-    limit: int
-    suspect_allowed: bool = True
-    first_ticket: int
-    started_upto: int
-    turn: int = 0
-    """which line goes first this time (domain.fairness.take_turns)"""
-    take_back: bool = True
-    """False while this worker has reason to doubt the clock: leave expired leases alone this time"""
-
-
 class Moved(Struct, frozen=True, kw_only=True):
     """A job the store itself moved (a lost lease, a passed deadline), for events and hints."""
 

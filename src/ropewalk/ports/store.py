@@ -28,12 +28,12 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
+from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import (
     AmendAnswer,
     Backlog,
     Cancellations,
     Claimed,
-    ClaimRequest,
     Deletion,
     Dependency,
     Durability,
@@ -115,8 +115,9 @@ class Leasing(Protocol):
 
         Order: (prio_key, time_key, seq) inside one (tenant, queue), merged over its types; between those,
         domain.fairness.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
-        newer record format, or under a limit without room (domain.gauge; what runs is counted in this transaction, and
-        no other claim gives out jobs under the same limit meanwhile): such a lane is passed over whole. With more than
+        newer record format, beyond the `room` of its type, among those it is `passing`, or under a limit without
+        room (domain.gauge; what runs is counted in this transaction, and no other claim gives out jobs under the same
+        limit meanwhile): such a lane is passed over whole. With more than
         256 lanes of keys the claim looks into some of them, and the next one goes on there. A ready job past its
         deadline is expired instead. Also takes back a bounded number
         of expired leases first (as sweep does), so the claim path alone recovers lost work.
@@ -152,8 +153,9 @@ class Upkeep(Protocol):
 
     async def sweep(self, limit: int) -> Ripple:
         """Take back up to `limit` expired leases (domain.transition.lose; `started` is ticket <= the owner's
-        started_upto, or the owner is unknown), expire up to `limit` waiting jobs past their deadline, and end up to
-        `limit` waits that are over (domain.pending.wait_is_over). What follows from it is in the answer, too.
+        started_upto and not among its unstarted, or the owner is unknown), expire up to `limit` waiting jobs past
+        their deadline, and end up to `limit` waits that are over (domain.pending.wait_is_over). What follows from it is
+        in the answer, too.
 
         The decision and the write are one: a lease renewed or settled meanwhile is left alone.
         """

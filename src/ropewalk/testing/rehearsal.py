@@ -8,6 +8,7 @@ from ropewalk.app import App
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.policies import Concurrency
 from ropewalk.domain.search import Order
 from ropewalk.engine.filter import Filter
 from ropewalk.engine.handle import Handle
@@ -54,7 +55,7 @@ class Rehearsal(App):
         """Let time pass. Jobs that come due run at the next drain."""
         await self.clock.advance(seconds=seconds, minutes=minutes, hours=hours, days=days)
 
-    async def drain(self, *, concurrency: int = 1) -> int:
+    async def drain(self, *, concurrency: Concurrency = 1) -> int:
         """Run everything that is ready, and what that makes ready, until nothing is. How many attempts that took."""
         self._draining = True
         try:

@@ -7,7 +7,7 @@ whose limits leave no room is passed over whole. Only the jobs that are given ar
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -28,7 +28,9 @@ from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.gauge import SOON_US
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
-from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
+from ropewalk.domain.room import Room
+from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.exchange import Claimed, Ripple
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000
@@ -59,7 +61,8 @@ _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 
 
 def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed:
-    tx.run(tx.sql.note_started, (request.started_upto, request.owner, request.started_upto))
+    unstarted = msgspec.json.encode(request.unstarted).decode()
+    tx.run(tx.sql.note_started, (request.started_upto, unstarted, request.owner, request.started_upto, unstarted))
     take_back = request.take_back and outlook.sweep_due(tx.now)
     situation, before = Situation(tx), Ripple()
     if take_back or situation.wait_is_over:
@@ -117,6 +120,8 @@ class Claiming:
         self._overdue: list[int] = []
         self._seen: set[int] = set()
         self._more_keys = False
+        self._room = Room(self._request.room) if self._request.room else None
+        self._types: dict[int, str] = {}
         self._flow = Flow(self._tx, self._lanes, self._rules)
 
     def run(self, before: Ripple) -> Claimed:
@@ -185,11 +190,13 @@ class Claiming:
         heads = self._heads(lines, chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
         in_order = [self._in_order(line, chunk, heads) for line in lines]
         wanted = self._request.limit - len(self._given)
-        gauges = self._flow.gauges if self._flow.gauges else None
+        gauges, room = self._flow.gauges if self._flow.gauges else None, self._room
         for _, _, seq, suspect, _, _, stream in islice(take_turns(in_order, self._request.turn), wanted):
             self._given.append(seq)
             if suspect:
                 self._suspect_given = True
+            if room is not None:
+                room.give(self._types[stream // 2])
             if gauges is not None and gauges.limited(stream // 2):
                 gauges.give(stream // 2)
                 self._limited.append(seq)
@@ -198,6 +205,8 @@ class Claiming:
         """The streams to look into, line by line in order of name."""
         found: dict[Line, list[int]] = {}
         names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
+        if self._room is not None:
+            self._types.update((lane, name.type) for lane, name in names.items())
         for stream in streams:
             suspects = stream % 2 == 1
             if suspects and not self._suspect_fits():
@@ -207,8 +216,15 @@ class Claiming:
                 found.setdefault(line, []).append(stream)
         if self._rules:
             self._flow.meet({stream // 2 for of_line in found.values() for stream in of_line})
-        admits = self._flow.gauges.admits
+        admits = self._admission() or self._flow.gauges.admits
         return [[stream for stream in found[line] if admits(stream // 2)] for line in sorted(found)]
+
+    def _admission(self) -> Callable[[int], bool] | None:
+        """Whether one more of a lane may be given; None: always."""
+        gauges, room, types = self._flow.gauges, self._room, self._types
+        if room is None:
+            return gauges.admits if gauges else None
+        return lambda lane: room.admits(types[lane]) and gauges.admits(lane)
 
     def _serves(self, lane: LaneName) -> Line | None:
         """The line of a lane this request is for; None for every other lane."""
@@ -233,7 +249,7 @@ class Claiming:
 
     def _in_order(self, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[Key]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
-        now, admits = self._tx.now, self._flow.gauges.admits if self._flow.gauges else None
+        now, admits, passing = self._tx.now, self._admission(), self._request.passing
         for key in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams)):
             _, _, seq, suspect, last_attempt, deadline, stream = key
             if (suspect and not self._suspect_fits()) or (admits is not None and not admits(stream // 2)):
@@ -243,6 +259,8 @@ class Claiming:
                     return
                 self._overdue.append(seq)
                 continue
+            if passing and seq in passing:
+                continue
             if last_attempt and not self._starts_at_once():
                 return
             yield key
@@ -250,7 +268,7 @@ class Claiming:
     def _ready(self, stream: int, chunk: int, heads: Heads | None) -> Iterator[Key]:
         """The ready jobs of one stream, read a chunk at a time and no further than asked for."""
         lane, suspects = divmod(stream, 2)
-        admits = self._flow.gauges.admits if self._flow.gauges else None
+        admits = self._admission()
         if heads is None:
             found, size = self._next(stream, self._outlook.start_of(stream), chunk), chunk
         else:

@@ -47,12 +47,12 @@ from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
+from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import (
     AmendAnswer,
     Backlog,
     Cancellations,
     Claimed,
-    ClaimRequest,
     Deletion,
     Dependency,
     GroupRecord,

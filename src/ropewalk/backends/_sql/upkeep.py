@@ -20,7 +20,7 @@ from ropewalk.ports.exchange import Moved, Pruned, Ripple
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
-_upto = msgspec.json.Decoder(dict[str, int])
+_upto = msgspec.json.Decoder(dict[str, tuple[int, frozenset[int]]])
 _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
@@ -70,8 +70,9 @@ def _lose(tx: Tx, ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) ->
     started_upto = _upto.decode(tx.value(tx.sql.started_upto))
     for job in ledger.load(seqs):
         # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
-        upto = started_upto.get(job.owner or "")
-        effects = transition.lose(job, started=upto is None or job.ticket <= upto, now=tx.now)
+        upto, unstarted = started_upto.get(job.owner or "", (job.ticket, frozenset[int]()))
+        started = job.ticket <= upto and job.ticket not in unstarted
+        effects = transition.lose(job, started=started, now=tx.now)
         rippling.moved.append(Moved(job=job, move=effects.move))
         rippling.ended(job, effects)
 

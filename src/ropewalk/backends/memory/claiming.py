@@ -18,8 +18,10 @@ from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.gauge import SOON_US, Gauges
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.room import Room
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.exchange import Claimed, ClaimRequest, Ripple
+from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.exchange import Claimed, Ripple
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 KEYED_LANES_MAX: Final = 256
@@ -32,6 +34,7 @@ def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
     worker = tables.workers.get(request.owner)
     if worker is not None:
         worker.started_upto = max(worker.started_upto, request.started_upto)
+        worker.unstarted = frozenset(request.unstarted)
     before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=request.take_back)
     return Claiming(tables, request, now).run(before)
 
@@ -50,6 +53,8 @@ class Claiming:
         self._gauges: Gauges[LaneName] = Gauges(now)
         self._limited: list[int] = []
         self._more_keys = False
+        self._room = Room(request.room) if request.room else None
+        self._passed: list[JobRecord] = []
 
     def run(self, before: Ripple) -> Claimed:
         """`before` is what happened on the way here."""
@@ -58,6 +63,8 @@ class Claiming:
         lines = [self._in_order(lanes) for lanes in met]
         for job in islice(take_turns(lines, self._request.turn), self._request.limit):
             self._give(job)
+        for job in self._passed:
+            self._tables.lanes.add(job, self._now)
         self._tables.limits.spend(self._gauges)
         self._saw_due(self._tables.lanes.next_wait())
         self._saw_due(self._gauges.room_at())
@@ -107,18 +114,22 @@ class Claiming:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
         heads = self._heads(lanes)
         heapq.heapify(heads)
-        admits = self._gauges.admits if self._gauges else None
+        admits = self._admits if self._gauges or self._room is not None else None
+        passing = self._request.passing
         while heads:
             (_, _, _, _, job), heap, lane = heads[0]
             if (job.suspect and not self._suspect_fits()) or (admits is not None and not admits(lane.name)):
                 heapq.heappop(heads)
                 continue
+            passed = job.seq in passing
             overdue = job.deadline is not None and job.deadline <= self._now
-            if not overdue and _is_last_attempt(job) and not self._starts_at_once():
+            if not overdue and not passed and _is_last_attempt(job) and not self._starts_at_once():
                 return
             self._tables.lanes.pop(lane, heap, job)
             if overdue:
                 self._expired.append((job, transition.expire(job, self._now)))
+            elif passed:
+                self._passed.append(job)
             else:
                 yield job
             following = heap.peek()
@@ -127,8 +138,13 @@ class Claiming:
             else:
                 heapq.heapreplace(heads, (following, heap, lane))
 
+    def _admits(self, lane: LaneName) -> bool:
+        return self._gauges.admits(lane) and (self._room is None or self._room.admits(lane.type))
+
     def _give(self, job: JobRecord) -> None:
         request = self._request
+        if self._room is not None:
+            self._room.give(job.type)
         self._suspect_given = self._suspect_given or job.suspect
         transition.claim(
             job,

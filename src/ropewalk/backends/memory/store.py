@@ -44,12 +44,12 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import Unsupported
+from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import (
     AmendAnswer,
     Backlog,
     Cancellations,
     Claimed,
-    ClaimRequest,
     Deletion,
     Dependency,
     Durability,

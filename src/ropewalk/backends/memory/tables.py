@@ -32,6 +32,8 @@ class Worker(Struct):
 
     card: WorkerCard
     started_upto: int = 0
+    unstarted: frozenset[int] = frozenset()
+    """tickets up to there that have not"""
 
 
 class Tables:

@@ -103,4 +103,4 @@ def _end_each(
 def _was_started(tables: Tables, job: JobRecord) -> bool:
     """A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst."""
     worker = None if job.owner is None else tables.workers.get(job.owner)
-    return worker is None or job.ticket <= worker.started_upto
+    return worker is None or (job.ticket <= worker.started_upto and job.ticket not in worker.unstarted)

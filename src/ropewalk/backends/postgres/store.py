@@ -28,9 +28,9 @@ from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
+from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import (
     Claimed,
-    ClaimRequest,
     Durability,
     Holder,
     Note,

@@ -25,7 +25,8 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import ClaimRequest, WorkerCard
+from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.exchange import WorkerCard
 from ropewalk.testing.contract import flow_draws
 from ropewalk.testing.contract.build import BOOM, LEASE, worker_card
 
@@ -113,9 +114,12 @@ claim_requests = st.builds(
     queues=st.sampled_from((None, None, ("maps",))),
     slots=st.integers(0, 4),
     limit=st.integers(0, 8),
+    room=st.sampled_from(({}, {}, dict.fromkeys(TYPES, 2), {"a": 1}, {"a": 0})),
+    passing=st.sampled_from((frozenset(), frozenset(), frozenset({1, 2}), frozenset({3, 4, 5}))),
     suspect_allowed=st.sampled_from((True, True, False)),
     first_ticket=st.just(0),
     started_upto=st.just(0),
+    unstarted=st.sampled_from(((), (), (1, 2), (3, 4, 5))),
     turn=st.integers(0, 5),
 )
 """tickets are the machine's to count"""

@@ -33,8 +33,8 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import Status
 from ropewalk.domain.transition import Settlement, decide
 from ropewalk.errors import RopewalkError
+from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import (
-    ClaimRequest,
     Note,
     Renewal,
     SkipQueue,

@@ -25,6 +25,7 @@ from ropewalk.testing.contract.rates import RateContract
 from ropewalk.testing.contract.reading import AheadContract, GetContract, QueuesContract, WorkersContract
 from ropewalk.testing.contract.recovery import DeadlineContract, ReclaimContract
 from ropewalk.testing.contract.revive import ReviveContract
+from ropewalk.testing.contract.room import PassingContract, RoomContract
 from ropewalk.testing.contract.schedule_fires import FireContract, MissedFireContract, SummerTimeContract
 from ropewalk.testing.contract.schedules import ScheduleContract, ScheduleReadingContract
 from ropewalk.testing.contract.search import SearchContract
@@ -56,6 +57,8 @@ class StoreContract(
     OrderContract,
     DueContract,
     BufferContract,
+    RoomContract,
+    PassingContract,
     DeadlineContract,
     ReclaimContract,
     # not too many at once, nor too often

@@ -9,7 +9,7 @@ from ropewalk.domain.instants import SECOND
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.ports.exchange import ClaimRequest
+from ropewalk.ports.claiming import ClaimRequest
 
 
 def request(owner: str, done: int) -> ClaimRequest:

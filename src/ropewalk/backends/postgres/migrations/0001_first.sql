@@ -199,7 +199,8 @@ CREATE TABLE key (
 );
 CREATE INDEX key_window ON key ((opened_at + keep_us)) WHERE closed_at IS NOT NULL;
 
--- `started_upto` separates what a worker started from what it only held in its buffer.
+-- `started_upto` separates what a worker started from what it only held in its buffer; `unstarted` are tickets up to there
+-- that were overtaken there.
 CREATE TABLE worker (
     id text COLLATE "C" PRIMARY KEY,
     host text NOT NULL,
@@ -211,7 +212,8 @@ CREATE TABLE worker (
     started_at bigint NOT NULL,
     beat_at bigint NOT NULL,
     lease_us bigint NOT NULL,
-    started_upto bigint NOT NULL DEFAULT 0
+    started_upto bigint NOT NULL DEFAULT 0,
+    unstarted text NOT NULL DEFAULT '[]'
 ) WITH (fillfactor = 50);
 
 CREATE TABLE once (

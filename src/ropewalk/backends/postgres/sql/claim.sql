@@ -1,5 +1,5 @@
 -- name: note_started
-UPDATE worker SET started_upto = %s WHERE id = %s AND started_upto < %s
+UPDATE worker SET started_upto = %s, unstarted = %s WHERE id = %s AND (started_upto < %s OR unstarted <> %s)
 
 -- name: promote_due
 WITH due AS MATERIALIZED (

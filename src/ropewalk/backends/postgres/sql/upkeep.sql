@@ -14,7 +14,7 @@ SELECT coalesce(json_agg(seq), '[]') FROM lost
 SELECT min(lease_expires_at) FROM running WHERE lease_expires_at > %s
 
 -- name: started_upto
-SELECT coalesce(json_object_agg(id, started_upto), '{}') FROM worker
+SELECT coalesce(json_object_agg(id, json_build_array(started_upto, unstarted::json)), '{}') FROM worker
 
 -- name: past_deadline
 WITH late AS MATERIALIZED (

@@ -158,7 +158,8 @@ CREATE TABLE key (
 ) WITHOUT ROWID;
 CREATE INDEX key_window ON key (opened_at + keep_us) WHERE closed_at IS NOT NULL;
 
--- `started_upto` separates what a worker started from what it only held in its buffer.
+-- `started_upto` separates what a worker started from what it only held in its buffer; `unstarted` are tickets up to there
+-- that were overtaken there.
 CREATE TABLE worker (
     id TEXT PRIMARY KEY,
     host TEXT NOT NULL,
@@ -170,7 +171,8 @@ CREATE TABLE worker (
     started_at INTEGER NOT NULL,
     beat_at INTEGER NOT NULL,
     lease_us INTEGER NOT NULL,
-    started_upto INTEGER NOT NULL DEFAULT 0
+    started_upto INTEGER NOT NULL DEFAULT 0,
+    unstarted TEXT NOT NULL DEFAULT '[]'
 ) WITHOUT ROWID;
 
 CREATE TABLE once (

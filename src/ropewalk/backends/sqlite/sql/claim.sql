@@ -2,7 +2,7 @@
 -- (45 instead of 7 µs for the survey).
 
 -- name: note_started
-UPDATE worker SET started_upto = ? WHERE id = ? AND started_upto < ?
+UPDATE worker SET started_upto = ?, unstarted = ? WHERE id = ? AND (started_upto < ? OR unstarted <> ?)
 
 -- name: promote_due
 UPDATE job SET place = 1 WHERE seq IN (

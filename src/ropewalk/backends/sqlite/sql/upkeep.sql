@@ -7,7 +7,7 @@ SELECT json_group_array(seq) FROM (
 SELECT min(lease_expires_at) FROM job WHERE place = 2 AND lease_expires_at > ?
 
 -- name: started_upto
-SELECT json_group_object(id, started_upto) FROM worker
+SELECT json_group_object(id, json_array(started_upto, json(unstarted))) FROM worker
 
 -- name: past_deadline
 SELECT json_group_array(seq) FROM (

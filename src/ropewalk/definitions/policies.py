@@ -1,0 +1,100 @@
+"""Concurrency policies, as people write them: how many jobs run at once in a worker, which of those at hand is next,
+how many may start in a span of time. What a worker keeps while it follows one is in engine/policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.definitions import checks
+from ropewalk.domain.instants import Seconds
+from ropewalk.domain.rate import Algorithm, Rate
+from ropewalk.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ropewalk.definitions.offer import Offer
+
+
+class Unlimited(Struct, frozen=True):
+    """As many as there are. Of a type: as many as the worker itself may run."""
+
+
+class Ordered(Struct, frozen=True):
+    """At most `max` at once; the next is chosen among the jobs at hand.
+
+    At hand is what starts within 100 ms as far as measured. `ahead` keeps so many at hand whatever they take, to have
+    more to choose from: for at most a second, then they are given back.
+    """
+
+    max: int
+    ahead: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.positive(self.max, "max")
+        checks.positive_or_none(self.ahead, "ahead")
+
+
+class Priority(Ordered, frozen=True):
+    """The highest priority next, without ageing; of equal ones the oldest."""
+
+
+class Age(Ordered, frozen=True):
+    """The oldest next, whatever its priority."""
+
+
+class Balanced(Ordered, frozen=True):
+    """Fair between the jobs' `fairness` labels: next is the label with the fewest running here; of equal ones the one
+    that has waited longest for a turn. Within a label as by Priority. Jobs without a label share one turn."""
+
+
+class RateLimited(Struct, frozen=True):
+    """`RateLimited(100, 60)`: at most 100 start in any 60 seconds, in this worker.
+
+    per: with it the rate holds for each key that it returns for a job apart (None: not counted), and `total` for all
+    together. max: how many run at once; None is the worker's default of 10, for a type no bound of its own.
+    """
+
+    limit: int
+    window: Seconds
+    algorithm: Algorithm = "sliding"
+    per: Callable[[Offer], str | None] | None = None
+    total: Rate | None = None
+    max: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.positive(self.limit, "limit")
+        checks.positive_span(self.window, "window")
+        checks.positive_or_none(self.max, "max")
+        _ = self.rate  # refuses what a rate cannot be
+        if self.per is not None:
+            checks.function(self.per, "per")
+        if self.total is not None and not isinstance(self.total, Rate):
+            raise InvalidInput(f"total={self.total!r} must be a Rate, such as Rate(1000, per=60)", field="total")
+        if self.total is not None and self.per is None:
+            raise InvalidInput("total= is for a rate per key: name the key with per=", field="total")
+
+    @property
+    def rate(self) -> Rate:
+        return Rate(self.limit, self.window, self.algorithm)
+
+
+Policy: TypeAlias = Unlimited | Priority | Age | Balanced | RateLimited
+Concurrency: TypeAlias = int | Policy
+
+
+def checked_concurrency(value: object, field: str) -> Concurrency:
+    if isinstance(value, Unlimited | Priority | Age | Balanced | RateLimited):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(f"{field}={value!r} must be a whole number, at least 1, or a policy", field=field)
+    return value
+
+
+def most_at_once(concurrency: Concurrency) -> int | None:
+    """None: no bound of its own."""
+    if isinstance(concurrency, int):
+        return concurrency
+    return None if isinstance(concurrency, Unlimited) else concurrency.max

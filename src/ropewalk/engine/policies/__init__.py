@@ -1,0 +1,1 @@
+"""What a worker keeps while it follows policies. What people write is in definitions/policies.py."""

@@ -1,0 +1,49 @@
+"""The backlog alarm: jobs wait too long although this worker takes all it can. It looks at what claims bring, and at
+nothing else, so that it costs nothing. Pure: the time is given.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from ropewalk.domain.instants import SECOND, Seconds, to_span
+from ropewalk.errors import InvalidInput
+
+Change: TypeAlias = Literal["backlog", "backlog_over"]
+
+
+class BacklogAlarm(Struct, frozen=True):
+    """`app.worker(backlog_alarm=BacklogAlarm(older_than=60))`: tell when jobs have waited for more than a minute.
+
+    every: tell again after so many seconds while it lasts; None tells once.
+    """
+
+    older_than: Seconds
+    every: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        to_span(self.older_than, "older_than")
+        if self.every is not None and not to_span(self.every, "every"):
+            raise InvalidInput(f"every={self.every!r} must be more than 0 seconds, or None to tell once", field="every")
+
+
+class Backlog:
+    """A BacklogAlarm in one worker."""
+
+    def __init__(self, alarm: BacklogAlarm) -> None:
+        self._older_than = to_span(alarm.older_than, "older_than") / SECOND
+        self._every = None if alarm.every is None else to_span(alarm.every, "every") / SECOND
+        self._told_at: float | None = None
+        """None: there is no backlog"""
+
+    def saw(self, waited_seconds: float, *, filled: bool, now: float) -> Change | None:
+        """A claim brought jobs, of which one has waited so long. `filled`: all it was asked for, so more may wait."""
+        if not filled or waited_seconds <= self._older_than:
+            was_told, self._told_at = self._told_at, None
+            return None if was_told is None else "backlog_over"
+        if self._told_at is None or (self._every is not None and now - self._told_at >= self._every):
+            self._told_at = now
+            return "backlog"
+        return None

@@ -1,0 +1,25 @@
+"""How much a worker takes on, and which job is next: `app.worker(concurrency=Balanced(20))`."""
+
+from __future__ import annotations
+
+from ropewalk.definitions.offer import Offer
+from ropewalk.definitions.policies import Age, Balanced, Concurrency, Policy, Priority, RateLimited, Unlimited
+from ropewalk.domain.rate import Rate
+from ropewalk.engine.policies.adaptive import AdaptiveDelay
+from ropewalk.engine.policies.backlog import BacklogAlarm
+from ropewalk.engine.policies.load import Load
+
+__all__ = [
+    "AdaptiveDelay",
+    "Age",
+    "BacklogAlarm",
+    "Balanced",
+    "Concurrency",
+    "Load",
+    "Offer",
+    "Policy",
+    "Priority",
+    "Rate",
+    "RateLimited",
+    "Unlimited",
+]

@@ -1,0 +1,40 @@
+"""What a worker asks for when it claims: what it serves, what it has room for, and what of it has started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ropewalk.domain.instants import Span
+
+
+class ClaimRequest(Struct, frozen=True, kw_only=True):
+    """Give me up to `limit` ready jobs of these types.
+
+    The first `slots` of them start at once; the rest wait in the worker's buffer, so a job on its last attempt or
+    with crashes is given only within `slots`, and of the latter at most one, only if `suspect_allowed`.
+    Claimed jobs get tickets first_ticket, first_ticket + 1, … in order; those up to `started_upto` count as
+    started, and so does every earlier ticket of this worker up to it, but for those named as `unstarted`.
+    """
+
+    owner: str
+    types: Mapping[str, Span]
+    """registered type → its lease"""
+    tenants: tuple[str, ...] | None = None
+    queues: tuple[str, ...] | None = None
+    slots: int
+    limit: int
+    room: Mapping[str, int] = {}
+    """type → at most so many of it this time; one that is not named may fill the claim"""
+    passing: frozenset[int] = frozenset()
+    """jobs (by seq) to leave where they are: this worker declined them a while ago"""
+    suspect_allowed: bool = True
+    first_ticket: int
+    started_upto: int
+    unstarted: tuple[int, ...] = ()
+    """tickets up to `started_upto` that wait all the same, as others overtook them; each claim names them anew"""
+    turn: int = 0
+    """which line goes first this time (domain.fairness.take_turns)"""
+    take_back: bool = True
+    """False while this worker has reason to doubt the clock: leave expired leases alone this time"""
