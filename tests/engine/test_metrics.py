@@ -18,7 +18,7 @@ from ropewalk.engine.metrics.exposition import exposition
 from ropewalk.engine.metrics.registry import OTHER, SERIES_MAX, counted
 from ropewalk.engine.metrics.registry import Registry as Numbers
 from ropewalk.errors import StoreUnavailable
-from ropewalk.ports.exchange import ClaimRequest
+from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.testing import Rehearsal
 from tests.engine.conftest import MakeApp
 
