@@ -95,7 +95,7 @@ SubmitAnswer: TypeAlias = "list[Accepted] | RopewalkError"
 
 
 class WorkerCard(Struct, frozen=True, kw_only=True):
-    """A started worker, as others see it. None serves all tenants or queues."""
+    """A started worker, as others see it. None serves all tenants or queues. From started_at on the store knows."""
 
     id: str
     host: str
@@ -104,10 +104,11 @@ class WorkerCard(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] | None
     tenants: tuple[str, ...] | None
     concurrency: int
-    started_at: Instant = 0
-    """set by the store, like beat_at"""
-    beat_at: Instant = 0
     lease_us: Span = 30_000_000
+    started_at: Instant = 0
+    beat_at: Instant = 0
+    draining: bool = False  # it was told to stop
+    held: int = 0  # leases
 
 
 class ClaimRequest(Struct, frozen=True, kw_only=True):
@@ -203,12 +204,13 @@ class CancelNotice(Struct, frozen=True, kw_only=True):
 
 
 class Renewed(Struct, frozen=True, kw_only=True):
-    """Leases not named in `lost` or `busy` are renewed. `cancels` repeats until the attempt ends."""
+    """Leases not named in `lost` or `busy` are renewed. `cancels` repeats until the attempt ends, `drain` for good."""
 
     lost: list[Lost]
     cancels: list[CancelNotice]
     busy: list[int] = []
     """seqs locked by somebody else's transaction just now: neither renewed nor lost"""
+    drain: bool = False
 
 
 class Settled(Struct, frozen=True, kw_only=True, gc=False):

@@ -59,6 +59,7 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.health import Examining
 from ropewalk.ports.joining import Joining
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.schedules import Schedules
@@ -173,6 +174,13 @@ class Upkeep(Protocol):
         """Paused queues are not claimed from; running jobs go on."""
         ...
 
+    async def drain(self, owner: str) -> bool:
+        """Tell a worker to stop: its card shows it, and its renewals answer it. False: no such worker.
+
+        For good: an instance that was told never serves again, whatever card it enlists with.
+        """
+        ...
+
 
 class Limiting(Protocol):
     """Fleet-wide limits on what runs and starts (domain.flow_limit), which hold from the next claim on."""
@@ -284,7 +292,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Protocol):
+class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Examining, Protocol):
     """A backend, whole."""
 
     @property

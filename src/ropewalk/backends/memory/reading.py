@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
+from msgspec import structs
+
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.domain.dependency import Edge, ParentKind
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Dependency, Page, QueueInfo, Trail
+from ropewalk.ports.exchange import Dependency, Page, QueueInfo, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000
 
@@ -76,6 +78,11 @@ def queues(tables: Tables, tenant: str, now: Instant) -> list[QueueInfo]:
         QueueInfo(name=name, paused=name in paused, counts=dict(counts.get(name, {})), oldest_ready_at=oldest.get(name))
         for name in sorted(counts.keys() | paused)
     ]
+
+
+def workers(tables: Tables) -> list[WorkerCard]:
+    held = Counter(job.owner for job in tables.leases)
+    return [structs.replace(worker.card, held=held[owner]) for owner, worker in tables.workers.items()]
 
 
 def ahead_of(tables: Tables, job: JobRecord, now: Instant) -> int:

@@ -198,7 +198,8 @@ CREATE TABLE worker (
     started_at bigint NOT NULL,
     beat_at bigint NOT NULL,
     lease_us bigint NOT NULL,
-    started_upto bigint NOT NULL DEFAULT 0
+    started_upto bigint NOT NULL DEFAULT 0,
+    draining integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
 CREATE TABLE once (

@@ -12,8 +12,11 @@ SELECT coalesce(
 -- name: workers
 SELECT coalesce(json_agg(json_build_object(
     'id', id, 'host', host, 'pid', pid, 'types', types::json, 'queues', queues::json, 'tenants', tenants::json,
-    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us
-) ORDER BY started_at, id), '[]') FROM worker
+    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us,
+    'draining', draining = 1, 'held', coalesce(held, 0)
+) ORDER BY started_at, id), '[]')
+FROM worker
+LEFT JOIN (SELECT owner, count(*) AS held FROM running GROUP BY owner) AS busy ON busy.owner = worker.id
 
 -- name: live_counts
 -- By lane, so that no job has to be looked up: each place holds only what stands there.

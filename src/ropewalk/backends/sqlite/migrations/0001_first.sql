@@ -157,7 +157,8 @@ CREATE TABLE worker (
     started_at INTEGER NOT NULL,
     beat_at INTEGER NOT NULL,
     lease_us INTEGER NOT NULL,
-    started_upto INTEGER NOT NULL DEFAULT 0
+    started_upto INTEGER NOT NULL DEFAULT 0,
+    draining INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
 CREATE TABLE once (

@@ -11,8 +11,13 @@ FROM (SELECT * FROM event WHERE seq = ? ORDER BY rev)
 -- name: workers
 SELECT json_group_array(json_object(
     'id', id, 'host', host, 'pid', pid, 'types', json(types), 'queues', json(queues), 'tenants', json(tenants),
-    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us
-)) FROM (SELECT * FROM worker ORDER BY started_at, id)
+    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us,
+    'draining', json(iif(draining, 'true', 'false')), 'held', coalesce(held, 0)
+)) FROM (
+    SELECT * FROM worker
+    LEFT JOIN (SELECT owner, count(*) AS held FROM job WHERE place = 2 GROUP BY owner) ON owner = id
+    ORDER BY worker.started_at, id
+)
 
 -- name: live_counts
 -- Ready jobs by lane through the index; the others of the tenant by their own small partial indexes.

@@ -1,0 +1,33 @@
+-- What an examination asks, of all tenants. Every look is through the partial index of its place.
+
+-- name: backlog
+-- With nobody who claims, what comes due stays where it waited: it could start all the same.
+SELECT json_group_array(json_array(tenant, queue, type, jobs, oldest)) FROM (
+    SELECT tenant, queue, type, count(*) AS jobs, min(run_at) AS oldest FROM (
+        SELECT tenant, queue, type, run_at FROM job WHERE place = 1
+        UNION ALL
+        SELECT tenant, queue, type, run_at FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ?
+    ) GROUP BY tenant, queue, type
+)
+
+-- name: all_paused
+SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1
+
+-- name: leases_over
+SELECT count(*), min(lease_expires_at) FROM job WHERE place = 2 AND lease_expires_at <= ?
+
+-- name: newer_records
+SELECT count(*) FROM (
+    SELECT format FROM job WHERE place = 0 AND unmet = 0
+    UNION ALL
+    SELECT format FROM job WHERE place = 0 AND unmet > 0
+    UNION ALL
+    SELECT format FROM job WHERE place = 1
+    UNION ALL
+    SELECT format FROM job WHERE place = 2
+) WHERE format > ?
+
+-- name: dead_letters
+SELECT json_group_object(type, jobs) FROM (
+    SELECT type, count(*) AS jobs FROM job WHERE place = 3 AND status = 'dead_letter' GROUP BY type
+)
