@@ -27,6 +27,7 @@ from ropewalk.engine.assembly import DEFAULT_CONCURRENCY, DEFAULT_LEASE, WorkerC
 from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import ErrorHook, EventHook, EventHub
+from ropewalk.engine.health.finding import Finding
 from ropewalk.engine.metrics.meter import Meter
 from ropewalk.engine.metrics.metrics import Metrics
 from ropewalk.engine.metrics.registry import Registry as Numbers
@@ -44,6 +45,7 @@ from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.schema import Migrating
+from ropewalk.ports.store import Store
 from ropewalk.ports.tracing import Tracing
 from ropewalk.sync import Portal, SyncApp
 
@@ -180,6 +182,17 @@ class App(Client):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    async def examine(self, *, deep: bool = False) -> list[Finding]:
+        """What `ropewalk doctor` finds, of the store, its workers and the jobs of all tenants. Changes nothing.
+
+        deep: also look at what takes long, such as every page of a SQLite file.
+        """
+        from ropewalk.engine.health.doctor import examine  # a client that is well needs no doctor
+
+        core = self._core
+        shared = core.store.durability is not Durability.D0
+        return await examine(core.store, self._twin if shared else None, core.runtime, deep=deep)
+
     async def close(self) -> None:
         """Release the store. Using the app again opens it again."""
         await self._core.close()
@@ -247,6 +260,10 @@ class App(Client):
         """The client and a worker in this process: for scripts, tests and small services."""
         async with self, self.worker(concurrency=concurrency, grace=grace) as worker:
             yield worker
+
+    def _twin(self) -> Store:
+        """Another store on the same data, as another process has it."""
+        return connect(self._url, self._core.runtime, allow_weaker_durability=True, migrate=False)
 
     def _served(self, types: Sequence[JobType[..., Any, Any] | str] | None) -> Registry:
         if types is None:

@@ -47,6 +47,13 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "jobs cancel",
         "workflow",
         "workflow show",
+        "queues",
+        "queues list",
+        "queues pause",
+        "queues resume",
+        "workers",
+        "workers list",
+        "workers drain",
         "schedules",
         "schedules list",
         "schedules show",
@@ -60,6 +67,8 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "limits list",
         "limits set",
         "limits remove",
+        "top",
+        "doctor",
         "migrate",
     }
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from ropewalk import Context, State, job
+from ropewalk import Context, NotFound, State, job
 from tests.engine.conftest import MakeApp
 
 ran: list[object] = []
@@ -70,3 +70,60 @@ async def test_a_thread_that_does_not_return_does_not_hang_the_stop(make_app: Ma
         assert time.monotonic() - began < 6
         assert (await handle.status()).state is State.SCHEDULED
         release.set()
+
+
+async def test_a_worker_told_by_the_store_serves_no_more_and_loses_nothing(make_app: MakeApp) -> None:
+    """R19: what runs goes on, what waits goes back; the worker itself is its owner's to end."""
+    app = make_app(naps)
+    async with app, app.worker(concurrency=1) as told:
+        first = await app.enqueue(naps(seconds=0.3))
+        await asyncio.wait_for(started.wait(), 5)
+        await app.drain_worker(told.id)
+        await asyncio.wait_for(told.idle(), 10)
+        assert await first.result(5) == 1
+        assert not told.ready
+        later = await app.enqueue(naps(seconds=0))
+        await asyncio.wait_for(told.idle(), 5)
+        assert (await later.status()).state is State.SCHEDULED
+        assert [(card.id, card.draining) for card in await app.workers()] == [(told.id, True)]
+        assert (await app.why(later.id)).cause == "no_worker"
+        async with app.worker():
+            assert await later.result(5) == 1
+
+
+async def test_an_idle_worker_that_runs_until_told_ends(make_app: MakeApp) -> None:
+    """R19, R11: as SIGTERM does; long before its next sign of life is due, because a hint tells it to ask."""
+    app = make_app(naps)
+    serving: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    heard: list[str] = []
+    async with app:
+        run = asyncio.create_task(
+            app.worker().run(
+                on_started=lambda worker: serving.set_result(worker.id), on_told_to_drain=lambda: heard.append("drain")
+            )
+        )
+        worker_id = await asyncio.wait_for(serving, 5)
+        await app.drain_worker(worker_id)
+        assert await asyncio.wait_for(run, 5)
+        assert heard == ["drain"]
+        assert await app.workers() == []
+        with pytest.raises(NotFound, match=f"no worker '{worker_id}'"):
+            await app.drain_worker(worker_id)
+
+
+async def test_what_a_told_worker_had_not_started_goes_back_at_once(make_app: MakeApp) -> None:
+    """R19, R11: others need not wait until a long handler ends."""
+    app = make_app(naps)
+    async with app, app.worker(concurrency=1, grace=0) as told, asyncio.timeout(30):
+        for _ in range(20):  # quick ones: from now on it takes some ahead
+            await app.enqueue(naps(seconds=0)).result()
+        started.clear()
+        long, *ahead = await app.enqueue_many([naps(seconds=60), *(naps(seconds=0) for _ in range(20))])
+        await started.wait()
+        while (await app.workers())[0].held < 2:
+            await asyncio.sleep(0.01)
+        await app.drain_worker(told.id)
+        ids = [handle.id for handle in ahead]
+        while set((await app.states(ids)).values()) != {State.SCHEDULED}:
+            await asyncio.sleep(0.01)
+        assert (await long.status()).state is State.RUNNING

@@ -39,7 +39,9 @@ class DrainWatch:
         watching = self._runtime.thread(self._watch, name="ropewalk-drain-watch")
         asyncio.get_running_loop().call_soon(self._listen)
         try:
-            clean = await worker.run(on_started=on_started, hurried_by=hurried_by)
+            clean = await worker.run(
+                on_started=on_started, on_told_to_drain=self._hear_the_store, hurried_by=hurried_by
+            )
         finally:
             watching.cancel()
         if not clean:
@@ -56,6 +58,10 @@ class DrainWatch:
 
     def _hear(self, _signal: int, _frame: object) -> None:
         self._told = True  # no more than this: a signal may arrive while any lock is held
+
+    def _hear_the_store(self) -> None:
+        logger.info("told to drain, by app.drain_worker or `ropewalk workers drain`")
+        self._told = True
 
     async def _watch(self) -> None:
         while not self._told:

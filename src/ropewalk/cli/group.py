@@ -14,9 +14,13 @@ COMMANDS: Final = {
     "worker": "ropewalk.cli.worker:worker",
     "jobs": "ropewalk.cli.jobs:jobs",
     "workflow": "ropewalk.cli.workflow:workflow",
+    "queues": "ropewalk.cli.queues:queues",
+    "workers": "ropewalk.cli.workers:workers",
     "schedules": "ropewalk.cli.schedules:schedules",
     "why": "ropewalk.cli.why:why",
     "limits": "ropewalk.cli.limits:limits",
+    "top": "ropewalk.cli.top.command:top",
+    "doctor": "ropewalk.cli.doctor:doctor",
     "migrate": "ropewalk.cli.migrate:migrate",
 }
 """name → module:attribute, in the order of the help page"""

@@ -31,25 +31,19 @@ class Target:
 
     def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Open the store, do the work as this tenant, close."""
-        app = self.app()
-        if app.durability is Durability.D0:
-            raise InvalidInput(
-                "this app's store is memory://, which lives in its own process only: "
-                "use a store that others can open, like sqlite:///jobs.db",
-                field="url",
-            )
-        return asyncio.run(self._run(app, work))
+        return asyncio.run(self.within(self.app(), work))
 
-    async def _run(self, app: App, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    async def within(self, app: App, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        refuse_memory(app)
         async with app:
             return await work(app.tenant(self.tenant))
 
-    def app(self, *, must_exist: bool = True) -> App:
+    def app(self, *, must_exist: bool = True, allow_weaker_durability: bool = False) -> App:
         if self.app_path is not None:
             return load_app(self.app_path)
         if self.url is None:
             raise click.UsageError("which jobs? Give --app module:app or --url URL, or set $ROPEWALK_APP")
-        app = App(self.url)
+        app = App(self.url, allow_weaker_durability=allow_weaker_durability)
         if must_exist:
             _refuse_missing_file(self.url)
         return app
@@ -72,6 +66,15 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
         return command(Target(app_path, url, tenant), **options)
 
     return with_target
+
+
+def refuse_memory(app: App) -> None:
+    if app.durability is Durability.D0:
+        raise InvalidInput(
+            "this app's store is memory://, which lives in its own process only: "
+            "use a store that others can open, like sqlite:///jobs.db",
+            field="url",
+        )
 
 
 def _given(ctx: click.Context, name: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.why import Surroundings
-from ropewalk.ports.exchange import WorkerCard
+from ropewalk.engine.fleet import is_alive, serves
 from ropewalk.ports.store import Store
 
 NAMED_MAX: Final = 3
@@ -20,17 +20,7 @@ async def surroundings(store: Store, job: JobRecord, now: Instant) -> Surroundin
     if not job.ready_at(now):
         return Surroundings(paused=False, served=True, ahead=0)
     paused = any(queue.paused for queue in await store.queues(job.tenant) if queue.name == job.queue)
-    served = any(_serves(card, job, now) for card in await store.workers())
+    served = any(is_alive(card, now) and serves(card, job.lane) for card in await store.workers())
     ahead = await store.ahead_of(job)
     full = tuple(await store.held_by(job))
     return Surroundings(paused=paused, served=served, ahead=ahead, full=full)
-
-
-def _serves(card: WorkerCard, job: JobRecord, now: Instant) -> bool:
-    """A worker that has not given a sign for a whole lease is taken for dead."""
-    return (
-        card.beat_at + card.lease_us > now
-        and job.type in card.types
-        and (card.queues is None or job.queue in card.queues)
-        and (card.tenants is None or job.tenant in card.tenants)
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -93,6 +94,8 @@ class Assembly:
         self.bench = bench
         self._config = config
         self.draining = False
+        self.on_told_to_drain: Callable[[], object] = self.retire
+        """somebody asked the store for it; where the whole worker can end, it does more"""
         self.buffer = buffer_of(config.concurrency, bench.registry)
         self.settler = Settler(bench, busy=self._busy)
         self.executor = Executor(bench, self.buffer, self.settler, slots=config.slots)
@@ -120,6 +123,7 @@ class Assembly:
         )
         self.heartbeat = Heartbeat(bench)
         self.drain = Drain(bench, self.buffer, self.executor, self.settler)
+        self.heartbeat.on_drain = self._told_to_drain
         self._reclaimer = Reclaimer(bench, self._tell)
         self._cascade = Cascade(bench, self._tell)
         self._orphans = orphans
@@ -154,6 +158,12 @@ class Assembly:
         if self._redriver is not None:
             self._services.start("redriver", self._redriver.run)
 
+    def retire(self) -> None:
+        """Serve no more: nothing is claimed, what has not started is given back, what runs goes on."""
+        self.draining = True
+        self.claimer.stop()
+        self.drain.begin()
+
     async def stop(self, grace_seconds: float) -> bool:
         self.draining = True
         self._unsubscribe()
@@ -177,11 +187,13 @@ class Assembly:
         while True:
             while self.bench.held:
                 await self._changed.wait()
+            if self.draining:
+                return
             while await self._reclaimer.run_once() or await self._cascade.run_once() or await self._fired():
                 pass
             seen = self.claimer.claims
             self.claimer.nudge()
-            while self.claimer.claims == seen:
+            while self.claimer.claims == seen and not self.draining:
                 await self._changed.wait()
             if self.claimer.last_was_empty and not self.bench.held:
                 return
@@ -215,6 +227,11 @@ class Assembly:
                 await self.settler.flushed.wait()
         finally:
             timer.cancel()
+
+    def _told_to_drain(self) -> None:
+        if not self.draining:
+            self.on_told_to_drain()
+            self._changed.fire()
 
     def _on_settled(self) -> None:
         self.claimer.nudge()

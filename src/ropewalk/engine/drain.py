@@ -28,10 +28,14 @@ class Drain:
         self._hurry = True
         self._executor.idled.set()
 
-    async def run(self, grace_seconds: float) -> bool:
-        """True when every handler ended. The claimer has stopped before."""
+    def begin(self) -> None:
+        """What has not started is given back. The claimer has stopped before."""
         self._settler.release(self._buffer.take_all())
         self._executor.batches.start_all()
+
+    async def run(self, grace_seconds: float) -> bool:
+        """True when every handler ended."""
+        self.begin()
         if not await self._idle_within(grace_seconds):
             for attempt in list(self._executor.running):
                 attempt.stop(Cancellation(LossReason.SHUTDOWN, "the worker is stopping"))

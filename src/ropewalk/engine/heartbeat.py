@@ -1,13 +1,14 @@
 """Keeps this worker's leases alive, from a thread that no handler can block.
 
 One call renews every lease that is due, carries the newest progress along, and brings back what the store knows:
-leases that are lost and cancellations that were asked for. The thread also checks each lease against its own
-monotonic clock: one that ran out unrenewed is given up even if the store says nothing at all.
+leases that are lost, cancellations that were asked for, and that the worker is to drain. The thread also checks each
+lease against its own monotonic clock: one that ran out unrenewed is given up even if the store says nothing at all.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
@@ -35,6 +36,8 @@ class Heartbeat:
         self._beat_at = bench.runtime.monotonic()
         self.missed = 0
         """renewals the store did not answer"""
+        self.on_drain: Callable[[], object] = lambda: None
+        """called on the worker's loop, at every beat from when somebody told this worker to drain"""
 
     def start(self) -> None:
         self._thread = self._bench.runtime.thread(self._main, name="ropewalk-heartbeat")
@@ -45,8 +48,8 @@ class Heartbeat:
             await self._thread.finished()
 
     def hint(self, hint: Hint) -> None:
-        """From any thread: a cancellation may be waiting for us."""
-        if hint.control and self._bench.held:
+        """From any thread: somebody may want us to stop, or one of our jobs."""
+        if hint.control:
             self._asked = True
             if self._wake is not None:
                 self._wake.set_threadsafe()
@@ -70,7 +73,7 @@ class Heartbeat:
         now = self._bench.runtime.monotonic()
         due = [each for each in list(self._bench.held.values()) if asked or self._is_due(each, now)]
         silent_for = now - self._beat_at
-        if not due and silent_for < self._bench.lease_us / SECOND / RENEWALS_PER_LEASE:
+        if not due and not asked and silent_for < self._bench.lease_us / SECOND / RENEWALS_PER_LEASE:
             return
         renewals = [_renewal(each) for each in due]
         # A store that does not answer must not keep the next round from giving up what ran out.
@@ -85,6 +88,8 @@ class Heartbeat:
         if self._bench.events.meter is not None:
             self._bench.events.meter.renewed(len(due) - len(answer.lost) - len(answer.busy))
         self._take_in({each.key: each for each in due}, answer, now)
+        if answer.drain and not self._bench.loop.is_closed():
+            self._bench.loop.call_soon_threadsafe(self.on_drain)
 
     def _measure_lag(self) -> None:
         """How late the worker's loop comes to what is put to it: from here it can be seen, there it cannot."""

@@ -104,10 +104,11 @@ class Worker:
         self,
         *,
         on_started: Callable[[Worker], object] | None = None,
+        on_told_to_drain: Callable[[], object] | None = None,
         hurried_by: Collection[signal.Signals] = STOPPING,
     ) -> bool:
-        """Serve until SIGTERM or SIGINT, or until the store stays unreachable. A second one, of those in `hurried_by`:
-        without waiting.
+        """Serve until SIGTERM or SIGINT, until somebody calls app.drain_worker, or until the store stays unreachable.
+        A second signal, of those in `hurried_by`: without waiting.
 
         False when a handler did not end and had to be left behind: a process that ends then should end hard.
         Raises what made it give up, so that a process manager sees a failure and restarts it.
@@ -126,12 +127,18 @@ class Worker:
                 self._parts.drain.hurry()
             stop.set()
 
+        def told_to_drain() -> None:
+            if on_told_to_drain is not None and not stop.is_set():
+                on_told_to_drain()
+            stop.set()
+
         for each in STOPPING:
             loop.add_signal_handler(each, on_signal, each)
         try:
             await self.__aenter__()
             try:
                 self._started.loops.on_give_up = give_up
+                self._started.on_told_to_drain = told_to_drain
                 if on_started is not None:
                     on_started(self)
                 await stop.wait()

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.domain.dependency import Edge
-from ropewalk.domain.flow_limit import FlowLimit, Measure
+from ropewalk.domain.flow_limit import FlowLimit, LaneName, Measure
 from ropewalk.domain.group_value import GroupValue
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import AttemptRecord, CancelRequest, EventRecord, JobRecord, NewJob, Progress
@@ -96,7 +96,7 @@ SubmitAnswer: TypeAlias = "list[Accepted] | RopewalkError"
 
 
 class WorkerCard(Struct, frozen=True, kw_only=True):
-    """A started worker, as others see it. None serves all tenants or queues."""
+    """A started worker, as others see it. None serves all tenants or queues. From started_at on the store knows."""
 
     id: str
     host: str
@@ -105,10 +105,11 @@ class WorkerCard(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...] | None
     tenants: tuple[str, ...] | None
     concurrency: int
-    started_at: Instant = 0
-    """set by the store, like beat_at"""
-    beat_at: Instant = 0
     lease_us: Span = 30_000_000
+    started_at: Instant = 0
+    beat_at: Instant = 0
+    draining: bool = False  # it was told to stop
+    held: int = 0  # leases
 
 
 class Moved(Struct, frozen=True, kw_only=True):
@@ -181,12 +182,13 @@ class CancelNotice(Struct, frozen=True, kw_only=True):
 
 
 class Renewed(Struct, frozen=True, kw_only=True):
-    """Leases not named in `lost` or `busy` are renewed. `cancels` repeats until the attempt ends."""
+    """Leases not named in `lost` or `busy` are renewed. `cancels` repeats until the attempt ends, `drain` for good."""
 
     lost: list[Lost]
     cancels: list[CancelNotice]
     busy: list[int] = []
     """seqs locked by somebody else's transaction just now: neither renewed nor lost"""
+    drain: bool = False
 
 
 class Settled(Struct, frozen=True, kw_only=True, gc=False):
@@ -377,11 +379,11 @@ class QueueInfo(Struct, frozen=True, kw_only=True):
 
 
 class Backlog(Struct, frozen=True, kw_only=True):
-    """Ready jobs of one queue and type, of all tenants."""
+    """Jobs that could start now, of one tenant, queue and type."""
 
-    queue: str
-    type: str
+    lane: LaneName
+    """without a limit key"""
     ready: int
-    """of each tenant counted to 100 000"""
+    """of each limit key counted to 100 000"""
     oldest_ready_at: Instant
     """the earliest run_at among those counted"""

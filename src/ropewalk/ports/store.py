@@ -61,6 +61,7 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.health import Examining
 from ropewalk.ports.joining import Joining
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.schedules import Schedules
@@ -178,6 +179,13 @@ class Upkeep(Protocol):
         """Paused queues are not claimed from; running jobs go on."""
         ...
 
+    async def drain(self, owner: str) -> bool:
+        """Tell a worker to stop: its card shows it, and its renewals answer it. False: no such worker.
+
+        For good: an instance that was told never serves again, whatever card it enlists with.
+        """
+        ...
+
 
 class Limiting(Protocol):
     """Fleet-wide limits on what runs and starts (domain.flow_limit), which hold from the next claim on."""
@@ -280,7 +288,7 @@ class Reading(Protocol):
         ...
 
     async def backlog(self) -> list[Backlog]:
-        """Ready jobs of every tenant, by queue and type; paused queues too. Cost is bounded: see Backlog."""
+        """Ready jobs by tenant, queue and type; paused queues too. Cost is bounded: see Backlog."""
         ...
 
     async def log(self, tenant: str, job_id: str) -> list[LogLine]:
@@ -298,7 +306,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Protocol):
+class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Examining, Protocol):
     """A backend, whole."""
 
     @property

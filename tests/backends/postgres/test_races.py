@@ -22,7 +22,16 @@ from ropewalk.domain.operator import Revival
 from ropewalk.domain.states import Move, Status
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.exchange import Accepted, Holder, Renewal, Submission
-from ropewalk.testing.contract.build import BOOM, claim_request, gate_on, keyed, new_job, settlement, tree
+from ropewalk.testing.contract.build import (
+    BOOM,
+    claim_request,
+    gate_on,
+    keyed,
+    new_job,
+    settlement,
+    tree,
+    worker_card,
+)
 
 pytestmark = pytest.mark.asyncio
 
@@ -95,6 +104,21 @@ async def test_a_locked_job_keeps_no_other_from_being_renewed(open_store: OpenSt
     assert after["a"] == before["a"]
     assert (after["b"] or 0) > (before["b"] or 0)
     assert (await store.renew("w", renewals)).busy == []
+
+
+async def test_a_worker_whose_row_is_held_hears_that_it_is_to_drain(open_store: OpenStore, url: str) -> None:
+    """Its own claims hold that row often: the sign of life is left out then, what it was told is not."""
+    store = await open_store()
+    await store.enlist(worker_card("w"))
+    await store.drain("w")
+    [before] = await store.workers()
+    with psycopg.connect(url.partition("?")[0]) as user:
+        user.execute("SELECT 1 FROM jobs.worker FOR UPDATE")
+        async with asyncio.timeout(5):
+            assert (await store.renew("w", [])).drain
+    assert (await store.workers())[0].beat_at == before.beat_at
+    await store.renew("w", [])
+    assert (await store.workers())[0].beat_at > before.beat_at
 
 
 async def test_one_id_submitted_twice_at_once_is_one_job(open_store: OpenStore) -> None:

@@ -315,6 +315,7 @@ CREATE TABLE worker (
     beat_at INTEGER NOT NULL,
     lease_us INTEGER NOT NULL,
     started_upto INTEGER NOT NULL DEFAULT 0,
-    unstarted TEXT NOT NULL DEFAULT '[]'
+    unstarted TEXT NOT NULL DEFAULT '[]',
+    draining INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 

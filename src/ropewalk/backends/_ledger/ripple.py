@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from ropewalk.backends._ledger.endings import endings_of
@@ -25,6 +26,7 @@ from ropewalk.ports.exchange import ClosedGroup, Moved, Ripple
 
 BUDGET: Final = 1000
 """edges and scopes in one transaction"""
+_PLACE: Final = attrgetter("seq", "position")
 
 
 class Rippling:
@@ -91,7 +93,8 @@ class Rippling:
         asked = self._resolve
         if not asked or self._budget <= 0:
             return
-        edges = self._ledger.waiting_edges(list(asked), self._budget)
+        # Of parents that end together the first in depends_on is the one a doomed job names, in every store.
+        edges = sorted(self._ledger.waiting_edges(list(asked), self._budget), key=_PLACE)
         exhausted = len(edges) >= self._budget
         self._budget -= len(edges)
         # Where the budget cut it short, all of them stay: asking again finds only what is left.

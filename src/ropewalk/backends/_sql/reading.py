@@ -11,6 +11,7 @@ from ropewalk.backends._sql import records
 from ropewalk.backends._sql.rows import load
 from ropewalk.backends._sql.searching import Query
 from ropewalk.backends._sql.tx import Tx
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.search import Filter, Order, decode_cursor, encode_cursor, position_of
@@ -24,7 +25,7 @@ BACKLOG_MAX: Final = 100_000
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
 _counts = msgspec.json.Decoder(list[tuple[str, State, int, Instant]])
-_backlog = msgspec.json.Decoder(list[tuple[str, str, int, Instant]])
+_backlog = msgspec.json.Decoder(list[tuple[str, str, str, int, Instant]])
 _attempts = msgspec.json.Decoder(list[AttemptRecord])
 _events = msgspec.json.Decoder(list[EventRecord])
 _workers = msgspec.json.Decoder(list[WorkerCard])
@@ -73,14 +74,12 @@ def queues(tx: Tx, tenant: str) -> list[QueueInfo]:
 
 
 def backlog(tx: Tx) -> list[Backlog]:
-    ready: dict[tuple[str, str], tuple[int, Instant]] = {}
-    for queue, job_type, jobs, oldest in _backlog.decode(tx.value(tx.sql.backlog, (tx.now, BACKLOG_MAX))):
-        count, first = ready.get((queue, job_type), (0, oldest))
-        ready[queue, job_type] = count + jobs, min(first, oldest)
-    return [
-        Backlog(queue=queue, type=job_type, ready=count, oldest_ready_at=oldest)
-        for (queue, job_type), (count, oldest) in sorted(ready.items())
-    ]
+    ready: dict[LaneName, tuple[int, Instant]] = {}
+    for tenant, queue, job_type, jobs, oldest in _backlog.decode(tx.value(tx.sql.backlog, (tx.now, BACKLOG_MAX))):
+        lane = LaneName(tenant, queue, job_type, "")
+        count, first = ready.get(lane, (0, oldest))
+        ready[lane] = count + jobs, min(first, oldest)
+    return [Backlog(lane=lane, ready=count, oldest_ready_at=oldest) for lane, (count, oldest) in sorted(ready.items())]
 
 
 def ahead_of(tx: Tx, job: JobRecord) -> int:

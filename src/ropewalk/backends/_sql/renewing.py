@@ -42,7 +42,7 @@ _seen = msgspec.json.Decoder(list[Seen])
 
 
 def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-    tx.run(tx.sql.beat, (tx.now, owner))
+    drain = tx.value(tx.sql.beat, (tx.now, owner)) == 1
     found = tx.value(tx.sql.leases_to_renew, (_json([asked.seq for asked in renewals]), owner))
     held = {each.seq: each for each in _held.decode(found)}
     kept: list[Renewal] = []
@@ -56,7 +56,7 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         for each in (held[asked.seq] for asked in kept)
         if each.cancel is not None
     ]
-    answer = Renewed(lost=[], cancels=cancels)
+    answer = Renewed(lost=[], cancels=cancels, drain=drain)
     if missing:
         _explain(tx, owner, missing, answer)
     return answer

@@ -61,6 +61,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     write_note: str
     enlist_worker: str
     beat: str
+    drain_worker: str
     dismiss_worker: str
     bump_control: str
     # upkeep.sql
@@ -98,6 +99,11 @@ class Statements(Struct, frozen=True, kw_only=True):
     search_tag: str
     search_error: str
     search_completed: str
+    # health.sql
+    all_paused: str
+    leases_over: str
+    newer_records: str
+    dead_letters: str
     # workflow.sql
     insert_edges: str
     waiting_edges: str

@@ -5,6 +5,7 @@
     holding      workers keep and end them       reading     everybody looks
     workflows    what happens between jobs       relations   how they hang together
     scheduling   schedules fire them             limits      how many at once, how often
+    health       what an examination finds
 
 A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
 decided by ropewalk.domain.
@@ -152,6 +153,9 @@ class SqlStore(Store, ABC):
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
         await self._write(lambda tx: upkeep.pause(tx, tenant, queue, paused=paused))
+
+    async def drain(self, owner: str) -> bool:
+        return await self._write(lambda tx: upkeep.drain(tx, owner))
 
     # ── limiting
 

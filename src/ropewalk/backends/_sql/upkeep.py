@@ -124,6 +124,13 @@ def pause(tx: Tx, tenant: str, queue: str, *, paused: bool) -> None:
         tx.run(tx.sql.bump_control)
 
 
+def drain(tx: Tx, owner: str) -> bool:
+    told = tx.run(tx.sql.drain_worker, (owner,)) == 1
+    if told:
+        tx.run(tx.sql.bump_control)
+    return told
+
+
 def _past_retention(tx: Tx, retention: Retention, types: Sequence[str], limit: int) -> list[int]:
     """Each (status, type) has a retention of its own, and an index that holds its oldest jobs first."""
     gone: list[int] = []

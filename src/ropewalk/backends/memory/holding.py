@@ -36,7 +36,16 @@ def enlist(tables: Tables, card: WorkerCard, now: Instant) -> None:
     if known is None:
         tables.workers[card.id] = Worker(structs.replace(card, started_at=now, beat_at=now))
     else:
-        known.card = structs.replace(card, started_at=known.card.started_at, beat_at=now)
+        kept = known.card
+        known.card = structs.replace(card, started_at=kept.started_at, beat_at=now, draining=kept.draining)
+
+
+def drain(tables: Tables, owner: str) -> bool:
+    worker = tables.workers.get(owner)
+    if worker is None:
+        return False
+    worker.card = structs.replace(worker.card, draining=True)
+    return True
 
 
 def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant) -> Renewed:
@@ -58,7 +67,7 @@ def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant)
         tables.leases.changed(job)
         if (notice := CancelNotice.of(job)) is not None:
             cancels.append(notice)
-    return Renewed(lost=lost, cancels=cancels)
+    return Renewed(lost=lost, cancels=cancels, drain=worker is not None and worker.card.draining)
 
 
 def settle(tables: Tables, owner: str, settlements: Sequence[Settlement], now: Instant) -> Settlements:

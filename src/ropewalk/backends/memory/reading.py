@@ -8,13 +8,16 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
+from msgspec import structs
+
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.domain.dependency import Edge, ParentKind
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Backlog, Dependency, Page, QueueInfo, Trail
+from ropewalk.ports.exchange import Backlog, Dependency, Page, QueueInfo, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000
 BACKLOG_MAX: Final = 100_000
@@ -81,15 +84,20 @@ def queues(tables: Tables, tenant: str, now: Instant) -> list[QueueInfo]:
 
 
 def backlog(tables: Tables, now: Instant) -> list[Backlog]:
-    ready: dict[tuple[str, str], list[Instant]] = {}
+    ready: dict[LaneName, list[Instant]] = {}
     for lane in tables.lanes.everything():
         counted = islice((job.run_at for job in lane if job.ready_at(now)), BACKLOG_MAX)
-        ready.setdefault((lane.name.queue, lane.name.type), []).extend(counted)
+        ready.setdefault(lane.name.above, []).extend(counted)
     return [
-        Backlog(queue=queue, type=job_type, ready=len(since), oldest_ready_at=min(since))
-        for (queue, job_type), since in sorted(ready.items())
+        Backlog(lane=lane, ready=len(since), oldest_ready_at=min(since))
+        for lane, since in sorted(ready.items())
         if since
     ]
+
+
+def workers(tables: Tables) -> list[WorkerCard]:
+    held = Counter(job.owner for job in tables.leases)
+    return [structs.replace(worker.card, held=held[owner]) for owner, worker in tables.workers.items()]
 
 
 def ahead_of(tables: Tables, job: JobRecord, now: Instant) -> int:

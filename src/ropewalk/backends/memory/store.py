@@ -5,7 +5,7 @@
     holding      workers keep and end them       upkeep       lost leases, deadlines, waits, retention
     signalling   they keep steps, get signals    grouping     groups as a whole
     scheduling   schedules fire them             reading      everybody looks
-    limits       how many at once, how often
+    limits       how many at once, how often     health       what an examination finds
 
 All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends._ledger. Nothing survives the process.
@@ -20,6 +20,7 @@ from ropewalk.backends.memory import (
     claiming,
     deleting,
     grouping,
+    health,
     holding,
     logs,
     operating,
@@ -77,6 +78,7 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
+from ropewalk.ports.health import Examination
 from ropewalk.ports.joining import Join, UserConnection
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
@@ -119,6 +121,11 @@ class MemoryStore(Store):
 
     async def clock(self) -> Instant:
         return self._runtime.now()
+
+    async def examine(self, *, deep: bool = False) -> Examination:
+        with self._lock:
+            now = self._runtime.now()
+            return Examination(now=now, work=health.work(self._tables, now))
 
     # ── intake
 
@@ -193,6 +200,10 @@ class MemoryStore(Store):
                 self._tables.paused.add((tenant, queue))
             else:
                 self._tables.paused.discard((tenant, queue))
+
+    async def drain(self, owner: str) -> bool:
+        with self._lock:
+            return holding.drain(self._tables, owner)
 
     # ── limiting
 
@@ -328,4 +339,4 @@ class MemoryStore(Store):
 
     async def workers(self) -> list[WorkerCard]:
         with self._lock:
-            return [worker.card for worker in self._tables.workers.values()]
+            return reading.workers(self._tables)

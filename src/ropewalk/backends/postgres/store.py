@@ -12,12 +12,13 @@ from typing import TypeVar
 
 import psycopg
 
-from ropewalk.backends._sql import claiming, holding, renewing, steps
+from ropewalk.backends._sql import claiming, health, holding, renewing, steps
 from ropewalk.backends._sql.lanes import KNOWN_MAX
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.connections import Clock, Door, ReadingSession, Session
+from ropewalk.backends.postgres.examining import facts
 from ropewalk.backends.postgres.faults import translated
 from ropewalk.backends.postgres.joining import PostgresJoining
 from ropewalk.backends.postgres.notifier import PostgresNotifier
@@ -41,6 +42,7 @@ from ropewalk.ports.exchange import (
     StepAnswer,
     Submission,
 )
+from ropewalk.ports.health import Examination
 from ropewalk.ports.joining import Join, UserConnection
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
@@ -121,6 +123,10 @@ class PostgresStore(SqlStore):
 
     async def clock(self) -> Instant:
         return await self._reads.ask(lambda tx: tx.now)
+
+    async def examine(self, *, deep: bool = False) -> Examination:
+        now, work = await self._reads.ask(lambda tx: (tx.now, health.work(tx)))
+        return Examination(now=now, work=work, place=await self._look(facts))
 
     async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
         await self.open()

@@ -35,7 +35,7 @@ _SETTINGS: Final = (
     "PRAGMA temp_store = MEMORY",
     "PRAGMA trusted_schema = OFF",
 )
-_INCREMENTAL: Final = 2
+INCREMENTAL: Final = 2
 _MIGRATIONS: Final = read_migrations("ropewalk.backends.sqlite")
 _CREATE_MIGRATION: Final = """
 CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, compat TEXT NOT NULL)
@@ -157,7 +157,7 @@ def _network(path: Path) -> str | None:
 
 
 def _write_ahead(db: sqlite.Connection) -> str | None:
-    if db.execute("PRAGMA auto_vacuum").fetchone() != (_INCREMENTAL,):
+    if db.execute("PRAGMA auto_vacuum").fetchone() != (INCREMENTAL,):
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect in a new file; prune then gives space back
     [mode] = db.execute("PRAGMA journal_mode = WAL").fetchone()
     return None if mode == "wal" else f"no write-ahead log is possible there (journal_mode stays {mode!r})"

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ropewalk.backends._sql import reading
+from ropewalk.backends._sql import health, reading
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends.sqlite.examining import facts, trouble, written
 from ropewalk.backends.sqlite.joining import SqliteJoining
 from ropewalk.backends.sqlite.listening import Marks
 from ropewalk.backends.sqlite.notifier import FileNotifier
@@ -29,6 +30,7 @@ from ropewalk.ports.exchange import (
     Pruned,
     Submission,
 )
+from ropewalk.ports.health import Examination
 from ropewalk.ports.joining import Join, UserConnection
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
@@ -97,6 +99,12 @@ class SqliteStore(SqlStore):
         pruned = await super().prune(retention, limit)
         await self._write(give_back)
         return pruned
+
+    async def examine(self, *, deep: bool = False) -> Examination:
+        how = await self._write(written)
+        found = await self._read(trouble) if deep else None
+        place = await self._runtime.in_thread(lambda: facts(self._path, how, found))
+        return Examination(now=self._runtime.now(), work=await self._read(health.work), place=place)
 
     async def _marks(self) -> Marks | None:
         return await self._reader.ask(reading.marks) if self._opened else None

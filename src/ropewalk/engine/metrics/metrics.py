@@ -65,10 +65,11 @@ class Metrics:
         oldest: dict[str, Instant] = {}
         unknown: Counter[str] = Counter()
         for each in backlog:
-            ready[each.queue] += each.ready
-            oldest[each.queue] = min(each.oldest_ready_at, oldest.get(each.queue, each.oldest_ready_at))
-            if each.type not in self._core.registry:
-                unknown[each.type] += each.ready
+            queue, job_type = each.lane.queue, each.lane.type
+            ready[queue] += each.ready
+            oldest[queue] = min(each.oldest_ready_at, oldest.get(queue, each.oldest_ready_at))
+            if job_type not in self._core.registry:
+                unknown[job_type] += each.ready
         largest = [queue for queue, _ in ready.most_common()]
         ages = [((queue,), max(0, now - oldest[queue]) / SECOND) for queue in largest]
         self._registry.replace(catalogue.READY, [((queue,), ready[queue]) for queue in largest])

@@ -1,4 +1,4 @@
-"""What people do to jobs and queues: cancel, retry, trigger, update, pause."""
+"""What people do to jobs, queues and workers: cancel, retry, trigger, update, pause, drain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ropewalk.engine.bulk import in_bulk
 from ropewalk.engine.filter import Filter
 from ropewalk.engine.info import JobInfo
 from ropewalk.engine.verbs.bound import Bound, missing
-from ropewalk.errors import Conflict
+from ropewalk.errors import Conflict, NotFound
 from ropewalk.ports.exchange import ReviveAnswer
 from ropewalk.ports.notifier import Hint
 
@@ -127,6 +127,15 @@ class Changing(Bound):
 
     async def resume(self, queue: str) -> None:
         await self._pause(queue, paused=False)
+
+    async def drain_worker(self, worker_id: str) -> None:
+        """Tell a worker, wherever it runs, to stop as SIGTERM would: it finishes what runs and gives the rest back.
+
+        It hears of it at once where wake-ups arrive, else within a third of its lease. Raises NotFound.
+        """
+        if not await (await self._store()).drain(worker_id):
+            raise NotFound(f"no worker {worker_id!r}: it has stopped, or never was (app.workers() lists them)")
+        self._core.store.notifier.publish(Hint(control=True))
 
     async def once(self, key: str, ttl: Seconds = 86_400.0) -> bool:
         """True for the first caller of this key, fleet-wide, until the ttl has passed."""

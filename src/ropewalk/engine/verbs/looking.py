@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
 
+from ropewalk.domain.instants import to_datetime
 from ropewalk.domain.search import Order
 from ropewalk.domain.states import State
 from ropewalk.domain.why import Why, explain
@@ -94,6 +96,10 @@ class Looking(Bound):
 
     async def workers(self) -> list[WorkerCard]:
         return await (await self._store()).workers()
+
+    async def now(self) -> datetime:
+        """The store's clock, by which everything is decided."""
+        return to_datetime(await (await self._store()).clock())
 
     async def events(self, *, every_tenant: bool = False) -> AsyncIterator[Event]:
         """What happens in this process, after each commit, from now on. Other processes' events are not here."""

@@ -43,6 +43,7 @@ def renewed(renewed: Renewed) -> Renewed:
         lost=sorted(renewed.lost, key=lambda each: each.seq),
         cancels=sorted(renewed.cancels, key=lambda each: each.seq),
         busy=renewed.busy,
+        drain=renewed.drain,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.log_line import LINES_MAX, LogLine
@@ -103,21 +104,23 @@ class BacklogContract(Contract):
         await bench.add("a", queue="mail", delay_us=5 * SECOND)
         await bench.add("a", queue="mail")
         await bench.add("a", queue="mail", tenant="acme")
-        await bench.add("b", queue="mail")
+        await bench.add("b", queue="mail", limit_key="k")
         await bench.finished(queue="old")
         await bench.store.pause("default", "mail", paused=True)
         mail = [
-            Backlog(queue="mail", type="a", ready=2, oldest_ready_at=start),
-            Backlog(queue="mail", type="b", ready=1, oldest_ready_at=start),
+            Backlog(lane=LaneName("acme", "mail", "a", ""), ready=1, oldest_ready_at=start),
+            Backlog(lane=LaneName("default", "mail", "a", ""), ready=1, oldest_ready_at=start),
+            Backlog(lane=LaneName("default", "mail", "b", ""), ready=1, oldest_ready_at=start),
         ]
         assert await bench.store.backlog() == mail
         await bench.runtime.advance(5)
         await bench.add(priority=100)
         now = bench.runtime.now()
         assert await bench.store.backlog() == [
-            Backlog(queue="default", type="t", ready=1, oldest_ready_at=now),
-            Backlog(queue="mail", type="a", ready=3, oldest_ready_at=start),
-            mail[1],
+            mail[0],
+            Backlog(lane=LaneName("default", "default", "t", ""), ready=1, oldest_ready_at=now),
+            Backlog(lane=LaneName("default", "mail", "a", ""), ready=2, oldest_ready_at=start),
+            mail[2],
         ]
 
     async def test_nothing_waits(self, bench: Bench) -> None:

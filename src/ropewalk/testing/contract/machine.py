@@ -213,6 +213,10 @@ class StoreMachine(FlowRules, ScheduleRules):
     def pause(self, *, tenant: str, queue: str, paused: bool) -> None:
         self.stores.ask(lambda store: store.pause(tenant, queue, paused=paused))
 
+    @rule(owner=draws.owners)
+    def drain(self, owner: str) -> None:
+        self.stores.ask(lambda store: store.drain(owner))
+
     # ── limiting
 
     @rule(limit=draws.flow_limits, gone=draws.seldom)

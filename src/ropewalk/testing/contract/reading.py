@@ -6,10 +6,10 @@ from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.operator import Amendment
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.exchange import QueueInfo
+from ropewalk.ports.exchange import QueueInfo, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import new_job, worker_card
+from ropewalk.testing.contract.build import LEASE, new_job, worker_card
 
 LIVE = (State.PENDING, State.DELAYED, State.RETRYING, State.SCHEDULED, State.RUNNING)
 
@@ -136,6 +136,49 @@ class WorkersContract(Contract):
         job = await bench.running(owner="w")
         await bench.store.dismiss("w")
         assert await bench.state(job.id) is State.RUNNING
+        assert (await bench.settle(job)).move is Move.COMPLETE
+
+    async def test_a_card_counts_what_its_worker_holds(self, bench: Bench) -> None:
+        """R19."""
+        for owner in ("one", "two"):
+            await bench.store.enlist(worker_card(owner))
+        jobs = [await bench.running(owner="one") for _ in range(2)]
+        await bench.running(owner="nobody")
+        assert {card.id: card.held for card in await bench.store.workers()} == {"one": 2, "two": 0}
+        await bench.settle(jobs[0])
+        assert {card.id: card.held for card in await bench.store.workers()} == {"one": 1, "two": 0}
+
+    async def test_a_worker_is_told_to_drain(self, bench: Bench) -> None:
+        """R19: by every renewal from then on, with leases or without; the others hear nothing of it."""
+        for owner in ("one", "two"):
+            await bench.store.enlist(worker_card(owner))
+        assert not (await bench.store.renew("one", [])).drain
+        assert await bench.store.drain("one")
+        assert {card.id: card.draining for card in await bench.store.workers()} == {"one": True, "two": False}
+        for _ in range(2):
+            assert (await bench.store.renew("one", [])).drain
+        assert not (await bench.store.renew("two", [])).drain
+        assert await bench.store.drain("one"), "telling it again is harmless"
+
+    async def test_a_drain_is_for_one_start_of_a_worker_and_for_all_of_it(self, bench: Bench) -> None:
+        """R19: no new card undoes it, and a worker that never was, or is gone, is not told."""
+        await bench.store.enlist(worker_card("one"))
+        assert await bench.store.drain("one")
+        await bench.store.enlist(worker_card("one", concurrency=99))
+        assert (await bench.store.renew("one", [])).drain
+        await bench.store.dismiss("one")
+        assert not await bench.store.drain("one")
+        assert not (await bench.store.renew("one", [])).drain
+        await bench.store.enlist(worker_card("next"))
+        assert not (await bench.store.renew("next", [])).drain
+
+    async def test_what_a_draining_worker_holds_stays_its_own(self, bench: Bench) -> None:
+        """R11, safe-5: it goes on renewing and settles as ever."""
+        await bench.store.enlist(worker_card("one"))
+        job = await bench.running(owner="one")
+        await bench.store.drain("one")
+        renewed = await bench.store.renew("one", [Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE)])
+        assert (renewed.lost, renewed.drain) == ([], True)
         assert (await bench.settle(job)).move is Move.COMPLETE
 
 

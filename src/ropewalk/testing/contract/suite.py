@@ -6,6 +6,7 @@ from ropewalk.testing.contract.buffer import BufferContract
 from ropewalk.testing.contract.cancel import CancelContract
 from ropewalk.testing.contract.claim import ClaimContract
 from ropewalk.testing.contract.compensation import CompensationContract
+from ropewalk.testing.contract.examine import ExamineContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
@@ -92,6 +93,7 @@ class StoreContract(
     BacklogContract,
     AheadContract,
     WorkersContract,
+    ExamineContract,
     NotifierContract,
     FarHintContract,
     # being forgotten

@@ -213,7 +213,8 @@ CREATE TABLE worker (
     beat_at bigint NOT NULL,
     lease_us bigint NOT NULL,
     started_upto bigint NOT NULL DEFAULT 0,
-    unstarted text NOT NULL DEFAULT '[]'
+    unstarted text NOT NULL DEFAULT '[]',
+    draining integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
 CREATE TABLE once (

@@ -57,9 +57,17 @@ ON CONFLICT (id) DO UPDATE SET
     lease_us = excluded.lease_us
 
 -- name: beat
--- A claim of the same worker may hold its row, and wait for others: no renewal waits with it.
-WITH own AS MATERIALIZED (SELECT %s::bigint AS now, ctid FROM worker WHERE id = %s FOR NO KEY UPDATE SKIP LOCKED)
-UPDATE worker SET beat_at = (SELECT now FROM own) WHERE ctid = ANY (ARRAY(SELECT ctid FROM own))
+-- A claim of the same worker may hold its row, and wait for others: no renewal waits with it. What it was told it reads
+-- all the same.
+WITH given AS (SELECT %s::bigint AS now, %s::text AS id),
+own AS MATERIALIZED (
+    SELECT worker.ctid FROM given JOIN worker ON worker.id = given.id FOR NO KEY UPDATE OF worker SKIP LOCKED
+),
+beaten AS (UPDATE worker SET beat_at = (SELECT now FROM given) WHERE ctid = ANY (ARRAY(SELECT ctid FROM own)))
+SELECT draining FROM worker WHERE id = (SELECT id FROM given)
+
+-- name: drain_worker
+UPDATE worker SET draining = 1 WHERE id = %s
 
 -- name: dismiss_worker
 DELETE FROM worker WHERE id = %s

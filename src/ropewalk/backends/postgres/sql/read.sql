@@ -12,8 +12,11 @@ SELECT coalesce(
 -- name: workers
 SELECT coalesce(json_agg(json_build_object(
     'id', id, 'host', host, 'pid', pid, 'types', types::json, 'queues', queues::json, 'tenants', tenants::json,
-    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us
-) ORDER BY started_at, id), '[]') FROM worker
+    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us,
+    'draining', draining = 1, 'held', coalesce(held, 0)
+) ORDER BY started_at, id), '[]')
+FROM worker
+LEFT JOIN (SELECT owner, count(*) AS held FROM running GROUP BY owner) AS busy ON busy.owner = worker.id
 
 -- name: live_counts
 -- By lane, so that no job has to be looked up: each place holds only what stands there.
@@ -46,8 +49,8 @@ occupied (stream) AS (
     FROM occupied
     WHERE occupied.stream IS NOT NULL
 )
-SELECT coalesce(json_agg(json_build_array(queue, type, jobs, oldest)), '[]') FROM (
-    SELECT lane.queue, lane.type, found.jobs, found.oldest
+SELECT coalesce(json_agg(json_build_array(tenant, queue, type, jobs, oldest)), '[]') FROM (
+    SELECT lane.tenant, lane.queue, lane.type, found.jobs, found.oldest
     FROM given
     CROSS JOIN occupied
     JOIN lane ON lane.id = occupied.stream / 2
@@ -57,13 +60,13 @@ SELECT coalesce(json_agg(json_build_array(queue, type, jobs, oldest)), '[]') FRO
         ) AS counted
     ) AS found
     UNION ALL
-    SELECT lane.queue, lane.type, count(*), min(due.run_at)
+    SELECT lane.tenant, lane.queue, lane.type, count(*), min(due.run_at)
     FROM given
     CROSS JOIN LATERAL (
         SELECT stream, run_at FROM waiting WHERE unmet = 0 AND run_at <= given.now ORDER BY run_at LIMIT given.most
     ) AS due
     JOIN lane ON lane.id = due.stream / 2
-    GROUP BY lane.queue, lane.type
+    GROUP BY lane.tenant, lane.queue, lane.type
 ) AS counted
 WHERE jobs > 0
 

@@ -18,7 +18,7 @@ WITH waiting AS MATERIALIZED (
 )
 SELECT coalesce(json_agg(json_build_object(
     'seq', seq, 'position', position, 'kind', parent_kind, 'parent', parent, 'parent_id', parent_id, 'ending', ending
-) ORDER BY seq, position), '[]') FROM waiting
+)), '[]') FROM waiting
 
 -- name: ended_edges
 WITH ended AS MATERIALIZED (

@@ -54,7 +54,10 @@ ON CONFLICT (id) DO UPDATE SET
     lease_us = excluded.lease_us
 
 -- name: beat
-UPDATE worker SET beat_at = ? WHERE id = ?
+UPDATE worker SET beat_at = ? WHERE id = ? RETURNING draining
+
+-- name: drain_worker
+UPDATE worker SET draining = 1 WHERE id = ?
 
 -- name: dismiss_worker
 DELETE FROM worker WHERE id = ?

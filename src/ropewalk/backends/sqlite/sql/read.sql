@@ -11,8 +11,13 @@ FROM (SELECT * FROM event WHERE seq = ? ORDER BY rev)
 -- name: workers
 SELECT json_group_array(json_object(
     'id', id, 'host', host, 'pid', pid, 'types', json(types), 'queues', json(queues), 'tenants', json(tenants),
-    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us
-)) FROM (SELECT * FROM worker ORDER BY started_at, id)
+    'concurrency', concurrency, 'started_at', started_at, 'beat_at', beat_at, 'lease_us', lease_us,
+    'draining', json(iif(draining, 'true', 'false')), 'held', coalesce(held, 0)
+)) FROM (
+    SELECT * FROM worker
+    LEFT JOIN (SELECT owner, count(*) AS held FROM job WHERE place = 2 GROUP BY owner) ON owner = id
+    ORDER BY worker.started_at, id
+)
 
 -- name: live_counts
 -- Ready jobs by lane through the index; the others of the tenant by their own small partial indexes.
@@ -42,8 +47,8 @@ WITH RECURSIVE occupied (stream) AS (
     FROM occupied
     WHERE occupied.stream IS NOT NULL
 ),
-counted (queue, type, found) AS MATERIALIZED (
-    SELECT lane.queue, lane.type, (
+counted (tenant, queue, type, found) AS MATERIALIZED (
+    SELECT lane.tenant, lane.queue, lane.type, (
         SELECT json_array(count(*), min(run_at)) FROM (
             SELECT run_at FROM job WHERE place = 1 AND job.stream = occupied.stream LIMIT ?2 + 0
         )
@@ -51,11 +56,12 @@ counted (queue, type, found) AS MATERIALIZED (
     FROM occupied
     CROSS JOIN lane ON lane.id = occupied.stream / 2
     UNION ALL
-    SELECT queue, type, json_array(count(*), min(run_at)) FROM (
-        SELECT queue, type, run_at FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2 + 0
-    ) GROUP BY queue, type
+    SELECT tenant, queue, type, json_array(count(*), min(run_at)) FROM (
+        SELECT tenant, queue, type, run_at FROM job
+        WHERE place = 0 AND unmet = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2 + 0
+    ) GROUP BY tenant, queue, type
 )
-SELECT json_group_array(json_array(queue, type, found ->> 0, found ->> 1)) FROM counted WHERE found ->> 0 > 0
+SELECT json_group_array(json_array(tenant, queue, type, found ->> 0, found ->> 1)) FROM counted WHERE found ->> 0 > 0
 
 -- name: lines_of
 SELECT json_group_array(json_array(position, attempt, at, level, message, fields))

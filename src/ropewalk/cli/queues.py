@@ -1,0 +1,110 @@
+"""`ropewalk queues`: what waits and runs in each, pause and resume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+import click
+
+from ropewalk.cli import render
+from ropewalk.cli.command import Command, Group, json_option
+from ropewalk.cli.target import Target, target_options
+from ropewalk.domain.instants import Instant, to_datetime, to_instant, to_seconds
+from ropewalk.domain.states import State
+from ropewalk.engine.client import Client
+from ropewalk.ports.exchange import QueueInfo
+
+LIVE: Final = (State.SCHEDULED, State.RUNNING, State.DELAYED, State.RETRYING, State.PENDING)
+
+
+@click.group(
+    cls=Group,
+    examples=["ropewalk queues list --app shop:app", "ropewalk queues pause mail --app shop:app"],
+)
+def queues() -> None:
+    """Look at queues, pause and resume them."""
+
+
+@queues.command(
+    "list",
+    cls=Command,
+    examples=["ropewalk queues list --app shop:app", "ropewalk queues list --url sqlite:///jobs.db --json"],
+)
+@target_options
+@json_option
+def list_(target: Target, *, as_json: bool) -> None:
+    """List queues with what waits and runs in them.
+
+    READY jobs could start now; OLDEST says for how long the first of them could have.
+    """
+    found, now = target.run(_looked)
+    if as_json:
+        render.echo_json({"queues": [_document(each, now) for each in found]})
+    elif found:
+        header = ("NAME", "STATE", "READY", "RUNNING", "DELAYED", "RETRYING", "PENDING", "OLDEST")
+        render.echo_table(header, [_row(each, now) for each in found])
+    else:
+        render.echo("no queue has jobs that wait or run, and none is paused")
+
+
+@queues.command(cls=Command, examples=["ropewalk queues pause mail reports --app shop:app"])
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@target_options
+@json_option
+def pause(target: Target, *, names: Sequence[str], as_json: bool) -> None:
+    """Start nothing more of these queues; what runs goes on."""
+    _change(target, names, lambda client, name: client.pause(name), "paused", as_json=as_json)
+
+
+@queues.command(cls=Command, examples=["ropewalk queues resume mail reports --app shop:app"])
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@target_options
+@json_option
+def resume(target: Target, *, names: Sequence[str], as_json: bool) -> None:
+    """Let jobs of these queues start again."""
+    _change(target, names, lambda client, name: client.resume(name), "resumed", as_json=as_json)
+
+
+async def _looked(client: Client) -> tuple[list[QueueInfo], Instant]:
+    return await client.queues(), to_instant(await client.now(), "now")
+
+
+def _change(
+    target: Target,
+    names: Sequence[str],
+    verb: Callable[[Client, str], Coroutine[Any, Any, None]],
+    done: str,
+    *,
+    as_json: bool,
+) -> None:
+    async def change(client: Client) -> None:
+        for name in names:
+            await verb(client, name)
+            if not as_json:
+                render.echo(f"{render.safe(name)}  {done}")
+
+    target.run(change)
+    if as_json:
+        render.echo_json({done: list(names)})
+
+
+def _row(queue: QueueInfo, now: Instant) -> list[str]:
+    state = click.style("paused", fg="yellow") if queue.paused else click.style("active", fg="green")
+    oldest = "" if queue.oldest_ready_at is None else render.span(_age_seconds(queue.oldest_ready_at, now))
+    return [render.safe(queue.name), state, *(str(queue.counts.get(each, 0)) for each in LIVE), oldest]
+
+
+def _document(queue: QueueInfo, now: Instant) -> dict[str, object]:
+    oldest = queue.oldest_ready_at
+    return {
+        "name": queue.name,
+        "paused": queue.paused,
+        "counts": {each.value: queue.counts.get(each, 0) for each in LIVE},
+        "oldest_ready_at": None if oldest is None else to_datetime(oldest),
+        "oldest_ready_seconds": None if oldest is None else _age_seconds(oldest, now),
+    }
+
+
+def _age_seconds(at: Instant, now: Instant) -> float:
+    return max(0.0, to_seconds(now - at))

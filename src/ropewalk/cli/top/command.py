@@ -1,0 +1,84 @@
+"""`ropewalk top`: the command itself. In a terminal it stays; elsewhere, and with --once, it prints one frame."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from typing import Final, cast
+
+import click
+from rich.console import Console
+
+from ropewalk.app import App
+from ropewalk.cli import render
+from ropewalk.cli.command import Command, json_option
+from ropewalk.cli.target import Target, target_options
+from ropewalk.cli.top.controls import View
+from ropewalk.cli.top.frame import frame
+from ropewalk.cli.top.gathering import Gatherer, HasStats
+from ropewalk.cli.top.snapshot import Snapshot, document
+from ropewalk.engine.client import Client
+from ropewalk.engine.runtime import SystemRuntime
+
+LAST_SECONDS: Final = 1800.0
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "ropewalk top --app shop:app",
+        "ropewalk top --url sqlite:///jobs.db --last 300 --interval 5",
+        "ropewalk top --once --app shop:app    # one frame, for a log or a mail",
+    ],
+)
+@target_options
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.5, 60),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="To the next look.",
+)
+@click.option(
+    "--last",
+    type=click.FloatRange(60, 86_400),
+    default=LAST_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="What the plot and the types tell of.",
+)
+@click.option("--once", is_flag=True, help="Print one frame and end, as it does where there is no terminal.")
+@json_option
+def top(target: Target, *, interval: float, last: float, once: bool, as_json: bool) -> None:
+    """Watch a store: queues, types, workers and failures, live.
+
+    Rates and times are of the last half hour, or of --last; what is finished and queued per second, of the last
+    seconds. Keys: q quits, the arrows choose a queue, p pauses or resumes it, + and - look more often and less.
+    """
+    app = target.app()
+
+    async def work(client: Client) -> None:
+        gatherer = _gatherer(app, client, target.tenant, last)
+        if once or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            _print(await gatherer.look(), as_json=as_json)
+            return
+        from ropewalk.cli.top.screen import show  # needs a terminal, which not every system has
+
+        await show(client, gatherer, SystemRuntime(), View(every=interval), descriptor=sys.stdin.fileno())
+
+    asyncio.run(target.within(app, work))
+
+
+def _gatherer(app: App, client: Client, tenant: str, last_seconds: float) -> Gatherer:
+    counts = cast("HasStats", client)
+    return Gatherer(client, counts, SystemRuntime(), url=app.url, tenant=tenant, last_seconds=last_seconds)
+
+
+def _print(snapshot: Snapshot, *, as_json: bool) -> None:
+    if as_json:
+        render.echo_json(document(snapshot))
+        return
+    width = shutil.get_terminal_size().columns
+    Console(width=width, highlight=False).print(frame(snapshot, width=width, height=None, every=None), soft_wrap=True)

@@ -1,0 +1,52 @@
+"""Numbers as a person reads them at a glance: three digits that matter, and a unit."""
+
+from __future__ import annotations
+
+from ropewalk.domain.instants import Instant, Span, to_datetime
+
+
+def count(number: int) -> str:
+    """1234 → 1,234; 1234567 → 1.23 M."""
+    if number < 100_000:
+        return f"{number:,}"
+    for size, unit in ((10**9, "G"), (10**6, "M")):
+        if number >= size:
+            return f"{_three(number / size)} {unit}"
+    return f"{number / 1000:.0f} k"
+
+
+def rate(per_second: float) -> str:
+    """Per second; per minute or hour where that would be nothing but zeros."""
+    if per_second <= 0:
+        return "0/s"
+    for factor, unit in ((1, "s"), (60, "min")):
+        if per_second * factor >= 1:
+            return f"{_three(per_second * factor)}/{unit}"
+    return f"{_three(per_second * 3600)}/h"
+
+
+def span(value: Span) -> str:
+    """How long something took, in the unit a person would say it in."""
+    if value < 1000:
+        return f"{value} µs"
+    for size, unit in ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min")):
+        if value >= 2 * size:
+            return f"{_three(value / size)} {unit}"
+    return f"{_three(value / 1_000_000)} s" if value >= 1_000_000 else f"{_three(value / 1000)} ms"
+
+
+def age(value: Span) -> str:
+    """How long ago: no more digits than change slowly enough to be read."""
+    for size, unit in ((86_400_000_000, "d"), (3_600_000_000, "h"), (60_000_000, "min")):
+        if value >= 2 * size:
+            return f"{value / size:.0f} {unit}"
+    return f"{value / 1_000_000:.0f} s" if value >= 9_950_000 else f"{value / 1_000_000:.1f} s"
+
+
+def clock(at: Instant) -> str:
+    return f"{to_datetime(at):%H:%M:%S}"
+
+
+def _three(value: float) -> str:
+    """Three digits that matter, at least the whole part."""
+    return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"

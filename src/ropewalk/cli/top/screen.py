@@ -1,0 +1,78 @@
+"""The loop: look, draw, wait for a key or the next look. While the store is away the last frame stays, and says so."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+from msgspec import structs
+from rich.console import Console
+from rich.live import Live
+
+from ropewalk.cli.top.controls import Key, View, moved
+from ropewalk.cli.top.frame import frame
+from ropewalk.cli.top.gathering import Gatherer
+from ropewalk.cli.top.keyboard import Keyboard, listening
+from ropewalk.cli.top.snapshot import Snapshot
+from ropewalk.engine.client import Client
+from ropewalk.errors import OutcomeUnknown, StoreUnavailable
+from ropewalk.ports.runtime import Runtime
+
+
+async def show(client: Client, gatherer: Gatherer, runtime: Runtime, view: View, *, descriptor: int) -> None:
+    """Until somebody quits."""
+    console = Console()
+    snapshot = await gatherer.look()  # a store that cannot be reached at all is an error, not a frame
+    with listening(descriptor) as keyboard, Live(console=console, screen=True, auto_refresh=False) as live:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, keyboard.press, "quit")
+        try:
+            await Screen(client, gatherer, runtime, keyboard, lambda shown, how: _draw(live, shown, how)).run(
+                snapshot, view
+            )
+        finally:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+
+class Screen:
+    def __init__(
+        self,
+        client: Client,
+        gatherer: Gatherer,
+        runtime: Runtime,
+        keyboard: Keyboard,
+        draw: Callable[[Snapshot, View], object],
+    ) -> None:
+        self._client = client
+        self._gatherer = gatherer
+        self._runtime = runtime
+        self._keyboard = keyboard
+        self._draw = draw
+
+    async def run(self, snapshot: Snapshot, view: View) -> None:
+        looked_at = self._runtime.monotonic()
+        while True:
+            self._draw(snapshot, view)
+            key = await self._keyboard.next(looked_at + view.every - self._runtime.monotonic())
+            if key == "quit":
+                return
+            if key is not None:
+                view = moved(view, key, len(snapshot.queues))
+            if key is None or key == "pause":
+                looked_at = self._runtime.monotonic()
+                snapshot = await self._look(snapshot, view, key)
+
+    async def _look(self, before: Snapshot, view: View, key: Key | None) -> Snapshot:
+        try:
+            if key == "pause" and view.selected is not None and view.selected < len(before.queues):
+                queue = before.queues[view.selected]
+                await (self._client.resume(queue.name) if queue.paused else self._client.pause(queue.name))
+            return await self._gatherer.look()
+        except (StoreUnavailable, OutcomeUnknown) as error:
+            return structs.replace(before, trouble=f"the store does not answer, trying again: {error}")
+
+
+def _draw(live: Live, snapshot: Snapshot, view: View) -> None:
+    width, height = live.console.size
+    shown = frame(snapshot, width=width, height=height, every=view.every, selected=view.selected)
+    live.update(shown, refresh=True)

@@ -1,0 +1,78 @@
+"""`ropewalk workers`: who works for a store, what they hold, and how to tell one to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from ropewalk.cli import render
+from ropewalk.cli.command import Command, Group, json_option
+from ropewalk.cli.target import Target, target_options
+from ropewalk.cli.worker_view import document, header, row
+from ropewalk.domain.instants import Instant, to_instant
+from ropewalk.engine.client import Client
+from ropewalk.ports.exchange import WorkerCard
+
+
+@click.group(
+    cls=Group,
+    examples=["ropewalk workers list --app shop:app", "ropewalk workers drain 4f1c... --app shop:app"],
+)
+def workers() -> None:
+    """Look at workers, wherever they run, and tell them to stop."""
+
+
+@workers.command(
+    "list",
+    cls=Command,
+    examples=["ropewalk workers list --app shop:app", "ropewalk workers list --url sqlite:///jobs.db --json"],
+)
+@target_options
+@json_option
+def list_(target: Target, *, as_json: bool) -> None:
+    """List the workers of a store, of all its tenants.
+
+    HOLDS counts what runs there, and a little that starts in a moment. One that gave no sign for a whole lease is taken
+    for dead: others take over its jobs, and it is forgotten after a day.
+    """
+    found, now = target.run(_looked)
+    if as_json:
+        render.echo_json({"workers": [document(card, now) for card in found]})
+    elif found:
+        render.echo_table(header(), [row(card, now) for card in found])
+    else:
+        render.echo("no workers: start one with `ropewalk worker module:app`")
+
+
+@workers.command(
+    cls=Command,
+    examples=[
+        "ropewalk workers drain 4f1c... --app shop:app",
+        "ropewalk workers drain 4f1c... 90ab... --url sqlite:///jobs.db --json",
+    ],
+)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@target_options
+@json_option
+def drain(target: Target, *, ids: Sequence[str], as_json: bool) -> None:
+    """Tell workers to stop, on whichever machine they are.
+
+    As SIGTERM does: nothing new is started, what runs may finish within the worker's --grace, the rest goes back to the
+    others. They hear of it at once where wake-ups arrive, else within a third of their lease (10 s).
+    """
+
+    async def tell(client: Client) -> None:
+        for each in ids:
+            await client.drain_worker(each)
+            if not as_json:
+                render.echo(f"{each}  told to drain")
+
+    target.run(tell)
+    if as_json:
+        render.echo_json({"draining": list(ids)})
+
+
+async def _looked(client: Client) -> tuple[list[WorkerCard], Instant]:
+    """By the store's clock: a worker is dead or alive by no other."""
+    return await client.workers(), to_instant(await client.now(), "now")

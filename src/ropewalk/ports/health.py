@@ -1,0 +1,115 @@
+"""What a store tells of itself when it is examined: facts, no advice. What to make of them is engine.health's.
+
+Everything here is of all tenants: it is for who runs the store.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from ropewalk.domain.instants import Instant, Span
+from ropewalk.ports.exchange import Backlog
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """How the jobs stand, as far as something may be wrong with it."""
+
+    backlog: list[Backlog]
+    """by tenant, queue and type"""
+    paused: list[tuple[str, str]]
+    """(tenant, queue)"""
+    leases_over: int
+    """running jobs whose lease ended, and that nobody took back"""
+    oldest_lease_over_at: Instant | None
+    newer_records: int
+    """live jobs in a format of a newer release, which workers of this one leave alone"""
+    dead_letters: dict[str, int]
+    """by type"""
+
+
+class SqliteFacts(Struct, frozen=True, kw_only=True, tag="sqlite"):
+    path: str
+    library: str
+    """the version of SQLite itself"""
+    corrupts_beside_others: bool
+    """it has the bug that backends/sqlite/library.py tells of"""
+    network: str | None
+    """the kind of network file system the file lies on"""
+    journal_mode: str
+    synchronous: int
+    """of the connection that writes: 0 off, 1 normal, 2 full, 3 extra"""
+    page_bytes: int
+    pages: int
+    free_pages: int
+    shrinks: bool
+    """the file was made so that free pages can be given back"""
+    wal_bytes: int
+    disk_free_bytes: int
+    trouble: str | None
+    """what the integrity check found first; "ok", or None where nobody asked for one"""
+
+
+class OpenTransaction(Struct, frozen=True, kw_only=True):
+    pid: int
+    """0: a prepared one, of no session"""
+    who: str
+    """the application's name, or the transaction's"""
+    idle: bool
+    """nobody does anything in it"""
+    age_us: Span
+
+
+class LockWait(Struct, frozen=True, kw_only=True):
+    pid: int
+    waits_us: Span
+    blocked_by: list[int]
+
+
+class TableFacts(Struct, frozen=True, kw_only=True):
+    name: str
+    live: int
+    dead: int
+    total_bytes: int
+    vacuumed_at: Instant | None
+
+
+class PostgresFacts(Struct, frozen=True, kw_only=True, tag="postgres"):
+    version: str
+    schema: str
+    settings: dict[str, str]
+    """those of this session: fsync, full_page_writes, synchronous_commit, synchronous_standby_names, wal_level,
+    default_transaction_isolation, autovacuum"""
+    in_recovery: bool
+    pooled: bool
+    """something between us and the server gives us sessions that are not ours"""
+    notify: bool
+    """wake-ups are wanted"""
+    rights_missing: list[str]
+    sees_all_sessions: bool
+    connections: int
+    connections_max: int
+    """without those kept for administrators"""
+    transactions: list[OpenTransaction]
+    """of this database, the oldest first, a few of them"""
+    lock_waits: list[LockWait]
+    """the longest first, a few of them"""
+    tables: list[TableFacts]
+    """those that change with every job"""
+    oldest_xid_age: int
+    """how many transactions ago this database was last frozen"""
+    freeze_at_age: int
+
+
+class Examination(Struct, frozen=True, kw_only=True):
+    now: Instant
+    work: Work
+    place: SqliteFacts | PostgresFacts | None = None
+    """None: there is nothing to know about where it is kept"""
+
+
+class Examining(Protocol):
+    async def examine(self, *, deep: bool = False) -> Examination:
+        """Look at everything, change nothing. `deep`: also at what takes long, such as every page of a file."""
+        ...

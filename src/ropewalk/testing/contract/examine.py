@@ -1,0 +1,78 @@
+"""What a store tells of the jobs in it when it is examined."""
+
+from __future__ import annotations
+
+from ropewalk.domain.flow_limit import LaneName
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import RECORD_FORMAT
+from ropewalk.domain.states import Move
+from ropewalk.ports.exchange import Backlog
+from ropewalk.ports.health import Work
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import LEASE
+
+NOTHING = Work(backlog=[], paused=[], leases_over=0, oldest_lease_over_at=None, newer_records=0, dead_letters={})
+
+
+class ExamineContract(Contract):
+    """H5: facts of all tenants, counted as a claim would count."""
+
+    async def test_an_empty_store(self, bench: Bench) -> None:
+        """H5: nothing is made up."""
+        examination = await bench.store.examine()
+        assert (examination.now, examination.work) == (bench.runtime.now(), NOTHING)
+
+    async def test_what_could_start_now(self, bench: Bench) -> None:
+        """H5: of every tenant, what came due with nobody there to claim it too; not what waits, runs or has ended."""
+        start = bench.runtime.now()
+        await bench.finished()
+        await bench.running()
+        await bench.add("a", tenant="acme", queue="mail")
+        await bench.add("a", limit_key="k")
+        await bench.add("a", delay_us=5 * SECOND)
+        await bench.add("a", delay_us=50 * SECOND)
+        await bench.add("b", limit_key="l")
+        await bench.runtime.advance(10)
+        assert (await bench.store.examine()).work.backlog == [
+            Backlog(lane=LaneName("acme", "mail", "a", ""), ready=1, oldest_ready_at=start),
+            Backlog(lane=LaneName("default", "default", "a", ""), ready=2, oldest_ready_at=start),
+            Backlog(lane=LaneName("default", "default", "b", ""), ready=1, oldest_ready_at=start),
+        ]
+
+    async def test_pauses_of_every_tenant(self, bench: Bench) -> None:
+        """R19, H5."""
+        for tenant, queue, paused in (("b", "q", True), ("a", "q", True), ("a", "r", True), ("a", "r", False)):
+            await bench.store.pause(tenant, queue, paused=paused)
+        assert (await bench.store.examine()).work.paused == [("a", "q"), ("b", "q")]
+
+    async def test_leases_that_nobody_takes_back(self, bench: Bench) -> None:
+        """H5, live-2."""
+        lost = [await bench.running(owner=owner) for owner in ("one", "two")]
+        await bench.runtime.advance(LEASE / SECOND - 1)
+        assert (await bench.store.examine()).work.leases_over == 0
+        await bench.runtime.advance(5)
+        await bench.running(owner="three", tenant="acme")
+        work = (await bench.store.examine()).work
+        assert (work.leases_over, work.oldest_lease_over_at) == (0, None), "a claim takes them back first"
+        assert len(lost) == 2
+        await bench.runtime.advance(LEASE / SECOND + 1)
+        work = (await bench.store.examine()).work
+        assert (work.leases_over, work.oldest_lease_over_at) == (1, bench.runtime.now() - SECOND)
+
+    async def test_records_of_a_newer_release(self, bench: Bench) -> None:
+        """H5: live ones, wherever they stand."""
+        ids = [await bench.add(), await bench.add(delay_us=SECOND), (await bench.running("b")).id]
+        ending = await bench.running("c")
+        for job_id in (*ids, ending.id):
+            await bench.backend.set_format(bench.store, "default", job_id, RECORD_FORMAT + 1)
+        await bench.settle(ending)
+        assert (await bench.store.examine()).work.newer_records == 3
+
+    async def test_dead_letters_by_type(self, bench: Bench) -> None:
+        """R12, H5: of every tenant, and no other endings."""
+        for tenant in ("default", "acme"):
+            await bench.finished(Move.BURY, tenant=tenant)
+        await bench.finished(Move.BURY, type="b")
+        await bench.finished(Move.FAIL)
+        assert (await bench.store.examine(deep=True)).work.dead_letters == {"t": 2, "b": 1}
