@@ -200,6 +200,7 @@ class SyncClient:
     why = blocking(Client.why)
     queues = blocking(Client.queues)
     workers = blocking(Client.workers)
+    stats = blocking(Client.stats)
     cancel = blocking(Client.cancel)
     cancel_many = blocking(Client.cancel_many)
     retry = blocking(Client.retry)

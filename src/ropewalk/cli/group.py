@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "workflow": "ropewalk.cli.workflow:workflow",
     "schedules": "ropewalk.cli.schedules:schedules",
     "why": "ropewalk.cli.why:why",
+    "stats": "ropewalk.cli.stats:stats",
     "limits": "ropewalk.cli.limits:limits",
     "migrate": "ropewalk.cli.migrate:migrate",
 }

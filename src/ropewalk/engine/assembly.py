@@ -20,6 +20,7 @@ from ropewalk.engine.services.orphans import Orphans
 from ropewalk.engine.services.pruner import Pruner
 from ropewalk.engine.services.reclaimer import Reclaimer
 from ropewalk.engine.services.scheduler import Scheduler
+from ropewalk.engine.services.tallies import TallyFolder
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.supervisor import Supervisor
 from ropewalk.engine.wake import Signal
@@ -94,6 +95,7 @@ class Assembly:
         self._orphans = orphans
         self._scheduler = scheduler
         self._pruner = Pruner(bench, retention)
+        self._tallies = TallyFolder(bench, retention)
         self.loops = Supervisor(bench.runtime, on_error=bench.events.report)
         self._services = Supervisor(bench.runtime, on_error=bench.events.report)
         self._unsubscribe: Unsubscribe = lambda: None
@@ -114,6 +116,7 @@ class Assembly:
         self._services.start("reclaimer", self._reclaimer.run)
         self._services.start("cascade", self._cascade.run)
         self._services.start("pruner", self._pruner.run)
+        self._services.start("tallies", self._tallies.run)
         if self._orphans is not None:
             self._services.start("orphans", self._orphans.run)
         if self._scheduler is not None:

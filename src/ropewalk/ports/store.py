@@ -62,6 +62,7 @@ from ropewalk.ports.exchange import (
 from ropewalk.ports.joining import Joining
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.schedules import Schedules
+from ropewalk.ports.tallies import Counting
 from ropewalk.ports.transaction import UserTransaction
 
 
@@ -284,7 +285,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Protocol):
+class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Counting, Protocol):
     """A backend, whole."""
 
     @property
