@@ -34,6 +34,9 @@ bench-peers: development ## measure beside other queues, which are installed fir
 	@sh benchmarks/peers/install
 	@$(PYTHON_IN_VENV) -m benchmarks --peers $(ARGS)
 
+bench-statistics: development ## measure statistics over a week of a million jobs (ARGS= goes to it)
+	@$(PYTHON_IN_VENV) -m benchmarks.statistics $(ARGS)
+
 bench-growth: development ## measure with a million finished jobs and with a transaction held open (ARGS= goes to it)
 	@$(PYTHON_IN_VENV) -m benchmarks.growth $(ARGS)
 
@@ -68,4 +71,4 @@ check-dependencies: RUN = deptry src
 $(CHECKS):
 	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system check bench bench-workflows bench-overhead bench-peers bench-growth lock lock-peers clean runtime development $(CHECKS)
+.PHONY: help demo test test-system check bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers clean runtime development $(CHECKS)

@@ -41,6 +41,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Order
 from ropewalk.domain.states import State
+from ropewalk.domain.statistics import Statistics
 from ropewalk.engine.events import Event
 from ropewalk.engine.filter import Filter
 from ropewalk.engine.graph_info import GroupInfo, WorkflowInfo
@@ -135,6 +136,7 @@ __all__ = [
     "Secret",
     "SpawnMismatch",
     "State",
+    "Statistics",
     "StoreRefused",
     "StoreUnavailable",
     "UnknownJobType",

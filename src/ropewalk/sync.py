@@ -204,6 +204,7 @@ class SyncClient:
     queues = blocking(Client.queues)
     workers = blocking(Client.workers)
     now = blocking(Client.now)
+    stats = blocking(Client.stats)
     cancel = blocking(Client.cancel)
     cancel_many = blocking(Client.cancel_many)
     retry = blocking(Client.retry)

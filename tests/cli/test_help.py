@@ -63,6 +63,7 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "schedules trigger",
         "schedules delete",
         "why",
+        "stats",
         "limits",
         "limits list",
         "limits set",

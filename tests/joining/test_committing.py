@@ -45,6 +45,17 @@ async def test_nothing_is_left_of_a_rollback(app: App, driver: Driver) -> None:
     assert await app.states([handle.id]) == {handle.id: State.SCHEDULED}
 
 
+async def test_it_is_counted_if_it_is_committed(app: App, driver: Driver) -> None:
+    """O4: like every other, in the same transaction."""
+    await driver.enqueue(app, greet("ada"))
+    assert (await app.stats()).flow.submitted == 0
+    await driver.rollback()
+    await driver.enqueue(app, greet("bob"))
+    await driver.commit()
+    told = await app.stats()
+    assert (told.flow.submitted, told.states) == (1, {State.SCHEDULED: 1})
+
+
 async def test_a_savepoint_takes_only_its_own_back(app: App, driver: Driver) -> None:
     before = await driver.enqueue(app, greet("before"))
     await driver.savepoint()

@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "workers": "ropewalk.cli.workers:workers",
     "schedules": "ropewalk.cli.schedules:schedules",
     "why": "ropewalk.cli.why:why",
+    "stats": "ropewalk.cli.stats:stats",
     "limits": "ropewalk.cli.limits:limits",
     "top": "ropewalk.cli.top.command:top",
     "doctor": "ropewalk.cli.doctor:doctor",

@@ -99,7 +99,8 @@ def resolve(job: JobRecord, asked: Resolution, now: Instant) -> Effects:
     follow_up = None if asked.error is None else compensation(job)
     if attempt is None:
         return Effects(Move.RESOLVE, event=event, follow_up=follow_up)
-    return Effects(Move.RESOLVE, attempt=structs.replace(attempt, rev=job.rev), follow_up=follow_up)
+    ended = structs.replace(attempt, rev=job.rev)
+    return Effects(Move.RESOLVE, attempt=ended, follow_up=follow_up, ready_at=job.run_at)
 
 
 def _interrupted(job: JobRecord, asked: Resolution, now: Instant) -> AttemptRecord:

@@ -1,4 +1,4 @@
-"""How long a finished job is kept."""
+"""How long a finished job is kept, and what was counted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from ropewalk.domain.states import Status
 
 
 class Retention(Struct, frozen=True, kw_only=True):
-    """None keeps for ever. `types` overrides by job type; `results_us` forgets a completed job's result earlier."""
+    """None keeps for ever. `types` overrides by job type; `results_us` forgets a completed job's result earlier.
+
+    `statistics_us` is for what `app.stats()` tells of the past, hour by hour.
+    """
 
     completed_us: Span | None = 7 * DAY
     failed_us: Span | None = 30 * DAY
     dead_letter_us: Span | None = 30 * DAY
     cancelled_us: Span | None = 7 * DAY
     results_us: Span | None = None
+    statistics_us: Span | None = 30 * DAY
     types: Mapping[str, Span | None] = {}
 
     @classmethod
@@ -30,6 +34,7 @@ class Retention(Struct, frozen=True, kw_only=True):
         dead_letter: Seconds | None = timedelta(days=30),
         cancelled: Seconds | None = timedelta(days=7),
         results: Seconds | None = None,
+        statistics: Seconds | None = timedelta(days=30),
         types: Mapping[str, Seconds | None] | None = None,
     ) -> Retention:
         """In seconds or timedeltas: `Retention.of(completed=timedelta(days=1), types={"audit": None})`."""
@@ -39,6 +44,7 @@ class Retention(Struct, frozen=True, kw_only=True):
             dead_letter_us=_span(dead_letter, "dead_letter"),
             cancelled_us=_span(cancelled, "cancelled"),
             results_us=_span(results, "results"),
+            statistics_us=_span(statistics, "statistics"),
             types={name: _span(value, f"types[{name!r}]") for name, value in (types or {}).items()},
         )
 

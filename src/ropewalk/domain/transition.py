@@ -73,6 +73,10 @@ class Effects(Struct, frozen=True, gc=False):
     follow_up: NewJob | None = None
     event: EventRecord | None = None
     """a move outside any attempt: history would have a gap without it"""
+    ready_at: Instant | None = None
+    """when the attempt that ended could have started; None where none ended"""
+    left: Status | None = None
+    """how a job had ended that is open again"""
 
 
 def decide(job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float) -> Settlement:
@@ -183,7 +187,7 @@ def _end_attempt(
     job: JobRecord, move: Move, *, error: ErrorInfo | None, result: bytes | None, run_at: Instant, now: Instant
 ) -> Effects:
     status = SETTLING[move]
-    fence, owner, attempt, start_rev = job.fence, job.owner, job.attempt, job.start_rev
+    fence, owner, attempt, start_rev, ready_at = job.fence, job.owner, job.attempt, job.start_rev, job.run_at
     started_at = job.started_at if job.started_at is not None else now
     _step(job, move, Status.RUNNING, status, now)
     job.lease_expires_at = None
@@ -206,7 +210,7 @@ def _end_attempt(
     if status is not Status.WAITING:
         follow_up = _finish(job, now)
     if move is Move.COMPLETE:
-        return Effects(move)
+        return Effects(move, ready_at=ready_at)
     record = AttemptRecord(
         seq=job.seq,
         fence=fence,
@@ -221,7 +225,7 @@ def _end_attempt(
         error=error,
         next_run_at=next_run_at,
     )
-    return Effects(move, record, follow_up)
+    return Effects(move, record, follow_up, ready_at=ready_at)
 
 
 def _step(job: JobRecord, move: Move, before: Status, after: Status, now: Instant) -> None:

@@ -28,6 +28,7 @@ from ropewalk.engine.services.pruner import Pruner
 from ropewalk.engine.services.reclaimer import Reclaimer
 from ropewalk.engine.services.redriver import Redrive, Redriver
 from ropewalk.engine.services.scheduler import Scheduler
+from ropewalk.engine.services.tallies import TallyFolder
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.supervisor import Supervisor
 from ropewalk.engine.wake import Signal
@@ -129,6 +130,7 @@ class Assembly:
         self._orphans = orphans
         self._scheduler = scheduler
         self._pruner = Pruner(bench, retention)
+        self._tallies = TallyFolder(bench, retention)
         redrive = config.redrive
         self._redriver = None if redrive is None else Redriver(bench, redrive, self._is_idle, config.tenants)
         self.loops = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
@@ -151,6 +153,7 @@ class Assembly:
         self._services.start("reclaimer", self._reclaimer.run)
         self._services.start("cascade", self._cascade.run)
         self._services.start("pruner", self._pruner.run)
+        self._services.start("tallies", self._tallies.run)
         if self._orphans is not None:
             self._services.start("orphans", self._orphans.run)
         if self._scheduler is not None:

@@ -18,6 +18,7 @@ from ropewalk.engine.bulk import BATCH
 from ropewalk.engine.handle import Enqueuing, Handle, caller_of
 from ropewalk.engine.joining import OnLoop, submit_within, submit_within_here
 from ropewalk.engine.verbs.changing import Changing
+from ropewalk.engine.verbs.counting import Counting
 from ropewalk.engine.verbs.deleting import Deleting
 from ropewalk.engine.verbs.flowing import Flowing
 from ropewalk.engine.verbs.limiting import Limiting
@@ -32,7 +33,7 @@ S = TypeVar("S")
 G = TypeVar("G")
 
 
-class Client(Looking, Changing, Deleting, Flowing, Limiting, Scheduling, Waiting):
+class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Scheduling, Waiting):
     """Enqueueing is here; what else it can do stands in engine.verbs, by family."""
 
     def tenant(self, name: str) -> Client:

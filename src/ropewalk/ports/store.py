@@ -65,6 +65,7 @@ from ropewalk.ports.health import Examining
 from ropewalk.ports.joining import Joining
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.schedules import Schedules
+from ropewalk.ports.tallies import Counting
 from ropewalk.ports.transaction import UserTransaction
 
 
@@ -306,7 +307,7 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Examining, Protocol):
+class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Counting, Examining, Protocol):
     """A backend, whole."""
 
     @property

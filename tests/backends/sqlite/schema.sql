@@ -303,6 +303,25 @@ CREATE TABLE step (
     PRIMARY KEY (seq, position)
 ) WITHOUT ROWID;
 
+CREATE TABLE tally (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    counts TEXT NOT NULL
+);
+
+CREATE TABLE tally_sum (
+    id INTEGER PRIMARY KEY,
+    span_us INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    counts TEXT NOT NULL
+);
+
+CREATE INDEX tally_sum_by_age ON tally_sum (span_us, at);
+
+CREATE INDEX tally_sum_of_lane ON tally_sum (span_us, lane, at);
+
 CREATE TABLE worker (
     id TEXT PRIMARY KEY,
     host TEXT NOT NULL,

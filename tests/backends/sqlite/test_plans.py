@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import threading
 import time
@@ -26,6 +27,8 @@ from ropewalk.testing.contract.build import claim_request, settlement
 
 READY = "SEARCH job USING INDEX job_ready"
 WAKE = "SEARCH job USING INDEX job_wake"
+SUM = "SEARCH tally_sum USING INTEGER PRIMARY KEY (rowid=?)"
+SUMS = "SEARCH tally_sum USING INDEX tally_sum_of_lane (span_us=? AND lane=?"
 BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
 
 
@@ -40,7 +43,7 @@ def plan(
     db: sqlite.Connection, sql: str, values: dict[str, object] | tuple[object, ...] | None = None, table: str = "job"
 ) -> str:
     """How a table is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
-    given = (None,) * sql.count("?") if values is None else values
+    given = (None,) * (len(set(re.findall(r"\?\d+", sql))) or sql.count("?")) if values is None else values
     steps = [row[3].replace("COVERING ", "") for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
     return "\n".join(step for step in steps if f" {table}" in step)
 
@@ -88,6 +91,10 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.last_positions, "contribution", "SEARCH contribution USING PRIMARY KEY (scope=?)"),
         (SQL.close_keys, "key ", "SEARCH key USING PRIMARY KEY (tenant=? AND type=? AND key=?)"),
         (SQL.lines_of, "log", "SEARCH log USING PRIMARY KEY (seq=?)"),
+        (SQL.sums_to_fold, "tally_sum", f"{SUMS} AND at=?)"),
+        (SQL.tallies_of, "tally_sum", f"{SUMS} AND at>? AND at<?)\n{SUMS})"),
+        (SQL.forget_sums, "tally_sum", f"{SUM}\nSEARCH tally_sum USING INDEX tally_sum_by_age (span_us=? AND at<?)"),
+        (SQL.endings_of, "job", BY_NUMBER),
         (SQL.due_orphans, "outbox", "SEARCH outbox USING INDEX outbox_due (kind=? AND next_at<?)"),
         (SQL.update_schedule, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
         (SQL.schedules_named, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),

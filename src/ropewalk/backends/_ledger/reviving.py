@@ -21,7 +21,7 @@ def revive(ledger: Ledger, job: JobRecord, asked: Revival) -> None:
     was = job.status
     ledger.take(job)
     event = operator.revive(job, asked, ledger.now)
-    ledger.record(job, Effects(Move.REVIVE, event=event))
+    ledger.record(job, Effects(Move.REVIVE, event=event, left=was))
     ledger.reopen_key(job)
     if asked.fresh:
         ledger.forget_steps(job)

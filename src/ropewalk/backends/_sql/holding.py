@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -14,6 +14,7 @@ from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.rows import load
 from ropewalk.backends._sql.settling import Settling, leaves_only_a_result
+from ropewalk.backends._sql.tallying import Held, TallyBook
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import lease
 from ropewalk.domain.flags import SETTLES_ALONE
@@ -30,7 +31,7 @@ from ropewalk.ports.exchange import (
     WorkerCard,
 )
 
-_fences = msgspec.json.Decoder(dict[int, int])
+_held = msgspec.json.Decoder(Held)
 _COMPLETE: Final = Move.COMPLETE
 
 
@@ -42,7 +43,7 @@ def enlist(tx: Tx, card: WorkerCard) -> None:
 
 def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> Settlements:
     """Plain completions are one statement for all of them; what concerns others is in settling.py."""
-    answers = _complete_plain(tx, owner, settlements)
+    answers = _complete_plain(tx, lanes, owner, settlements)
     if None not in answers:
         logs.keep(tx, settlements)
         return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Ripple())
@@ -70,9 +71,10 @@ def note(tx: Tx, written: Note) -> Noted:
     return Noted(cancel=CancelNotice.of(job))
 
 
-def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
+def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
     """Settles completions that touch nothing but their own row; None where there is more to it."""
-    held = _held_alone(tx, owner, [asked.seq for asked in settlements if asked.move is _COMPLETE])
+    leases = _held_alone(tx, owner, {asked.seq: None for asked in settlements if asked.move is _COMPLETE})
+    held = dict(zip(leases.seqs, leases.fences, strict=True))
     answers: list[Settled | None] = []
     rows: list[Row] = []
     for asked in settlements:
@@ -85,15 +87,20 @@ def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> li
             answers.append(None)
     completed = tx.run_rows(tx.sql.complete_plain, rows, tx.now, tx.now, owner)
     assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
+    tallies = TallyBook(tx, lanes)
+    if len(rows) < len(leases.seqs):
+        leases = leases.only({answer.seq for answer in answers if answer is not None})
+    tallies.completed(leases)
+    tallies.flush()
     return answers
 
 
-def _held_alone(tx: Tx, owner: str, seqs: list[int]) -> dict[int, int]:
-    """The fences of those jobs that this owner holds and that settle alone."""
+def _held_alone(tx: Tx, owner: str, seqs: Collection[int]) -> Held:
+    """Those jobs that this owner holds and that settle alone, each once."""
     if not seqs:
-        return {}
-    wanted = msgspec.json.encode(seqs).decode()
-    return _fences.decode(tx.value(tx.sql.held_leases, (wanted, owner, SETTLES_ALONE)))
+        return Held()
+    wanted = msgspec.json.encode(list(seqs)).decode()
+    return _held.decode(tx.value(tx.sql.held_leases, (wanted, owner, SETTLES_ALONE, tx.now)))
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:

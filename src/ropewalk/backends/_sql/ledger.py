@@ -19,6 +19,7 @@ from ropewalk.backends._sql.keys import KeyBook
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.orphans import put_orphan
 from ropewalk.backends._sql.scopes import ScopeBook
+from ropewalk.backends._sql.tallying import TallyBook
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.group_value import Contribution
@@ -39,13 +40,14 @@ class SqlLedger(Ledger):
         self._keys = KeyBook(tx)
         self._edges = EdgeBook(tx)
         self._scopes = ScopeBook(tx)
+        self.tallies = TallyBook(tx, lanes)
 
     @property
     def now(self) -> Instant:
         return self._tx.now
 
     def flush(self) -> None:
-        for book in (self._jobs, self._journal, self._keys, self._edges, self._scopes):
+        for book in (self._jobs, self._journal, self._keys, self._edges, self._scopes, self.tallies):
             book.flush()
 
     # ── jobs
@@ -74,6 +76,7 @@ class SqlLedger(Ledger):
     def record(self, job: JobRecord, effects: Effects) -> None:
         self._jobs.take(job)
         self._journal.add(effects)
+        self.tallies.moved(job, effects)
         if job.terminal:
             self._keys.close(job)
 

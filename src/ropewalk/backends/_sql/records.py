@@ -12,6 +12,7 @@ import msgspec
 from ropewalk.backends._sql.columns import JSON_COLUMNS, json_text
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.rows import load
+from ropewalk.backends._sql.tallying import count_submitted
 from ropewalk.backends._sql.tx import Row, SqlValue, Tx
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
@@ -66,20 +67,23 @@ def find_all(tx: Tx, tenant: str, ids: Iterable[str]) -> list[JobRecord]:
 def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
     """New records, with their `seq` already taken. Raises AlreadyThere where an id or spawn key exists."""
     used = _used_columns(jobs)
-    lane_ids = lanes.ids_of(tx, {job.lane for job in jobs})
+    names = [job.lane for job in jobs]
+    lane_ids = lanes.ids_of(tx, set(names))
+    of_each = [lane_ids[name] for name in names]
     extras: Iterator[Row] = zip(*used.values(), strict=True) if used else repeat(())
     rows = [
         (
             *_always(job),
             place_of(job, tx.now),
-            lane_ids[job.lane],
+            lane,
             tx.blob(job.input),
             *extra,
         )
-        for job, extra in zip(jobs, extras, strict=False)
+        for job, lane, extra in zip(jobs, of_each, extras, strict=False)
     ]
     columns = (*_ALWAYS, "place", "lane", "input", *used)
     tx.run_rows(tx.insert_block(columns, own=len(columns)), rows)
+    count_submitted(tx, lanes, of_each)
 
 
 def insert_alike(
@@ -92,10 +96,11 @@ def insert_alike(
     used = _used_columns([first])
     if spawn_keys:
         used.pop("spawn_key", None)
+    lane = lanes.id_of(tx, first.lane)
     shared = (
         *_always(first)[len(_OWN) :],
         place_of(first, tx.now),
-        lanes.id_of(tx, first.lane),
+        lane,
         *(column[0] for column in used.values()),
     )
     rows: list[Row] = [(seq, job_id, tx.blob(data)) for seq, job_id, data in own]
@@ -105,6 +110,7 @@ def insert_alike(
         of_its_own.append("spawn_key")
     columns = (*of_its_own, *_ALWAYS[len(_OWN) :], "place", "lane", *used)
     tx.run_rows(tx.insert_block(columns, own=len(of_its_own)), rows, *shared)
+    count_submitted(tx, lanes, [lane] * len(rows))
 
 
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:

@@ -15,10 +15,12 @@ from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._ledger.sequels import Prepared
 from ropewalk.backends._sql import steps
 from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.tallying import Held as Leases
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import transition
 from ropewalk.domain.flags import GROUPED, SETTLES_ALONE
 from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
+from ropewalk.domain.instants import Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import loss_reason
 from ropewalk.domain.scope import ScopeChange
@@ -27,10 +29,12 @@ from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Effects, Settlement
 from ropewalk.ports.exchange import Settled
 
-Held: TypeAlias = dict[int, tuple[int, int]]
-"""(fence, scope) by seq"""
+Member: TypeAlias = tuple[int, int, int, int, Span, Span, Span]
+"""(seq, fence, scope, lane), and how long it waited, ran, and took in all"""
+Held: TypeAlias = dict[int, Member]
+"""by seq"""
 
-_members = msgspec.json.Decoder(list[tuple[int, int, int]])
+_members = msgspec.json.Decoder(list[Member])
 _COMPLETE: Final = Move.COMPLETE
 
 
@@ -51,7 +55,8 @@ class Settling:
         rows: list[Row] = []
         changes: dict[int, ScopeChange] = {}
         added: list[tuple[int, int, Contribution]] = []
-        for at, scope_id in _only_counted(settlements, answers, held):
+        counted = _only_counted(settlements, answers, held)
+        for at, (_, _, scope_id, *_) in counted:
             asked = settlements[at]
             rows.append((asked.seq, asked.fence, self._tx.blob(asked.result)))
             answers[at] = Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE)
@@ -61,6 +66,7 @@ class Settling:
             if (contribution := _contribution(asked)) is not None:
                 added.append((scope_id, asked.seq, contribution))
         self._complete(rows)
+        self._ledger.tallies.completed(_leases([member for _, member in counted]))
         self._contribute(added)
         self._rippling.add(changes.values())
 
@@ -99,8 +105,8 @@ class Settling:
         if not seqs:
             return {}
         wanted = msgspec.json.encode(seqs).decode()
-        found = self._tx.value(self._tx.sql.held_members, (wanted, self._owner, SETTLES_ALONE | GROUPED))
-        return {seq: (fence, scope_id) for seq, fence, scope_id in _members.decode(found)}
+        asked = (wanted, self._owner, SETTLES_ALONE | GROUPED, self._tx.now)
+        return {member[0]: member for member in _members.decode(self._tx.value(self._tx.sql.held_members, asked))}
 
     def _complete(self, rows: list[Row]) -> None:
         completed = self._tx.run_rows(self._tx.sql.complete_plain, rows, self._tx.now, self._tx.now, self._owner)
@@ -128,19 +134,24 @@ def leaves_only_a_result(sequel: Sequel | None) -> bool:
 
 def _only_counted(
     settlements: Sequence[Settlement], answers: Sequence[Settled | None], held: Held
-) -> list[tuple[int, int]]:
-    """Which of them (by place) only their scope has to hear of, and which scope that is.
+) -> list[tuple[int, Member]]:
+    """Which of them (by place) only their scope has to hear of.
 
     Contributions come in the order they were asked for: where one of them takes the long way, all do.
     """
     contributing = all(_fits(asked, held) for asked in settlements if _contribution(asked) is not None)
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, Member]] = []
     for at, asked in enumerate(settlements):
         fits = answers[at] is None and _fits(asked, held)
-        _, scope_id = held.pop(asked.seq, (0, 0))  # of several settlements of one lease the first counts
-        if fits and (contributing or _contribution(asked) is None):
-            found.append((at, scope_id))
+        member = held.pop(asked.seq, None)  # of several settlements of one lease the first counts
+        if member is not None and fits and (contributing or _contribution(asked) is None):
+            found.append((at, member))
     return found
+
+
+def _leases(members: Sequence[Member]) -> Leases:
+    columns = [list(column) for column in zip(*members, strict=True)]
+    return Leases(*columns[:2], *columns[3:])
 
 
 def _contribution(asked: Settlement) -> Contribution | None:
@@ -148,7 +159,7 @@ def _contribution(asked: Settlement) -> Contribution | None:
 
 
 def _fits(asked: Settlement, held: Held) -> bool:
-    if asked.move is not _COMPLETE or asked.seq not in held or held[asked.seq][0] != asked.fence:
+    if asked.move is not _COMPLETE or asked.seq not in held or held[asked.seq][1] != asked.fence:
         return False
     sequel = asked.sequel
     if sequel is None:

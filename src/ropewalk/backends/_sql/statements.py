@@ -50,6 +50,18 @@ class Statements(Struct, frozen=True, kw_only=True):
     put_rates: str
     forget_rates: str
     prune_rates: str
+    # tallies.sql
+    insert_tallies: str
+    oldest_tallies: str
+    delete_tallies: str
+    sums_to_fold: str
+    delete_sums: str
+    insert_sums: str
+    forget_sums: str
+    endings_of: str
+    lanes_counted: str
+    tallies_of: str
+    not_ready: str
     # hold.sql
     held_leases: str
     complete_plain: str

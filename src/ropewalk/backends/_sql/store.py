@@ -5,7 +5,7 @@
     holding      workers keep and end them       reading     everybody looks
     workflows    what happens between jobs       relations   how they hang together
     scheduling   schedules fire them             limits      how many at once, how often
-    health       what an examination finds
+    health       what an examination finds       tallying    all of it is counted
 
 A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
 decided by ropewalk.domain.
@@ -30,6 +30,7 @@ from ropewalk.backends._sql import (
     scheduling,
     steps,
     submitting,
+    tallying,
     upkeep,
     workflows,
 )
@@ -43,10 +44,12 @@ from ropewalk.domain.instants import Span
 from ropewalk.domain.job import CancelRequest, JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
+from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.statistics import Statistics
 from ropewalk.domain.transition import Settlement
 from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import (
@@ -259,3 +262,11 @@ class SqlStore(Store, ABC):
 
     async def workers(self) -> list[WorkerCard]:
         return await self._read(reading.workers)
+
+    # ── counting
+
+    async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
+        return await self._read(lambda tx: tallying.stats(tx, tenant, asked))
+
+    async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
+        return await self._write(lambda tx: tallying.fold_tallies(tx, keep_us, limit))

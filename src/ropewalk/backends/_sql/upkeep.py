@@ -10,6 +10,7 @@ from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._sql import limits
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
+from ropewalk.backends._sql.tallying import count_removed
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain import pending, transition
 from ropewalk.domain.flags import HAS_DEPENDANTS, OWNS_SCOPE
@@ -108,6 +109,7 @@ def remove(tx: Tx, seqs: Sequence[int]) -> None:
     """Forget finished jobs and everything recorded about them."""
     gone = msgspec.json.encode(seqs).decode()
     sql = tx.sql
+    count_removed(tx, tx.lanes, gone)
     for forget in (
         *(sql.delete_keys_of, sql.delete_attempts, sql.delete_events, sql.delete_lines, sql.delete_edges),
         *(sql.delete_scopes, sql.delete_contributions, sql.delete_steps, sql.delete_signals, sql.delete_jobs),

@@ -105,7 +105,8 @@ class Settling:
     def _complete_alone(self, job: JobRecord, asked: Settlement) -> Settled:
         """What nearly every job does: nobody else is concerned."""
         self._tables.leases.remove(job)
-        transition.settle(job, asked, self._now)
+        effects = transition.settle(job, asked, self._now)
+        self._tables.counts.moved(job, effects, self._now)
         self._tables.finished.add(job)
         return Settled(seq=asked.seq, fence=asked.fence, move=Move.COMPLETE)
 

@@ -92,6 +92,7 @@ class MemoryLedger(Ledger):
         self._taken[job.seq] = job
 
     def record(self, job: JobRecord, effects: Effects) -> None:
+        self._tables.counts.moved(job, effects, self._now)
         if effects.attempt is not None:
             self._tables.attempts.setdefault(job.seq, []).append(effects.attempt)
         if effects.event is not None:

@@ -72,7 +72,7 @@ def dependencies(tables: Tables, seq: int) -> list[Dependency]:
 def queues(tables: Tables, tenant: str, now: Instant) -> list[QueueInfo]:
     counts: dict[str, Counter[State]] = {}
     oldest: dict[str, Instant] = {}
-    for job in _live(tables, tenant):
+    for job in live(tables, tenant):
         counts.setdefault(job.queue, Counter())[job.state_at(now)] += 1
         if job.ready_at(now):
             oldest[job.queue] = min(job.run_at, oldest.get(job.queue, job.run_at))
@@ -98,6 +98,11 @@ def backlog(tables: Tables, now: Instant) -> list[Backlog]:
 def workers(tables: Tables) -> list[WorkerCard]:
     held = Counter(job.owner for job in tables.leases)
     return [structs.replace(worker.card, held=held[owner]) for owner, worker in tables.workers.items()]
+
+
+def live(tables: Tables, tenant: str) -> Iterator[JobRecord]:
+    yield from tables.lanes.waiting(tenant)
+    yield from (job for job in tables.leases if job.tenant == tenant)
 
 
 def ahead_of(tables: Tables, job: JobRecord, now: Instant) -> int:
@@ -130,11 +135,6 @@ def _first(found: Iterable[JobRecord], order: Order, limit: int) -> list[JobReco
     if order is Order.CREATED_ASC:
         return list(islice(found, limit))
     return heapq.nlargest(limit, found, key=lambda job: position_of(job, order))
-
-
-def _live(tables: Tables, tenant: str) -> Iterator[JobRecord]:
-    yield from tables.lanes.waiting(tenant)
-    yield from (job for job in tables.leases if job.tenant == tenant)
 
 
 def _rank(job: JobRecord) -> tuple[int, Instant, int]:

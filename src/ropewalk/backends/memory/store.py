@@ -6,6 +6,7 @@
     signalling   they keep steps, get signals    grouping     groups as a whole
     scheduling   schedules fire them             reading      everybody looks
     limits       how many at once, how often     health       what an examination finds
+    tallies      what was counted
 
 All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends._ledger. Nothing survives the process.
@@ -39,10 +40,12 @@ from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
+from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.statistics import Statistics
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import Unsupported
 from ropewalk.ports.claiming import ClaimRequest
@@ -340,3 +343,14 @@ class MemoryStore(Store):
     async def workers(self) -> list[WorkerCard]:
         with self._lock:
             return reading.workers(self._tables)
+
+    # ── counting
+
+    async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
+        with self._lock:
+            live = reading.live(self._tables, tenant)
+            return self._tables.counts.stats(tenant, asked, live, self._runtime.now())
+
+    async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
+        with self._lock:
+            return self._tables.counts.fold(keep_us, limit, self._runtime.now())

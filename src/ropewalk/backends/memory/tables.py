@@ -19,6 +19,7 @@ from ropewalk.backends.memory.lanes import Lanes, Line
 from ropewalk.backends.memory.leases import Leases
 from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.backends.memory.mailbox import Mailbox
+from ropewalk.backends.memory.tallies import Counts
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.log_line import LogLine
@@ -61,6 +62,7 @@ class Tables:
         self.edges = Edges()
         self.groups = Groups()
         self.mailbox = Mailbox()
+        self.counts = Counts()
         self.postponed: deque[Item] = deque()
         """what follows from endings and is left to `cascade`"""
         self.paused: set[Line] = set()
@@ -76,6 +78,7 @@ class Tables:
 
     def register(self, job: JobRecord) -> None:
         """A new job can be found from now on. It is nowhere yet: put it back."""
+        self.counts.submitted(job)
         self.jobs[job.seq] = job
         of_tenant = self.tenants.get(job.tenant)
         if of_tenant is None:
@@ -88,6 +91,7 @@ class Tables:
 
     def remove(self, job: JobRecord) -> None:
         """Forget a finished job and everything recorded about it."""
+        self.counts.removed(job)
         self.finished.remove(job, job.status)
         self.keys.forget(job)
         del self.jobs[job.seq]

@@ -36,8 +36,8 @@ _BIGINTS: Final = frozenset(
 )
 _STANDING: Final = frozenset(
     {
-        *("seq", "prio_key", "time_key", "run_at", "updated_at", "max_attempts", "deadline", "wake_at", "flags"),
-        *("priority", "unmet", "format", "place", "awaits", "gate"),
+        *("seq", "prio_key", "time_key", "created_at", "run_at", "updated_at", "max_attempts", "deadline", "wake_at"),
+        *("flags", "priority", "unmet", "format", "place", "awaits", "gate"),
     }
 )
 """what of a new job is in the row that moves; the rest is in the one that stays"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from typing import Final, cast
+from typing import Final
 
 import click
 from rich.console import Console
@@ -16,7 +16,7 @@ from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.top.controls import View
 from ropewalk.cli.top.frame import frame
-from ropewalk.cli.top.gathering import Gatherer, HasStats
+from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.snapshot import Snapshot, document
 from ropewalk.engine.client import Client
 from ropewalk.engine.runtime import SystemRuntime
@@ -72,8 +72,7 @@ def top(target: Target, *, interval: float, last: float, once: bool, as_json: bo
 
 
 def _gatherer(app: App, client: Client, tenant: str, last_seconds: float) -> Gatherer:
-    counts = cast("HasStats", client)
-    return Gatherer(client, counts, SystemRuntime(), url=app.url, tenant=tenant, last_seconds=last_seconds)
+    return Gatherer(client, client, SystemRuntime(), url=app.url, tenant=tenant, last_seconds=last_seconds)
 
 
 def _print(snapshot: Snapshot, *, as_json: bool) -> None:

@@ -21,6 +21,7 @@ from ropewalk.domain.outcome import (
     Suspended,
 )
 from ropewalk.domain.rate import Rate
+from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Filter
@@ -51,6 +52,7 @@ short_spans = st.sampled_from((0, 0, 0, SECOND, 5 * SECOND))
 long_spans = st.sampled_from((None, 5 * SECOND, 2 * HOUR, DAY))
 seldom = st.sampled_from((False, False, False, True))
 seconds_passing = st.sampled_from((0.000_001, 1.0, 4.999_999, 5.0, 3600.0, 90_000.0))
+days_passing = st.sampled_from((0, 0, 0, 1, 9))
 priorities = st.sampled_from((-1, 0, 0, 1))
 progress = st.none() | st.builds(
     Progress, st.sampled_from((0.0, 12.5, 100.0)), st.none() | st.just("on it"), st.just(0)
@@ -105,6 +107,14 @@ flow_limits = st.one_of(
         )
         for kind, name in LIMITED
     )
+)
+stats_queries = st.builds(
+    StatsQuery,
+    last_us=st.sampled_from((1, 50 * SECOND, HOUR, 7 * HOUR, 8 * DAY)),
+    by=st.sampled_from(("type", "queue", "both")),
+    queue=st.none() | queues,
+    type=st.none() | st.sampled_from(TYPES),
+    slices=st.sampled_from((1, 7, 60)),
 )
 claim_requests = st.builds(
     ClaimRequest,

@@ -88,7 +88,7 @@ class RandomLifeContract(Contract):
         held: JobRecord | None = None
         told: list[HistoryEntry] = []
         for _ in range(60):
-            held = await _live_on(bench, job_id, held, chance)
+            held = await live_on(bench, job_id, held, chance)
             job = await bench.job(job_id)
             history = await bench.history(job_id)
             assert [entry.rev for entry in history] == list(range(1, job.rev + 1))
@@ -99,7 +99,7 @@ class RandomLifeContract(Contract):
             told = history
 
 
-async def _live_on(bench: Bench, job_id: str, held: JobRecord | None, chance: FakeRuntime) -> JobRecord | None:
+async def live_on(bench: Bench, job_id: str, held: JobRecord | None, chance: FakeRuntime) -> JobRecord | None:
     """One random thing happens; answers the lease that was given out last."""
     await bench.runtime.advance(chance.random() * 5)
     match int(chance.random() * 12):

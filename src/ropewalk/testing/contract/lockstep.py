@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.domain.history import assemble
+from ropewalk.domain.instants import HOUR
 from ropewalk.domain.job import JobRecord
+from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.search import Filter, Order
 from ropewalk.ports.exchange import Page, QueueInfo
 from ropewalk.ports.store import Store
@@ -68,7 +71,17 @@ class Lockstep:
     def _all_of(self, tenant: str) -> list[JobRecord]:
         """Every record of a tenant, compared field by field, and its queues."""
         self.ask(lambda store: store.queues(tenant), compared=_without_zeros)
-        return self.page(tenant, Filter(), order=Order.CREATED_ASC, limit=MANY).jobs
+        jobs = self.page(tenant, Filter(), order=Order.CREATED_ASC, limit=MANY).jobs
+        self._check_counts(tenant, jobs)
+        return jobs
+
+    def _check_counts(self, tenant: str, jobs: list[JobRecord]) -> None:
+        """What was counted where jobs moved is what is there."""
+        standing = self.ask(lambda store: store.stats(tenant, StatsQuery(last_us=HOUR, by="both", slices=5))).standing
+        now = self.runtime.now()
+        found = Counter((job.queue, job.type, job.state_at(now)) for job in jobs)
+        counted = {(each.queue, each.type, state): n for each in standing for state, n in each.states.items()}
+        assert counted == found, f"counted {counted}, but there are {found}"
 
     def _check_life(self, job: JobRecord, before: JobRecord | None) -> None:
         trail = self.ask(lambda store: store.trail(job.tenant, job.id))

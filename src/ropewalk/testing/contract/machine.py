@@ -23,10 +23,11 @@ from hypothesis.stateful import (
 from msgspec import structs
 
 from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.instants import DAY, SECOND
 from ropewalk.domain.job import JobRecord, NewJob, Progress
 from ropewalk.domain.operator import Amendment, Revival
 from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import resolve
 from ropewalk.domain.search import Filter, Order
@@ -216,6 +217,19 @@ class StoreMachine(FlowRules, ScheduleRules):
     @rule(owner=draws.owners)
     def drain(self, owner: str) -> None:
         self.stores.ask(lambda store: store.drain(owner))
+
+    # ── counting
+
+    @rule(days=draws.days_passing)
+    def fold_tallies(self, days: int) -> None:
+        """How many there are to fold is each store's own; what they add up to is compared after every step."""
+        self.stores.advance(days * DAY / SECOND)
+        self.stores.ask(lambda store: store.fold_tallies(7 * DAY, MANY), compared=lambda _: None)
+
+    @rule(tenant=draws.tenants, asked=draws.stats_queries, ago_us=st.none() | st.integers(0, 3 * DAY))
+    def stats(self, tenant: str, asked: StatsQuery, ago_us: int | None) -> None:
+        until = None if ago_us is None else self.stores.runtime.now() - ago_us
+        self.stores.ask(lambda store: store.stats(tenant, structs.replace(asked, until=until)))
 
     # ── limiting
 

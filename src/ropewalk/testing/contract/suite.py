@@ -6,6 +6,7 @@ from ropewalk.testing.contract.buffer import BufferContract
 from ropewalk.testing.contract.cancel import CancelContract
 from ropewalk.testing.contract.claim import ClaimContract
 from ropewalk.testing.contract.compensation import CompensationContract
+from ropewalk.testing.contract.counted_lives import CountedLivesContract
 from ropewalk.testing.contract.examine import ExamineContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
@@ -34,6 +35,7 @@ from ropewalk.testing.contract.settle import LastWordContract, SettleBatchContra
 from ropewalk.testing.contract.skip_queue import SkipQueueContract
 from ropewalk.testing.contract.spawn import SpawnContract
 from ropewalk.testing.contract.stale import StaleContract
+from ropewalk.testing.contract.stats import FlowContract, FoldContract, StandingContract, TellingApartContract
 from ropewalk.testing.contract.submit import SubmitContract
 from ropewalk.testing.contract.sweep import DeadlineSweepContract, SweepContract
 from ropewalk.testing.contract.tenants import TenantContract
@@ -96,6 +98,12 @@ class StoreContract(
     ExamineContract,
     NotifierContract,
     FarHintContract,
+    # being counted
+    FlowContract,
+    TellingApartContract,
+    StandingContract,
+    FoldContract,
+    CountedLivesContract,
     # being forgotten
     PruneContract,
     PruneKeysContract,

@@ -8,7 +8,6 @@ CREATE SEQUENCE job_seq CACHE 1;
 -- touches it.
 CREATE TABLE submitted (
     seq bigint NOT NULL,
-    created_at bigint NOT NULL,
     max_crashes bigint NOT NULL,
     timeout_us bigint,
     lease_us bigint,
@@ -57,6 +56,7 @@ CREATE TABLE standing (
     stream bigint NOT NULL,
     prio_key bigint NOT NULL,
     time_key bigint NOT NULL,
+    created_at bigint NOT NULL,
     run_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     max_attempts bigint,
@@ -119,7 +119,7 @@ CREATE INDEX finished_in_order ON finished (status, stream, finished_at);
 -- Both rows as one, for those who only look.
 CREATE VIEW job AS
 SELECT
-    standing.*, created_at, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index, id, tenant, type, queue,
+    standing.*, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index, id, tenant, type, queue,
     idempotency_key, correlation_id, workflow_id, workflow_type, group_id, parent_id, spawn_key, chain_id, callback_url,
     fairness, limit_key, trace, backoff, tags, on_failure, origin, input
 FROM standing
@@ -230,6 +230,28 @@ CREATE TABLE forgotten (
     type text COLLATE "C" PRIMARY KEY,
     results_upto bigint NOT NULL
 );
+
+-- What was counted where jobs move, by lane (of a limit key: the lane without it) and minute. A row is written once, and
+-- taken away when it is folded into the sums.
+CREATE TABLE tally (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at bigint NOT NULL,
+    lane bigint NOT NULL,
+    counts text NOT NULL
+) WITH (
+    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
+);
+
+-- The same of a minute, an hour, or for good (`span_us` 0). There may be several of the same: they add up.
+CREATE TABLE tally_sum (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    span_us bigint NOT NULL,
+    at bigint NOT NULL,
+    lane bigint NOT NULL,
+    counts text NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX tally_sum_of_lane ON tally_sum (span_us, lane, at);
+CREATE INDEX tally_sum_by_age ON tally_sum (span_us, at);
 
 -- One row. `epoch` is in the high bits of every fence; `control` counts cancellations and pauses, so that a watcher sees
 -- that there was one.

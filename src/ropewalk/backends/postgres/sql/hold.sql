@@ -1,15 +1,22 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
 -- name: held_leases
--- Of those asked for: what this owner holds, as far as no other flags are set than these.
+-- Of those asked for: what this owner holds, as far as no other flags are set than these, column by column, with how
+-- long it waited, ran, and took in all.
 WITH held AS MATERIALIZED (
-    SELECT seq, fence FROM running
-    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
-        AND owner = %s AND (flags & ~(%s::integer)) = 0
+    SELECT
+        seq, fence, stream / 2 AS lane, started_at - run_at AS wait, %(4)s - started_at AS run,
+        %(4)s - created_at AS total
+    FROM running
+    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%(1)s)))
+        AND owner = %(2)s AND (flags & ~(%(3)s::integer)) = 0
     ORDER BY seq
     FOR UPDATE
 )
-SELECT coalesce(json_object_agg(seq, fence), '{}') FROM held
+SELECT json_build_array(
+    coalesce(json_agg(seq), '[]'), coalesce(json_agg(fence), '[]'), coalesce(json_agg(lane), '[]'),
+    coalesce(json_agg(wait), '[]'), coalesce(json_agg(run), '[]'), coalesce(json_agg(total), '[]')
+) FROM held
 
 -- name: complete_plain
 UPDATE standing SET

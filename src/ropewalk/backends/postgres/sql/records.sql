@@ -10,7 +10,7 @@
 -- name: load_jobs
 WITH loaded AS MATERIALIZED (
     SELECT
-        head.*, wanted.at AS wanted_at, created_at, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index,
+        head.*, wanted.at AS wanted_at, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index,
         id, tenant, type, queue, idempotency_key, correlation_id, workflow_id, workflow_type, group_id, parent_id,
         spawn_key, chain_id, callback_url, fairness, limit_key, trace, backoff, tags, on_failure, origin, input
     FROM (

@@ -190,6 +190,26 @@ CREATE TABLE forgotten (
     results_upto INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+-- What was counted where jobs move, by lane (of a limit key: the lane without it) and minute. A row is written once, and
+-- taken away when it is folded into the sums.
+CREATE TABLE tally (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    counts TEXT NOT NULL
+);
+
+-- The same of a minute, an hour, or for good (`span_us` 0). There may be several of the same: they add up.
+CREATE TABLE tally_sum (
+    id INTEGER PRIMARY KEY,
+    span_us INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    counts TEXT NOT NULL
+);
+CREATE INDEX tally_sum_of_lane ON tally_sum (span_us, lane, at);
+CREATE INDEX tally_sum_by_age ON tally_sum (span_us, at);
+
 -- One row. `last_seq` numbers jobs (a number is never used twice, whatever is deleted); `epoch` is in the high bits of
 -- every fence; `control` counts cancellations and pauses, so that a watcher sees that there was one.
 CREATE TABLE meta (

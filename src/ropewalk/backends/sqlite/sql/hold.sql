@@ -1,11 +1,15 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
 -- name: held_leases
--- Of those asked for: what this owner holds, as far as no other flags are set than these.
-SELECT json_group_object(job.seq, fence)
-FROM json_each(?) AS wanted
+-- Of those asked for: what this owner holds, as far as no other flags are set than these, column by column, with how
+-- long it waited, ran, and took in all.
+SELECT json_array(
+    json_group_array(job.seq), json_group_array(fence), json_group_array(lane),
+    json_group_array(started_at - run_at), json_group_array(?4 - started_at), json_group_array(?4 - created_at)
+)
+FROM json_each(?1) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
-WHERE place = 2 AND owner = ? AND flags & ~? = 0
+WHERE place = 2 AND owner = ?2 AND flags & ~?3 = 0
 
 -- name: complete_plain
 WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)

@@ -1,0 +1,162 @@
+"""Counting what a transaction did: one row a lane, written once and never changed by those who move jobs.
+
+Rows are folded later (domain.tally.fold) into sums of a minute, an hour and for good. Who folds takes what nobody else
+holds, and where somebody holds a sum puts another one beside it: the next one to fold finds both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from itertools import compress
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.backends._sql.lanes import KEYS_MAX, LaneBook
+from ropewalk.backends._sql.tx import Tx
+from ropewalk.domain.instants import HOUR, MINUTE, Instant, Span
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.reckoning import StatsQuery, Window, reckon
+from ropewalk.domain.states import State, Status
+from ropewalk.domain.statistics import Statistics
+from ropewalk.domain.tally import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of
+from ropewalk.domain.transition import Effects
+
+_EMPTY: Final = Tally()
+_places = msgspec.json.Decoder(list[tuple[int, str, str]])
+_rows = msgspec.json.Decoder(list[tuple[int, Instant, int, Tally]])
+_sums = msgspec.json.Decoder(list[tuple[int, Span, Instant, int, Tally]])
+_told = msgspec.json.Decoder(list[tuple[Span | None, Instant, int, Tally]])
+_apart = msgspec.json.Decoder(list[tuple[int, State, int]])
+_endings = msgspec.json.Decoder(list[tuple[int, Status, int]])
+
+
+class Held(Struct, array_like=True):
+    """Leases that are about to complete, column by column. They are read in a moment that every job passes."""
+
+    seqs: list[int] = []
+    fences: list[int] = []
+    lanes: list[int] = []
+    waits: list[Span] = []
+    runs: list[Span] = []
+    totals: list[Span] = []
+
+    def only(self, seqs: Collection[int]) -> Held:
+        chosen = [seq in seqs for seq in self.seqs]
+        columns = (self.seqs, self.fences, self.lanes, self.waits, self.runs, self.totals)
+        return Held(*(list(compress(column, chosen)) for column in columns))
+
+
+class TallyBook:
+    """What one transaction has to count."""
+
+    def __init__(self, tx: Tx, lanes: LaneBook) -> None:
+        self._tx = tx
+        self._lanes = lanes
+        self._tallies = Tallies[int]()
+
+    def submitted(self, lanes: Iterable[tuple[int, int]]) -> None:
+        """So many into each."""
+        for lane, jobs in lanes:
+            self._tallies.of(_above(lane)).submitted += jobs
+
+    def completed(self, held: Held) -> None:
+        if not held.seqs:
+            return
+        lane = held.lanes[0]
+        if held.lanes.count(lane) == len(held.lanes):  # most batches are of one type
+            self._tallies.completed(_above(lane), waits=held.waits, runs=held.runs, totals=held.totals)
+            return
+        by_lane: dict[int, list[tuple[Span, Span, Span]]] = {}
+        for lane, *spans in zip(held.lanes, held.waits, held.runs, held.totals, strict=True):
+            by_lane.setdefault(_above(lane), []).append((spans[0], spans[1], spans[2]))
+        for lane, of_lane in by_lane.items():
+            waits, runs, totals = zip(*of_lane, strict=True)
+            self._tallies.completed(lane, waits=waits, runs=runs, totals=totals)
+
+    def moved(self, job: JobRecord, effects: Effects) -> None:
+        lane = self._lanes.id_of(self._tx, job.lane.above)
+        self._tallies.moved(lane, job, effects, self._tx.now)
+
+    def gone(self, endings: Iterable[tuple[int, Status, int]]) -> None:
+        for lane, status, jobs in endings:
+            gone = self._tallies.of(_above(lane)).gone
+            gone[status] = gone.get(status, 0) + jobs
+
+    def flush(self) -> None:
+        tallies, self._tallies = self._tallies, Tallies[int]()
+        at = minute_of(self._tx.now)
+        rows = [(at, lane, _text(tally)) for lane, tally in tallies.by_lane.items() if tally != _EMPTY]
+        self._tx.run_rows(self._tx.sql.insert_tallies, rows)
+
+
+def count_submitted(tx: Tx, lanes: LaneBook, ids: Sequence[int]) -> None:
+    """Of each new job its lane."""
+    book = TallyBook(tx, lanes)
+    book.submitted(Counter(ids).items())
+    book.flush()
+
+
+def count_removed(tx: Tx, lanes: LaneBook, seqs: str) -> None:
+    """Finished jobs that are about to be forgotten."""
+    book = TallyBook(tx, lanes)
+    book.gone(_endings.decode(tx.value(tx.sql.endings_of, (seqs,))))
+    book.flush()
+
+
+def fold_tallies(tx: Tx, keep_us: Span | None, limit: int) -> int:
+    rows = _rows.decode(tx.value(tx.sql.oldest_tallies, (limit,)))
+    if rows:
+        tx.run(tx.sql.delete_tallies, (_json([number for number, *_ in rows]),))
+        _add_to_sums(tx, [(at, lane, tally) for _, at, lane, tally in rows])
+    for span, kept_us in ((MINUTE, MINUTES_KEPT_US), (HOUR, keep_us)):
+        if kept_us is not None:
+            tx.run(tx.sql.forget_sums, (span, tx.now - kept_us - span, limit))
+    return len(rows)
+
+
+def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
+    window = Window.of(asked, tx.now)
+    whose = (tenant, asked.queue, asked.type)
+    places = {lane: (queue, of) for lane, queue, of in _places.decode(tx.value(tx.sql.lanes_counted, whose))}
+    lanes = _json(list(places))
+    found = _told.decode(tx.value(tx.sql.tallies_of, (lanes, window.span_us, window.since, window.end)))
+    apart = Counter[tuple[int, State]]()
+    for lane, state, jobs in _apart.decode(tx.value(tx.sql.not_ready, (tenant, tx.now))):
+        apart[_above(lane), state] += jobs
+    return reckon(
+        asked,
+        window,
+        within=[
+            (at, places[lane], tally)
+            for span, at, lane, tally in found
+            if span != EVER and window.since <= at < window.end
+        ],
+        ever=[(places[lane], tally) for span, _, lane, tally in found if span is None or span == EVER],
+        apart=[(places[lane], state, jobs) for (lane, state), jobs in apart.items() if lane in places],
+    )
+
+
+def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Tally]]) -> None:
+    folded = fold(rows)
+    held = _sums.decode(tx.value(tx.sql.sums_to_fold, (_json(list(folded)),)))
+    for _, span, at, lane, tally in held:
+        folded[span, at, lane].add(tally)
+    tx.run(tx.sql.delete_sums, (_json([number for number, *_ in held]),))
+    kept = [(*key, _text(tally)) for key, tally in folded.items() if key[0] != EVER or tally.stands]
+    tx.run_rows(tx.sql.insert_sums, kept)
+
+
+def _above(lane: int) -> int:
+    """Jobs that name a limit key are counted with those of their type that name none."""
+    return lane if lane < KEYS_MAX else lane // KEYS_MAX
+
+
+def _text(tally: Tally) -> str:
+    return msgspec.json.encode(tally).decode()
+
+
+def _json(values: object) -> str:
+    return msgspec.json.encode(values).decode()

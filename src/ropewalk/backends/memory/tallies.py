@@ -1,0 +1,94 @@
+"""What was counted. Those who move jobs add to the minute; folding moves minutes that are there to where they stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from ropewalk.domain.instants import HOUR, MINUTE, Instant, Span
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.reckoning import Place, StatsQuery, Window, reckon
+from ropewalk.domain.statistics import Statistics
+from ropewalk.domain.tally import EVER, MINUTES_KEPT_US, Folded, Tallies, Tally, fold, minute_of
+from ropewalk.domain.transition import Effects
+
+Lane = tuple[str, str, str]
+"""(tenant, queue, type)"""
+
+
+class Counts:
+    def __init__(self) -> None:
+        self._minutes: dict[Instant, Tallies[Lane]] = {}
+        """not folded yet"""
+        self._folded: Folded[Lane] = {}
+
+    def submitted(self, job: JobRecord) -> None:
+        self._minute(job.created_at).of(_lane(job)).submitted += 1
+
+    def moved(self, job: JobRecord, effects: Effects, now: Instant) -> None:
+        self._minute(now).moved(_lane(job), job, effects, now)
+
+    def removed(self, job: JobRecord) -> None:
+        gone = self._folded.setdefault((EVER, 0, _lane(job)), Tally()).gone
+        gone[job.status] = gone.get(job.status, 0) + 1
+
+    def stats(self, tenant: str, asked: StatsQuery, live: Iterable[JobRecord], now: Instant) -> Statistics:
+        """A scan over what is live says how many jobs are where; what has ended was counted."""
+        window = Window.of(asked, now)
+        mine = (job for job in live if _wanted(asked, tenant, _lane(job)))
+        apart = Counter((_place(_lane(job)), job.state_at(now)) for job in mine)
+        return reckon(
+            asked,
+            window,
+            within=[
+                (at, _place(lane), tally)
+                for at, lane, tally in self._by(window.span_us)
+                if window.since <= at < window.end and _wanted(asked, tenant, lane)
+            ],
+            ever=[(_place(lane), tally) for _, lane, tally in self._by(EVER) if _wanted(asked, tenant, lane)],
+            apart=[(place, state, jobs) for (place, state), jobs in apart.items()],
+        )
+
+    def fold(self, keep_us: Span | None, limit: int, now: Instant) -> int:
+        rows = list(islice(self._unfolded(), limit))
+        for key, tally in fold(rows).items():
+            self._folded.setdefault(key, Tally()).add(tally)
+        for at, lane, _ in rows:
+            del self._minutes[at].by_lane[lane]
+        self._minutes = {at: of_minute for at, of_minute in self._minutes.items() if of_minute.by_lane}
+        self._folded = {key: tally for key, tally in self._folded.items() if key[0] != EVER or tally.stands}
+        for span, kept_us in ((MINUTE, MINUTES_KEPT_US), (HOUR, keep_us)):
+            if kept_us is not None:
+                self._forget(span, now - kept_us - span, limit)
+        return len(rows)
+
+    def _forget(self, span: Span, upto: Instant, limit: int) -> None:
+        old = (key for key in self._folded if key[0] == span and key[1] <= upto)
+        for key in list(islice(old, limit)):
+            del self._folded[key]
+
+    def _minute(self, now: Instant) -> Tallies[Lane]:
+        at = minute_of(now)
+        return self._minutes.get(at) or self._minutes.setdefault(at, Tallies())
+
+    def _by(self, wanted: Span) -> Iterator[tuple[Instant, Lane, Tally]]:
+        yield from ((at, lane, tally) for (span, at, lane), tally in self._folded.items() if span == wanted)
+        yield from self._unfolded()
+
+    def _unfolded(self) -> Iterator[tuple[Instant, Lane, Tally]]:
+        for at, of_minute in self._minutes.items():
+            yield from ((at, lane, tally) for lane, tally in of_minute.by_lane.items())
+
+
+def _lane(job: JobRecord) -> Lane:
+    return job.tenant, job.queue, job.type
+
+
+def _place(lane: Lane) -> Place:
+    return lane[1], lane[2]
+
+
+def _wanted(asked: StatsQuery, tenant: str, lane: Lane) -> bool:
+    owner, queue, job_type = lane
+    return owner == tenant and asked.queue in (None, queue) and asked.type in (None, job_type)

@@ -1,0 +1,92 @@
+-- What was counted. `counts` is JSON (domain.tally.Tally), added up in Python: the store only finds it, and puts it into
+-- the answer as it is. Two who fold at once pass over what the other one holds.
+
+-- name: insert_tallies
+INSERT INTO tally (at, lane, counts) SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
+
+-- name: oldest_tallies
+WITH oldest AS MATERIALIZED (SELECT id, at, lane, counts FROM tally ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
+SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', id, at, lane, counts), ','), '') || ']' FROM oldest
+
+-- name: delete_tallies
+DELETE FROM tally WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+
+-- name: sums_to_fold
+WITH held AS MATERIALIZED (
+    SELECT found.*
+    FROM json_array_elements(%s) AS wanted
+    CROSS JOIN LATERAL (
+        SELECT id, span_us, at, lane, counts FROM tally_sum
+        WHERE span_us = (wanted ->> 0)::bigint AND lane = (wanted ->> 2)::bigint AND at = (wanted ->> 1)::bigint
+        FOR UPDATE SKIP LOCKED
+    ) AS found
+)
+SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s,%%s]', id, span_us, at, lane, counts), ','), '') || ']'
+FROM held
+
+-- name: delete_sums
+DELETE FROM tally_sum WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+
+-- name: insert_sums
+INSERT INTO tally_sum (span_us, at, lane, counts)
+SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[])
+
+-- name: forget_sums
+WITH old AS MATERIALIZED (
+    SELECT id FROM tally_sum WHERE span_us = %s AND at <= %s LIMIT %s FOR UPDATE SKIP LOCKED
+)
+DELETE FROM tally_sum WHERE id = ANY (ARRAY(SELECT id FROM old))
+
+-- name: endings_of
+SELECT coalesce(json_agg(json_build_array(lane, status, jobs)), '[]') FROM (
+    SELECT stream / 2 AS lane, status, count(*) AS jobs FROM finished
+    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+    GROUP BY 1, 2
+) AS gone
+
+-- name: lanes_counted
+SELECT coalesce(json_agg(json_build_array(id, lane.queue, lane.type)), '[]')
+FROM (SELECT %s::text AS tenant, %s::text AS queue, %s::text AS type) AS given
+JOIN lane ON lane.tenant = given.tenant AND lane.limit_key = ''
+    AND (given.queue IS NULL OR lane.queue = given.queue) AND (given.type IS NULL OR lane.type = given.type)
+
+-- name: tallies_of
+-- What is not folded yet, the sums of one span, and those for good.
+WITH wanted AS MATERIALIZED (SELECT value::bigint AS lane FROM json_array_elements_text(%(1)s))
+SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', span_us, at, lane, counts), ','), '') || ']' FROM (
+    SELECT 'null' AS span_us, at, lane, counts FROM tally WHERE lane = ANY (ARRAY(SELECT lane FROM wanted))
+    UNION ALL
+    SELECT found.*
+    FROM wanted
+    CROSS JOIN LATERAL (
+        SELECT span_us::text, at, tally_sum.lane, counts FROM tally_sum
+        WHERE span_us = %(2)s AND tally_sum.lane = wanted.lane AND at >= %(3)s AND at < %(4)s
+        OFFSET 0
+    ) AS found
+    UNION ALL
+    SELECT found.*
+    FROM wanted
+    CROSS JOIN LATERAL (
+        SELECT '0', at, tally_sum.lane, counts FROM tally_sum WHERE span_us = 0 AND tally_sum.lane = wanted.lane
+        OFFSET 0
+    ) AS found
+) AS counted
+
+-- name: not_ready
+-- Open jobs that are not simply ready; those are what is left of all that are open.
+SELECT coalesce(json_agg(json_build_array(lane, state, jobs)), '[]') FROM (
+    SELECT lane.id AS lane, state, count(*) AS jobs
+    FROM (SELECT %s::text AS tenant, %s::bigint AS now) AS given
+    JOIN lane ON lane.tenant = given.tenant
+    JOIN standing ON place IN (0, 2) AND stream / 2 = lane.id
+    CROSS JOIN LATERAL (
+        SELECT CASE
+            WHEN place = 2 THEN 'running'
+            WHEN unmet > 0 THEN 'pending'
+            WHEN run_at <= given.now THEN 'scheduled'
+            WHEN last_move = 'retry' THEN 'retrying'
+            ELSE 'delayed'
+        END
+    ) AS told (state)
+    GROUP BY 1, 2
+) AS counted

@@ -1,0 +1,66 @@
+-- What was counted. `counts` is JSON (domain.tally.Tally), added up in Python: the store only finds it, and puts it into
+-- the answer as it is.
+
+-- name: insert_tallies
+INSERT INTO tally (at, lane, counts) VALUES (?, ?, ?) /* each row */
+
+-- name: oldest_tallies
+SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%s]', id, at, lane, counts)), '') || ']'
+FROM (SELECT * FROM tally ORDER BY id LIMIT ? + 0)
+
+-- name: delete_tallies
+DELETE FROM tally WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: sums_to_fold
+SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%d,%s]', tally_sum.id, span_us, at, lane, counts)), '') || ']'
+FROM json_each(?) AS wanted
+CROSS JOIN tally_sum ON span_us = json_extract(wanted.value, '$[0]') AND lane = json_extract(wanted.value, '$[2]')
+    AND at = json_extract(wanted.value, '$[1]')
+
+-- name: delete_sums
+DELETE FROM tally_sum WHERE id IN (SELECT value FROM json_each(?))
+
+-- name: insert_sums
+INSERT INTO tally_sum (span_us, at, lane, counts) VALUES (?, ?, ?, ?) /* each row */
+
+-- name: forget_sums
+DELETE FROM tally_sum WHERE id IN (SELECT id FROM tally_sum WHERE span_us = ? AND at <= ? LIMIT ? + 0)
+
+-- name: endings_of
+SELECT json_group_array(json_array(lane, status, jobs)) FROM (
+    SELECT lane, status, count(*) AS jobs
+    FROM json_each(?) AS gone
+    CROSS JOIN job ON job.seq = gone.value
+    WHERE place = 3
+    GROUP BY lane, status
+)
+
+-- name: lanes_counted
+SELECT json_group_array(json_array(id, queue, type)) FROM lane
+WHERE tenant = ?1 AND limit_key = '' AND (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR type = ?3)
+
+-- name: tallies_of
+-- What is not folded yet, the sums of one span, and those for good.
+SELECT '[' || coalesce(group_concat(printf('[%s,%d,%d,%s]', span_us, at, lane, counts)), '') || ']' FROM (
+    SELECT 'null' AS span_us, at, lane, counts FROM tally WHERE lane IN (SELECT value FROM json_each(?1))
+    UNION ALL
+    SELECT span_us, at, lane, counts
+    FROM json_each(?1) AS wanted
+    CROSS JOIN tally_sum ON span_us = ?2 AND lane = wanted.value AND at >= ?3 AND at < ?4
+    UNION ALL
+    SELECT span_us, at, lane, counts
+    FROM json_each(?1) AS wanted
+    CROSS JOIN tally_sum ON span_us = 0 AND lane = wanted.value
+)
+
+-- name: not_ready
+-- Open jobs that are not simply ready; those are what is left of all that are open.
+SELECT json_group_array(json_array(lane, state, jobs)) FROM (
+    SELECT lane, iif(run_at <= ?2, 'scheduled', iif(last_move = 'retry', 'retrying', 'delayed')) AS state, count(*) AS jobs
+    FROM job WHERE place = 0 AND unmet = 0 AND tenant = ?1
+    GROUP BY 1, 2
+    UNION ALL
+    SELECT lane, 'pending', count(*) FROM job WHERE place = 0 AND unmet > 0 AND tenant = ?1 GROUP BY 1
+    UNION ALL
+    SELECT lane, 'running', count(*) FROM job WHERE place = 2 AND tenant = ?1 GROUP BY 1
+)

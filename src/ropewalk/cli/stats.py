@@ -1,0 +1,65 @@
+"""`ropewalk stats`: what happened lately, how fast, and how many jobs stand where."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import Final, get_args
+
+import click
+
+from ropewalk.cli import render
+from ropewalk.cli.command import Command, json_option
+from ropewalk.cli.stats_view import document, echo_stats
+from ropewalk.cli.target import Target, target_options
+from ropewalk.domain.reckoning import By
+
+_UNITS: Final = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_SPAN: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})?")
+_WIDE: Final = 100
+"""columns from which on the time line has twice as many slices"""
+
+
+def seconds_of(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """`90s`, `30min`, `1h`, `7d`, `2w`; a number alone is seconds."""
+    found = _SPAN.fullmatch(value.strip())
+    if found is None or float(found[1]) == 0:
+        raise click.BadParameter(f"{value!r} is no duration, like 90s, 30min, 1h or 7d", ctx, param)
+    return float(found[1]) * _UNITS[found[2] or "s"]
+
+
+@click.command(
+    cls=Command,
+    examples=[
+        "ropewalk stats --app shop:app                      # the last hour, by type",
+        "ropewalk stats --last 24h --by queue --app shop:app",
+        "ropewalk stats --last 7d --type send_email --url sqlite:///jobs.db",
+        "ropewalk stats --json | jq .finished_per_second",
+    ],
+)
+@target_options
+@click.option("--last", callback=seconds_of, default="1h", show_default=True, help="How far back: 90s, 30min, 24h, 7d.")
+@click.option("--by", type=click.Choice(get_args(By)), default="type", show_default=True, help="A row for each.")
+@click.option("--queue", metavar="NAME", help="Of this queue alone.")
+@click.option("--type", metavar="NAME", help="Of this job type alone.")
+@json_option
+def stats(
+    target: Target,
+    *,
+    last: float,
+    by: By,
+    queue: str | None,
+    type: str | None,  # noqa: A002 # named like the option
+    as_json: bool,
+) -> None:
+    """Show counts, rates and latencies, and where jobs stand now.
+
+    Latencies: WAIT is from when an attempt could have started to its start, RUN from start to end, TOTAL from a job's
+    submission to its end. Up to six hours are told by the minute, longer ranges by the hour.
+    """
+    slices = 60 if shutil.get_terminal_size().columns >= _WIDE else 30
+    told = target.run(lambda client: client.stats(last=last, by=by, queue=queue, type=type, slices=slices))
+    if as_json:
+        render.echo_json(document(told))
+    else:
+        echo_stats(told, by)

@@ -1,0 +1,89 @@
+"""Random lives, counted a second time from what can be seen of every job; the store's tallies must say the same."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ropewalk.domain.histogram import Histogram
+from ropewalk.domain.instants import HOUR, Span
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.states import GIVES_ATTEMPT_BACK, Move, Status
+from ropewalk.domain.statistics import Flow, Latency
+from ropewalk.testing.clock import FakeRuntime
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.history import live_on
+
+IDS = tuple(f"job-{number}" for number in range(4))
+
+
+class Watch:
+    """Looks at every job after every step, and writes down what it saw."""
+
+    def __init__(self) -> None:
+        self._waits: dict[tuple[str, int], Span] = {}
+        """by id and fence: how long each attempt had waited when it started"""
+        self._seen: dict[str, JobRecord] = {}
+        self._ended: Counter[Status] = Counter()
+        self._totals: list[Span] = []
+        self._completed: list[tuple[str, int, Span]] = []
+        """(id, fence, how long it ran)"""
+
+    def look(self, job: JobRecord) -> None:
+        if job.status is Status.RUNNING and job.started_at is not None:
+            self._waits.setdefault((job.id, job.fence), job.started_at - job.run_at)
+        before = self._seen.get(job.id)
+        anew = before is None or not before.terminal or before.run < job.run
+        if anew and job.terminal and job.finished_at is not None:
+            self._ended[job.status] += 1
+            self._totals.append(job.finished_at - job.created_at)
+            if job.last_move is Move.COMPLETE and job.started_at is not None:
+                self._completed.append((job.id, job.fence, job.finished_at - job.started_at))
+        self._seen[job.id] = job
+
+    async def flow(self, bench: Bench) -> Flow:
+        attempts = [(each, attempt) for each in IDS for attempt in (await bench.trail(each)).attempts]
+        counted = [(each, attempt) for each, attempt in attempts if attempt.move not in GIVES_ATTEMPT_BACK]
+        waits = [self._waits[each, attempt.fence] for each, attempt in counted]
+        waits += [self._waits[each, fence] for each, fence, _ in self._completed]
+        runs = [attempt.ended_at - attempt.started_at for _, attempt in counted]
+        runs += [run for _, _, run in self._completed]
+        return Flow(
+            submitted=len(IDS),
+            completed=self._ended[Status.COMPLETED],
+            failed=self._ended[Status.FAILED],
+            dead_letter=self._ended[Status.DEAD_LETTER],
+            cancelled=self._ended[Status.CANCELLED],
+            retried=sum(attempt.move in (Move.RETRY, Move.LOSE) for _, attempt in attempts),
+            wait=_latency(waits),
+            run=_latency(runs),
+            total=_latency(self._totals),
+        )
+
+
+class CountedLivesContract(Contract):
+    """O4: every job is counted once, whatever happens to it, in whatever order."""
+
+    @pytest.mark.parametrize("seed", range(8))
+    async def test_the_tallies_are_what_can_be_seen(self, bench: Bench, seed: int) -> None:
+        """O4: counts, sums, maxima and histograms, folded or not."""
+        chance, watch = FakeRuntime(seed=seed), Watch()
+        held: dict[str, JobRecord | None] = dict.fromkeys(IDS)
+        for each in IDS:
+            await bench.add(id=each, max_attempts=4, max_crashes=2, ttl_us=2 * HOUR)
+        for step in range(80):
+            chosen = IDS[int(chance.random() * len(IDS))]
+            held[chosen] = await live_on(bench, chosen, held[chosen], chance)
+            for each in IDS:
+                watch.look(await bench.job(each))
+            if step % 20 == 19:
+                await bench.store.fold_tallies(None, 7)
+        told = await bench.store.stats("default", StatsQuery(last_us=6 * HOUR))
+        assert told.flow == await watch.flow(bench)
+
+
+def _latency(spans: list[Span]) -> Latency:
+    return Latency.of(Histogram.of(spans))

@@ -1,0 +1,266 @@
+"""Statistics: everything that happens is counted once, where it happens, and stays counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ropewalk.domain.instants import DAY, HOUR, MINUTE, SECOND
+from ropewalk.domain.operator import Resolution, Revival
+from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.states import Move, State
+from ropewalk.domain.statistics import Flow, Statistics
+from ropewalk.errors import Conflict
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.build import BOOM, LEASE, new_job, settlement
+
+KEEP = 30 * DAY
+FRESH = Revival(include_cancelled=True)
+
+
+async def stats(bench: Bench, *, tenant: str = "default", last_us: int = HOUR, **asked: Any) -> Statistics:
+    return await bench.store.stats(tenant, StatsQuery(last_us=last_us, **asked))
+
+
+async def flow(bench: Bench, **asked: Any) -> Flow:
+    return (await stats(bench, **asked)).flow
+
+
+async def fold(bench: Bench) -> int:
+    return await bench.store.fold_tallies(KEEP, 10_000)
+
+
+class FlowContract(Contract):
+    """O4: what happened in a stretch of time."""
+
+    async def test_nothing_happened(self, bench: Bench) -> None:
+        """O4: an empty answer is a whole one."""
+        told = await stats(bench)
+        assert told.flow == Flow()
+        assert told.finished_per_second == 0
+        assert (told.shares, told.standing, told.states) == ((), (), {})
+        assert {each.flow for each in told.line} == {Flow()}
+
+    async def test_every_way_to_end_is_counted(self, bench: Bench) -> None:
+        """O4: by its state, whoever ended it."""
+        await bench.finished()
+        for move in (Move.FAIL, Move.BURY, Move.CANCEL):
+            await bench.settle(await bench.running(), move, error=BOOM)
+        await bench.cancel(await bench.add())
+        await bench.store.resolve("default", await bench.add(), Resolution(error=BOOM))
+        await bench.add(ttl_us=SECOND)
+        await bench.runtime.advance(1)
+        await bench.sweep()
+        told = await flow(bench)
+        assert (told.submitted, told.completed, told.failed, told.dead_letter, told.cancelled) == (7, 1, 2, 2, 2)
+        assert told.finished == told.total.count == 7
+        assert told.run.count == 4, "those that never started have not run"
+
+    async def test_how_long_it_took(self, bench: Bench) -> None:
+        """O4: from ready to start, from start to end, from submission to end; by the store's clock."""
+        await bench.add(delay_us=4 * SECOND)
+        await bench.runtime.advance(6)
+        job = await bench.claim_one()
+        await bench.runtime.advance(3)
+        await bench.settle(job)
+        told = await flow(bench)
+        assert [each.max_us for each in (told.wait, told.run, told.total)] == [2 * SECOND, 3 * SECOND, 9 * SECOND]
+        assert [each.mean_us for each in (told.wait, told.run, told.total)] == [2 * SECOND, 3 * SECOND, 9 * SECOND]
+        assert abs(told.run.p95_us - 3 * SECOND) <= 3 * SECOND / 16
+
+    async def test_an_attempt_that_will_be_repeated(self, bench: Bench) -> None:
+        """O4: measured like every other, its wait from when it could have started; retried, not finished."""
+        await bench.add()
+        await bench.runtime.advance(1)
+        await bench.settle(await bench.claim_one(), Move.RETRY, error=BOOM, delay_us=5 * SECOND)
+        await bench.runtime.advance(7)
+        await bench.claim_one()
+        await bench.runtime.advance(LEASE / SECOND)
+        await bench.sweep()
+        told = await flow(bench)
+        assert (told.retried, told.finished, told.total.count) == (2, 0, 0)
+        assert (told.wait.count, told.wait.mean_us, told.wait.max_us) == (2, 1_500_000, 2 * SECOND)
+        assert (told.run.count, told.run.max_us) == (2, LEASE)
+
+    async def test_an_attempt_given_back_is_none(self, bench: Bench) -> None:
+        """O4: deferred, suspended or released, it says nothing about how long the job takes."""
+        job = await bench.running()
+        for move in (Move.DEFER, Move.SUSPEND, Move.RELEASE):
+            await bench.settle(job, move)
+            job = await bench.claim_one()
+        told = await flow(bench)
+        assert (told.wait.count, told.run.count, told.retried) == (0, 0, 0)
+
+    async def test_what_is_not_accepted_is_not_counted(self, bench: Bench) -> None:
+        """O4, safe-11: neither a repeated submission nor a refused one."""
+        await bench.submit(new_job(id="x"), new_job(id="y"))
+        await bench.submit(new_job(id="x"), new_job(id="z"))
+        assert isinstance(await bench.answer(new_job(id="z", input=b"[]"), new_job(id="new")), Conflict)
+        assert (await flow(bench)).submitted == 3
+
+    async def test_a_stale_settlement_is_not_counted(self, bench: Bench) -> None:
+        """O4, safe-4: nor the second one of the same lease."""
+        job, other = await bench.running(), await bench.running()
+        await bench.settle_all("worker", [settlement(job), settlement(job, Move.FAIL, error=BOOM), settlement(job)])
+        await bench.settle(job)
+        await bench.settle(other, owner="somebody else")
+        told = await flow(bench)
+        assert (told.finished, told.completed, told.run.count) == (1, 1, 1)
+
+    async def test_a_batch_of_all_sorts(self, bench: Bench) -> None:
+        """O4: a batch of several types, some of which the long way."""
+        await bench.submit(*(new_job(("t", "a", "b")[n % 3], limit_key="k" if n % 2 else None) for n in range(90)))
+        jobs = await bench.claim(90)
+        await bench.runtime.advance(1)
+        ends = [settlement(job, Move.FAIL if n % 9 == 0 else Move.COMPLETE) for n, job in enumerate(jobs)]
+        await bench.settle_all("worker", ends)
+        told = await stats(bench)
+        assert (told.flow.submitted, told.flow.completed, told.flow.failed) == (90, 80, 10)
+        assert (told.flow.run.count, told.flow.run.mean_us) == (90, SECOND)
+        assert [(share.type, share.flow.finished) for share in told.shares] == [("a", 30), ("b", 30), ("t", 30)]
+
+    async def test_children_are_counted_like_all_others(self, bench: Bench) -> None:
+        """O4: spawned, compensating, and ended as members of a group."""
+        parent = await bench.running()
+        children = [new_job("a", parent_id=parent.id, spawn_key=str(n)) for n in range(3)]
+        await bench.submit(*children, under=holder(parent))
+        await bench.submit(*children, under=holder(parent))
+        await bench.settle_all("worker", [settlement(job) for job in await bench.claim(3)])
+        await bench.settle(parent)
+        told = await stats(bench)
+        assert [(share.type, share.flow.submitted, share.flow.run.count) for share in told.shares] == [
+            ("a", 3, 3),
+            ("t", 1, 1),
+        ]
+
+
+class TellingApartContract(Contract):
+    """O4: along time, and by queue, type and tenant."""
+
+    async def test_the_time_line(self, bench: Bench) -> None:
+        """O4: slices of whole minutes in order, gaps filled, the last one under way."""
+        await bench.finished()
+        await bench.runtime.advance(150)
+        await bench.finished()
+        now = bench.runtime.now()
+        told = await stats(bench, last_us=10 * MINUTE, slices=10)
+        assert (told.until, told.slice_us) == (now, MINUTE)
+        assert [each.at for each in told.line] == list(range(told.since, now, MINUTE))
+        assert [each.flow.completed for each in told.line][-3:] == [1, 0, 1]
+        assert told.finished_per_second == 2 / told.seconds
+
+    async def test_a_stretch_of_the_past(self, bench: Bench) -> None:
+        """O4: what came before and after is not in it."""
+        for _ in range(3):
+            await bench.finished()
+            await bench.runtime.advance(600)
+        told = await stats(bench, last_us=5 * MINUTE, until=bench.runtime.now() - 900 * SECOND)
+        assert told.flow.completed == 1
+        assert told.until == bench.runtime.now() - 900 * SECOND
+
+    async def test_by_type_queue_or_both(self, bench: Bench) -> None:
+        """O4: most finished first."""
+        for job_type, queue in (("a", "mail"), ("b", "mail"), ("b", "maps")):
+            await bench.settle(await bench.running(job_type, queue=queue))
+        by = {kind: (await stats(bench, by=kind)).shares for kind in ("type", "queue", "both")}
+        assert [(each.type, each.queue, each.flow.completed) for each in by["type"]] == [("b", None, 2), ("a", None, 1)]
+        assert [(each.type, each.queue) for each in by["queue"]] == [(None, "mail"), (None, "maps")]
+        assert [(each.queue, each.type) for each in by["both"]] == [("mail", "a"), ("mail", "b"), ("maps", "b")]
+
+    async def test_of_one_queue_type_or_tenant(self, bench: Bench) -> None:
+        """O4, safe-15: and nothing of any other."""
+        for tenant in ("acme", "zeta"):
+            for job_type, queue in (("a", "mail"), ("b", "mail"), ("b", "maps")):
+                await bench.add(job_type, queue=queue, tenant=tenant)
+        asked = (None, None), ("mail", None), (None, "b"), ("mail", "b"), (None, "missing")
+        found = [await stats(bench, tenant="acme", queue=queue, type=job_type) for queue, job_type in asked]
+        assert [told.flow.submitted for told in found] == [3, 2, 2, 1, 0]
+        assert [told.states.get(State.SCHEDULED, 0) for told in found] == [3, 2, 2, 1, 0]
+
+
+class StandingContract(Contract):
+    """O4: how many jobs are in each state now."""
+
+    async def test_every_state(self, bench: Bench) -> None:
+        """O4: those that wait, run, and have finished and are kept."""
+        await bench.finished()
+        await bench.settle(await bench.running(), Move.FAIL, error=BOOM)
+        await bench.settle(await bench.running(), Move.RETRY, error=BOOM, delay_us=HOUR)
+        await bench.cancel(await bench.add())
+        await bench.running()
+        waits = await bench.add(delay_us=HOUR)
+        await bench.store.resolve("default", await bench.add(), Resolution())
+        await bench.add(delay_us=SECOND)
+        await bench.add("a", queue="mail")
+        await bench.runtime.advance(1)
+        told = await stats(bench)
+        assert [(each.queue, each.type) for each in told.standing] == [("default", "t"), ("mail", "a")]
+        assert told.standing[1].states == {State.SCHEDULED: 1}
+        assert told.states == {
+            State.DELAYED: 1,
+            State.RETRYING: 1,
+            State.SCHEDULED: 2,
+            State.RUNNING: 1,
+            State.COMPLETED: 2,
+            State.FAILED: 1,
+            State.CANCELLED: 1,
+        }
+        await bench.runtime.advance(HOUR / SECOND)
+        assert await bench.state(waits) is State.SCHEDULED
+        assert (await stats(bench)).states[State.SCHEDULED] == 4
+
+    async def test_what_is_gone_is_not_there(self, bench: Bench) -> None:
+        """O4: revived, deleted, or past its retention."""
+        jobs = [await bench.finished(move) for move in (Move.COMPLETE, Move.COMPLETE, Move.FAIL, Move.BURY)]
+        await bench.store.delete("default", [jobs[0].id])
+        await bench.store.revive("default", [jobs[2].id], FRESH)
+        assert (await stats(bench)).states == {State.SCHEDULED: 1, State.COMPLETED: 1, State.DEAD_LETTER: 1}
+        await bench.store.prune(Retention(completed_us=0), 99)
+        told = await stats(bench)
+        assert told.states == {State.SCHEDULED: 1, State.DEAD_LETTER: 1}
+        assert (told.flow.completed, told.flow.failed) == (2, 1), "what happened stays so"
+
+
+class FoldContract(Contract):
+    """O4: tallies become few, and say the same."""
+
+    async def test_folding_changes_no_answer(self, bench: Bench) -> None:
+        """O4: by minute, by hour, and what stands; done twice, by two, or in part."""
+        for seconds in (1, 30, 3600, 20):
+            await bench.settle(await bench.running(), Move.FAIL if seconds == 30 else Move.COMPLETE, error=BOOM)
+            await bench.runtime.advance(seconds)
+        ranges = (HOUR, 2 * HOUR, DAY)
+        before = [await stats(bench, last_us=last_us) for last_us in ranges]
+        other = await bench.second()
+        folded = [await store.fold_tallies(KEEP, 2) for store in (bench.store, other.store, bench.store)]
+        assert [await stats(bench, last_us=last_us) for last_us in ranges] == before
+        assert folded[0] == 2
+        while await fold(bench):
+            assert [await stats(other, last_us=last_us) for last_us in ranges] == before
+        assert [await stats(bench, last_us=last_us) for last_us in ranges] == before
+        await bench.finished()
+        await fold(bench)
+        assert (await flow(bench)).completed == before[0].flow.completed + 1
+
+    async def test_what_is_long_ago_is_told_by_the_hour(self, bench: Bench) -> None:
+        """O4: and still told whole."""
+        start = bench.runtime.now()
+        await bench.finished()
+        await fold(bench)
+        await bench.runtime.advance(2 * DAY / SECOND)
+        await fold(bench)
+        told = await stats(bench, last_us=5 * MINUTE, until=start + MINUTE)
+        assert (told.slice_us, told.flow.completed, told.flow.run.count) == (HOUR, 1, 1)
+
+    async def test_what_is_older_than_wanted_is_forgotten(self, bench: Bench) -> None:
+        """O4: but for how many jobs there are."""
+        await bench.finished()
+        await fold(bench)
+        await bench.runtime.advance(31 * DAY / SECOND)
+        await bench.store.fold_tallies(None, 99)
+        assert (await flow(bench, last_us=40 * DAY)).completed == 1
+        await fold(bench)
+        told = await stats(bench, last_us=40 * DAY)
+        assert told.flow == Flow()
+        assert told.states == {State.COMPLETED: 1}

@@ -1,0 +1,60 @@
+"""O4: tallies that somebody else is folding are passed over, and nothing is counted twice or lost."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+from tests.backends.postgres.conftest import OpenStore
+from tests.backends.postgres.test_races import submitted
+
+from ropewalk.domain.instants import HOUR
+from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.ports.store import Store
+from ropewalk.testing.contract.build import new_job
+
+pytestmark = pytest.mark.asyncio
+
+ALL = 1000
+
+
+async def test_what_somebody_folds_is_passed_over(open_store: OpenStore, url: str) -> None:
+    """And nobody waits, neither for rows nor for sums: another sum is put beside one that is held."""
+    store = await open_store()
+    await submitted(store, new_job())
+    assert await store.fold_tallies(None, ALL) == 1
+    await submitted(store, new_job())
+    await submitted(store, new_job())
+    with psycopg.connect(url.partition("?")[0]) as other:
+        other.execute("SELECT 1 FROM jobs.tally ORDER BY id LIMIT 1 FOR UPDATE")
+        other.execute("SELECT 1 FROM jobs.tally_sum FOR UPDATE")
+        async with asyncio.timeout(5):
+            assert await store.fold_tallies(None, ALL) == 1
+        assert await _submitted(store) == 3
+        assert other.execute(
+            "SELECT max(n) FROM (SELECT count(*) n FROM jobs.tally_sum GROUP BY span_us) s"
+        ).fetchone() == (2,)
+    assert await store.fold_tallies(None, ALL) == 1
+    assert await _submitted(store) == 3
+    with psycopg.connect(url.partition("?")[0]) as other:
+        assert other.execute("SELECT count(*) FROM jobs.tally_sum").fetchone() == (3,), "one for each span again"
+
+
+async def test_many_fold_while_jobs_come(open_store: OpenStore) -> None:
+    """Every one of them is counted at every instant."""
+    stores = [await open_store() for _ in range(3)]
+    for number in range(1, 13):
+        await asyncio.gather(*(submitted(store, new_job(), new_job("a")) for store in stores))
+        folds = [store.fold_tallies(None, 5) for store in stores]
+        told, *_ = await asyncio.gather(_submitted(stores[0]), *folds)
+        assert told == number * 6
+    while await stores[1].fold_tallies(None, ALL):
+        pass
+    assert await _submitted(stores[2]) == 12 * 6
+
+
+async def _submitted(store: Store) -> int:
+    told = await store.stats("default", StatsQuery(last_us=HOUR))
+    assert sum(told.states.values()) == told.flow.submitted
+    return told.flow.submitted
