@@ -60,6 +60,10 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "limits list",
         "limits set",
         "limits remove",
+        "quotas",
+        "quotas list",
+        "quotas set",
+        "quotas remove",
         "migrate",
     }
 

@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "schedules": "ropewalk.cli.schedules:schedules",
     "why": "ropewalk.cli.why:why",
     "limits": "ropewalk.cli.limits:limits",
+    "quotas": "ropewalk.cli.quotas:quotas",
     "migrate": "ropewalk.cli.migrate:migrate",
 }
 """name → module:attribute, in the order of the help page"""

@@ -5,6 +5,7 @@
     holding      workers keep and end them       reading     everybody looks
     workflows    what happens between jobs       relations   how they hang together
     scheduling   schedules fire them             limits      how many at once, how often
+    quotas       how much a tenant may have
 
 A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
 decided by ropewalk.domain.
@@ -22,6 +23,7 @@ from ropewalk.backends._sql import (
     limits,
     operating,
     orphans,
+    quotas,
     reading,
     relations,
     renewing,
@@ -40,6 +42,7 @@ from ropewalk.domain.gauge import Full
 from ropewalk.domain.instants import Span
 from ropewalk.domain.job import CancelRequest, JobRecord
 from ropewalk.domain.operator import Amendment, Resolution, Revival
+from ropewalk.domain.quota import Quota, QuotaUse
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
@@ -163,6 +166,20 @@ class SqlStore(Store, ABC):
 
     async def held_by(self, job: JobRecord) -> list[Full]:
         return await self._read(lambda tx: limits.holding(tx, job))
+
+    # ── quotas
+
+    async def put_quota(self, quota: Quota) -> None:
+        await self._write(lambda tx: quotas.put(tx, quota))
+
+    async def remove_quota(self, tenant: str) -> bool:
+        return await self._write(lambda tx: quotas.remove(tx, tenant))
+
+    async def quotas(self) -> list[Quota]:
+        return await self._read(quotas.kept)
+
+    async def quota_use(self, tenant: str) -> QuotaUse | None:
+        return await self._read(lambda tx: quotas.use(tx, tenant))
 
     # ── workflows
 

@@ -20,6 +20,7 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
+from ropewalk.domain.quota import Quota
 from ropewalk.domain.rate import Rate
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
@@ -103,6 +104,14 @@ flow_limits = st.one_of(
         )
         for kind, name in LIMITED
     )
+)
+quotas = st.builds(
+    Quota,
+    tenant=st.sampled_from((*TENANTS, "*")),
+    pending=st.none() | st.integers(1, 9),
+    running=st.none() | st.none() | st.integers(1, 4),
+    submissions=st.none() | rates,
+    payload_bytes=st.sampled_from((None, None, None, 6)),
 )
 claim_requests = st.builds(
     ClaimRequest,
