@@ -64,9 +64,10 @@ class LimitExceeded(InvalidInput):
 
 
 class QuotaExceeded(RopewalkError):
-    """The tenant has used up what it may."""
+    """The tenant has used up what it may: `limit` names which, and `retry_after` (seconds) is None where waiting is no
+    help."""
 
-    def __init__(self, message: str, *, limit: str, current: int, maximum: int, retry_after: float) -> None:
+    def __init__(self, message: str, *, limit: str, current: int, maximum: int, retry_after: float | None) -> None:
         super().__init__(message)
         self.limit = limit
         self.current = current

@@ -235,6 +235,10 @@ class SyncClient:
     set_limit = blocking(Client.set_limit)
     remove_limit = blocking(Client.remove_limit)
     limits = blocking(Client.limits)
+    set_quota = blocking(Client.set_quota)
+    remove_quota = blocking(Client.remove_quota)
+    quota = blocking(Client.quota)
+    quotas = blocking(Client.quotas)
 
 
 class SyncMetrics:

@@ -13,7 +13,7 @@ from msgspec import json
 
 from ropewalk import InvalidInput, Rate
 from ropewalk.domain.instants import SECOND, Instant
-from ropewalk.domain.rate import ALGORITHMS, SLIDING_COUNT_MAX, Algorithm, RateState, idle_at, take
+from ropewalk.domain.rate import ALGORITHMS, SLIDING_COUNT_MAX, Algorithm, RateState, idle_at, room_at, take, used
 
 START = 1_700_000_000 * SECOND
 algorithms = st.sampled_from(ALGORITHMS)
@@ -62,6 +62,24 @@ def test_it_grants_what_the_rule_allows_and_says_when_there_is_more(
             assert allowed(rate, starts, taken.next_at - 1) == 0, "and not before"
         rested = max(now, idle_at(rate, state))
         assert take(rate, state, rested, 99).granted == count, "an idle state is as good as none"
+
+
+@given(algorithms, st.integers(1, 5), windows, steps, st.integers(1, 5))
+def test_it_says_when_there_is_room_for_several(
+    algorithm: Algorithm, count: int, per: float, steps: list[tuple[int, int]], several: int
+) -> None:
+    rate = Rate(count, per=per, algorithm=algorithm)
+    state: RateState | None = None
+    starts: list[Instant] = []
+    now, several = START, min(several, count)
+    for passed, wanted in steps:
+        now += passed
+        taken = take(rate, state, now, wanted)
+        state, starts = taken.state, starts + [now] * taken.granted
+        assert used(rate, state, now) == count - allowed(rate, starts, now)
+        at = room_at(rate, state, now, several)
+        assert allowed(rate, starts, at) >= several, "there is room then"
+        assert at == now or allowed(rate, starts, at - 1) < several, "and not before"
 
 
 @given(algorithms, st.integers(1, 5), st.integers(1, 5), windows, st.integers(0, 2_000_000))

@@ -29,6 +29,9 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int | None = None
     reason: str | None = None
     count: int | None = None
+    tenant: str | None = None
+    at: float | None = None
+    """by the clock of the machine, which all processes share (time.monotonic)"""
 
 
 class Recorder:
@@ -45,9 +48,19 @@ class Recorder:
         attempt: int | None = None,
         reason: str | None = None,
         count: int | None = None,
+        tenant: str | None = None,
+        at: float | None = None,
     ) -> None:
         happening = Happening(
-            kind=kind, pid=self._pid, job=job, fence=fence, attempt=attempt, reason=reason, count=count
+            kind=kind,
+            pid=self._pid,
+            job=job,
+            fence=fence,
+            attempt=attempt,
+            reason=reason,
+            count=count,
+            tenant=tenant,
+            at=at,
         )
         os.write(self._file, msgspec.json.encode(happening) + b"\n")
 

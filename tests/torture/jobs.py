@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 
 from ropewalk import Abort, Backoff, Context, job
 from tests.torture.history import Recorder
@@ -70,6 +71,14 @@ async def poison(ctx: Context) -> None:
     started(ctx)
     os.kill(os.getpid(), signal.SIGKILL)
     await asyncio.Event().wait()
+
+
+@job
+async def serve(ctx: Context, seconds: float) -> None:
+    """Says for whom it starts, and when."""
+    assert recorder is not None
+    recorder.put("started", tenant=ctx.tenant, at=time.monotonic())
+    await asyncio.sleep(seconds)
 
 
 ALL = [quick, nap, stumble, clean_up, book, innocent, poison]

@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "why": "ropewalk.cli.why:why",
     "stats": "ropewalk.cli.stats:stats",
     "limits": "ropewalk.cli.limits:limits",
+    "quotas": "ropewalk.cli.quotas:quotas",
     "top": "ropewalk.cli.top.command:top",
     "doctor": "ropewalk.cli.doctor:doctor",
     "migrate": "ropewalk.cli.migrate:migrate",

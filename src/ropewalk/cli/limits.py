@@ -91,7 +91,7 @@ def set_(
 
     It holds from the next claim on; what runs goes on.
     """
-    pace = None if rate is None else _rate(rate, algorithm)
+    pace = None if rate is None else rate_in(rate, algorithm, "--rate")
     target.run(
         lambda client: client.set_limit(
             queue=queue, type=type, key=key, concurrency=concurrency, rate=pace, every_tenant=every_tenant
@@ -127,12 +127,12 @@ def remove(
     return ExitCode.OK if gone else ExitCode.FAILED
 
 
-def _rate(given: str, algorithm: Algorithm) -> Rate:
+def rate_in(given: str, algorithm: Algorithm, option: str) -> Rate:
     count, _, seconds = given.partition("/")
     try:
         number, per = int(count), float(seconds)
     except ValueError:
-        raise click.UsageError(f"--rate {given!r} is not N/SECONDS, like 100/60") from None
+        raise click.UsageError(f"{option} {given!r} is not N/SECONDS, like 100/60") from None
     return Rate(number, per=per, algorithm=algorithm)
 
 
@@ -143,17 +143,17 @@ def _named(queue: str | None, of_type: str | None, key: str | None) -> str:
 
 def _told(concurrency: int | None, rate: Rate | None) -> str:
     at_once = [] if concurrency is None else [f"at most {concurrency} at once"]
-    return ", ".join([*at_once, *([] if rate is None else [f"at most {_pace(rate)}"])])
+    return ", ".join([*at_once, *([] if rate is None else [f"at most {pace_of(rate)}"])])
 
 
-def _pace(rate: Rate) -> str:
+def pace_of(rate: Rate) -> str:
     return f"{rate.count} in {rate.per:g} s ({rate.algorithm})"
 
 
 def _row(use: LimitUse) -> tuple[str, ...]:
     limit = use.limit
     at_once = "" if limit.concurrency is None else str(limit.concurrency)
-    pace = "" if limit.rate is None else _pace(limit.rate)
+    pace = "" if limit.rate is None else pace_of(limit.rate)
     running = f"{use.in_use} in {len(use.keys)} keys" if use.keys else str(use.in_use)
     return limit.kind, render.safe(limit.name), running, at_once, pace
 

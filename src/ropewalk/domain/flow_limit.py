@@ -1,7 +1,8 @@
-"""Limits on what runs at once and starts over time, fleet-wide: of a queue, a type, or a key that jobs name.
+"""Limits on what runs at once and starts over time, fleet-wide: of a queue, a type, a key that jobs name, or a tenant.
 
 A lane is all jobs one set of limits applies to: the same tenant, queue, type and key. Each limit that applies counts:
-the queue's, the type's, the key's. Of several that fit a key the one that says most about it applies: the key itself,
+the queue's, the type's, the key's, and the tenant's, which its quota sets (domain/quota.py); that of `*` is for each
+tenant without its own. Of several that fit a key the one that says most about it applies: the key itself,
 then the longest family (`customer:*`, for each customer separately). A limit is a tenant's own, or for all tenants
 together; both count.
 """
@@ -16,7 +17,7 @@ from msgspec import Struct
 
 from ropewalk.domain.rate import Rate
 
-LimitKind: TypeAlias = Literal["queue", "type", "key"]
+LimitKind: TypeAlias = Literal["queue", "type", "key", "tenant"]
 LIMIT_KINDS: Final[tuple[LimitKind, ...]] = get_args(LimitKind)
 ANY: Final = "*"
 EVERY_TENANT: Final = ""
@@ -24,6 +25,9 @@ EVERY_TENANT: Final = ""
 
 LimitId: TypeAlias = tuple[str, LimitKind, str]
 """(tenant, kind, name)"""
+
+EACH_TENANT: Final[LimitId] = (ANY, "tenant", ANY)
+"""for each that has none of its own"""
 
 
 class LaneName(NamedTuple):
@@ -83,8 +87,9 @@ class Rules:
         return bool(self.limits)
 
     def of_tenant(self, tenant: str) -> list[FlowLimit]:
-        """By kind and name."""
-        return [limit for _, limit in sorted(self.limits.items()) if limit.tenant == tenant]
+        """By kind and name, but for the one that is part of its quota."""
+        mine = (limit for _, limit in sorted(self.limits.items()) if limit.tenant == tenant)
+        return [limit for limit in mine if limit.kind != "tenant"]
 
     def on(self, lane: LaneName) -> list[Measure]:
         found: list[Measure] = []
@@ -93,6 +98,8 @@ class Rules:
             found += [Measure(limit, limit[2]) for limit in named if limit in self.limits]
             if lane.key and (of_key := self._on_key(tenant, lane.key)) is not None:
                 found.append(Measure(of_key, lane.key))
+        of_tenant: tuple[LimitId, LimitId] = ((lane.tenant, "tenant", lane.tenant), EACH_TENANT)
+        found += [Measure(limit, lane.tenant) for limit in of_tenant if limit in self.limits][:1]
         return found
 
     def in_use(self, running: Mapping[LaneName, int]) -> Counter[Measure]:

@@ -87,6 +87,8 @@ def _check_names(job: NewJob, limits: Limits) -> None:
             check_name(value, field, limits)
     if job.limit_key is not None:
         _check_limit_key(job.limit_key)
+    if job.tenant == ANY:
+        raise InvalidInput(f"tenant={ANY!r} stands for every tenant, in quotas: a job has one", field="tenant")
     if job.gate is not None:
         for parent in job.gate.parents:
             check_name(parent.id, "depends_on", limits)

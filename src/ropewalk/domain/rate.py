@@ -90,6 +90,25 @@ def take(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> Take
             return _take_tokens(rate, state, at, wanted)
 
 
+def used(rate: Rate, state: RateState | None, now: Instant) -> int:
+    """How much of it is used up."""
+    return rate.count - take(rate, state, now, rate.count).granted
+
+
+def room_at(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> Instant:
+    """When there is room for so many at once (at most `count`), if nobody else uses it meanwhile."""
+    if take(rate, state, now, wanted).granted == wanted:
+        return now
+    seen = take(rate, state, now, 0).state
+    match rate.algorithm:
+        case "sliding":
+            return _room_in(rate, seen.log, wanted)
+        case "fixed":
+            return _window_of(rate, seen.at) + rate.window_us
+        case "token":
+            return seen.at + _refilled_us(rate, seen.used, wanted)
+
+
 def idle_at(rate: Rate, state: RateState) -> Instant:
     """From when on this state says no more than none."""
     match rate.algorithm:
@@ -111,12 +130,12 @@ def _take_sliding(rate: Rate, state: RateState | None, at: Instant, wanted: int)
     return Taken(granted, RateState(at, 0, log), _room_in(rate, log) if full else None)
 
 
-def _room_in(rate: Rate, log: tuple[tuple[Instant, int], ...]) -> Instant:
+def _room_in(rate: Rate, log: tuple[tuple[Instant, int], ...], wanted: int = 1) -> Instant:
     """When enough of the oldest starts are out of the window (after `count` was lowered more than that are in it)."""
-    over = sum(number for _, number in log) - rate.count
+    over = sum(number for _, number in log) + wanted - rate.count
     for when, number in log:
         over -= number
-        if over < 0:
+        if over <= 0:
             return when + rate.window_us
     raise AssertionError("a full window holds a start")
 
@@ -139,5 +158,10 @@ def _take_tokens(rate: Rate, state: RateState | None, at: Instant, wanted: int) 
     missing = 0 if state is None else max(0, state.used - (at - state.at) * rate.count)
     granted = max(0, min(wanted, (rate.count * token - missing) // token))
     missing += granted * token
-    short = missing - (rate.count - 1) * token  # of one whole token
-    return Taken(granted, RateState(at, missing), at + -(-short // rate.count) if short > 0 else None)
+    wait_us = _refilled_us(rate, missing, 1)
+    return Taken(granted, RateState(at, missing), at + wait_us if wait_us > 0 else None)
+
+
+def _refilled_us(rate: Rate, missing: int, wanted: int) -> Span:
+    """How long until the bucket holds so many; not more than 0 where it does."""
+    return -(-(missing - (rate.count - wanted) * rate.window_us) // rate.count)

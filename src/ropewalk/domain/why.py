@@ -87,8 +87,8 @@ def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> 
 def _full(held: Full, now: Instant) -> str:
     limit, name = held.limit, f"{held.limit.kind} {held.name!r}"
     if held.next_at is None:
-        most = limit.concurrency
-        return f"{held.in_use} of at most {most} jobs of {name} are running; raise it with app.set_limit(...)"
+        setter = "app.tenant(...).set_quota(...)" if limit.kind == "tenant" else "app.set_limit(...)"
+        return f"{held.in_use} of at most {limit.concurrency} jobs of {name} are running; raise it with {setter}"
     assert limit.rate is not None
     wait = to_seconds(held.next_at - now)
     return f"{name} may start {limit.rate.count} jobs in {limit.rate.per:g} s, and has; the next may in {wait:.1f} s"

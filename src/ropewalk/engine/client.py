@@ -23,6 +23,7 @@ from ropewalk.engine.verbs.deleting import Deleting
 from ropewalk.engine.verbs.flowing import Flowing
 from ropewalk.engine.verbs.limiting import Limiting
 from ropewalk.engine.verbs.looking import Looking
+from ropewalk.engine.verbs.quoting import Quoting
 from ropewalk.engine.verbs.scheduling import Scheduling
 from ropewalk.engine.verbs.waiting import Waiting
 from ropewalk.errors import LimitExceeded
@@ -33,7 +34,7 @@ S = TypeVar("S")
 G = TypeVar("G")
 
 
-class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Scheduling, Waiting):
+class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, Scheduling, Waiting):
     """Enqueueing is here; what else it can do stands in engine.verbs, by family."""
 
     def tenant(self, name: str) -> Client:

@@ -24,6 +24,7 @@ from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
+from ropewalk.domain.quota import Quota, QuotaUse
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
@@ -77,6 +78,8 @@ class Intake(Protocol):
 
         Same id, same content: duplicate; same id, other content: Conflict. Idempotency keys by domain.idempotency,
         decided in this transaction. A repeated id or key inside one submission counts like one already stored.
+        What is new and not `under` a lease must fit the quotas of its tenants (domain.quota.Admission): what waits is
+        counted in this transaction, and nobody else is let in meanwhile.
         """
         ...
 
@@ -209,6 +212,27 @@ class Limiting(Protocol):
         ...
 
 
+class Quoting(Protocol):
+    """What a tenant may have waiting, running and coming in (domain.quota), from the next submission and claim on."""
+
+    async def put_quota(self, quota: Quota) -> None:
+        """Make or replace the tenant's; that of `*` is for what others leave open. Its `running` is a limit of kind
+        "tenant" from then on. What came in under its rate is kept where window and algorithm stay the same."""
+        ...
+
+    async def remove_quota(self, tenant: str) -> bool:
+        """False: there was none."""
+        ...
+
+    async def quotas(self) -> list[Quota]:
+        """As they were put, by tenant."""
+        ...
+
+    async def quota_use(self, tenant: str) -> QuotaUse | None:
+        """What holds for a tenant; None: nothing does."""
+        ...
+
+
 class Workflows(Protocol):
     """What happens between jobs beside settling: signals, steps, resolutions from outside, groups."""
 
@@ -307,7 +331,20 @@ class Reading(Protocol):
         ...
 
 
-class Store(Intake, Joining, Leasing, Upkeep, Limiting, Workflows, Schedules, Reading, Counting, Examining, Protocol):
+class Store(
+    Intake,
+    Joining,
+    Leasing,
+    Upkeep,
+    Limiting,
+    Quoting,
+    Workflows,
+    Schedules,
+    Reading,
+    Counting,
+    Examining,
+    Protocol,
+):
     """A backend, whole."""
 
     @property

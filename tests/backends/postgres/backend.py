@@ -29,7 +29,9 @@ SchemasOf: TypeAlias = Callable[[Postgres], Schemas]
 
 GAPLESS = """
 WITH taken AS (UPDATE numbered SET before = last, last = last + %s RETURNING before, last)
-SELECT json_agg(number) FROM taken CROSS JOIN generate_series(taken.before + 1, taken.last) AS number
+SELECT json_agg(number), (SELECT control FROM meta)
+FROM taken
+CROSS JOIN generate_series(taken.before + 1, taken.last) AS number
 """
 
 SET_FORMAT = """
@@ -65,7 +67,7 @@ class PostgresBackend(contract.Backend):
             db.execute(SQL("DROP TABLE IF EXISTS {}").format(table))
             db.execute(SQL("CREATE TABLE {} AS SELECT 0::bigint AS before, 0::bigint AS last").format(table))
         for session in (store._changes, store._claims, store._settlements):
-            session._sql = structs.replace(session._sql, take_seqs=GAPLESS)
+            session._sql = structs.replace(session._sql, take_numbers=GAPLESS)
 
     async def close(self) -> None:
         for store in self._stores:

@@ -145,8 +145,6 @@ CREATE TABLE job (
     stream INTEGER GENERATED ALWAYS AS (2 * lane + (crashes > 0)) VIRTUAL
 );
 
-CREATE INDEX job_blocked ON job (lane) WHERE place = 0 AND unmet > 0;
-
 CREATE UNIQUE INDEX job_by_chain ON job (chain_id, chain_index, tenant) WHERE chain_id IS NOT NULL;
 
 CREATE INDEX job_by_correlation ON job (correlation_id) WHERE correlation_id IS NOT NULL;
@@ -170,6 +168,8 @@ CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
 CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
 
 CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
+
+CREATE INDEX job_waiting ON job (lane) WHERE place = 0;
 
 CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
 
@@ -243,6 +243,21 @@ CREATE TABLE queue (
     paused INTEGER NOT NULL DEFAULT 0,
     weight INTEGER NOT NULL DEFAULT 1,
     PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+
+CREATE TABLE quota (
+    tenant TEXT PRIMARY KEY,
+    pending INTEGER,
+    running INTEGER,
+    rate_count INTEGER,
+    rate_window_us INTEGER,
+    algorithm TEXT,
+    payload_bytes INTEGER
+) WITHOUT ROWID;
+
+CREATE TABLE quota_use (
+    tenant TEXT PRIMARY KEY,
+    spent TEXT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE schedule (

@@ -43,7 +43,8 @@ def plan(
     db: sqlite.Connection, sql: str, values: dict[str, object] | tuple[object, ...] | None = None, table: str = "job"
 ) -> str:
     """How a table is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
-    given = (None,) * (len(set(re.findall(r"\?\d+", sql))) or sql.count("?")) if values is None else values
+    marks = set(re.findall(r"\?\d+", sql)) or sql.count("?") * ["?"]
+    given = (None,) * len(marks) if values is None else values
     steps = [row[3].replace("COVERING ", "") for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
     return "\n".join(step for step in steps if f" {table}" in step)
 
@@ -59,6 +60,16 @@ def plan(
         (SQL.earliest_expiry, "SEARCH job USING INDEX job_lease (lease_expires_at>?)"),
         (SQL.ready_heads, f"{BY_NUMBER}\nSEARCH head USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
         (SQL.running_lanes, "SCAN job USING INDEX job_lease"),
+        (
+            SQL.waiting_of,
+            "\n".join(
+                (
+                    *[f"{READY} (stream>? AND stream<?)"] * 2,
+                    "SEARCH job USING INDEX job_waiting (lane=?)",
+                    "SEARCH job USING INDEX job_waiting (lane>? AND lane<?)",
+                )
+            ),
+        ),
         (SQL.leases_run_out, "SEARCH job USING INDEX job_lease (lease_expires_at<?)"),
         (SQL.past_deadline, "SEARCH job USING INDEX job_deadline (deadline>? AND deadline<?)"),
         (SQL.past_retention, "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at<?)"),
@@ -135,11 +146,12 @@ def test_a_search_takes_the_narrowest_way(db: sqlite.Connection, wanted: Filter,
 
 
 async def test_a_plain_job_is_in_the_index_of_its_place_only(store: SqliteStore) -> None:
-    """What a plain job costs: its row, its id, and one entry."""
+    """What a plain job costs: its row, its id, and one entry; two while it is delayed."""
     await submit(store, plain("a"))
-    for place, index in enumerate(("job_due", "job_ready", "job_lease", "job_finished")):
+    indexes = ({"job_due", "job_waiting"}, {"job_ready"}, {"job_lease"}, {"job_finished"})
+    for place, wanted in enumerate(indexes):
         held = await store._writer.ask(lambda tx, place=place: _indexes(tx, place))
-        assert held == {"job_by_id", index}
+        assert held == {"job_by_id", *wanted}
 
 
 def _indexes(tx: Tx, place: int) -> set[str]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ropewalk.domain.statistics import Latency
-
 from ropewalk.cli.top.snapshot import FailureLine, QueueLine, Snapshot, TypeLine, WorkerLine
 from ropewalk.domain.instants import MINUTE, SECOND, to_instant
+from ropewalk.domain.statistics import Latency
 
 NOW = to_instant(datetime(2026, 5, 1, 12, 30, 15, tzinfo=UTC), "now")
 

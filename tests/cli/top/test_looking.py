@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from ropewalk.domain.statistics import Flow, Share, Slice, Statistics
 
 from ropewalk import Abort, App, StoreUnavailable, job
 from ropewalk.cli.top.controls import Key, View
@@ -20,6 +19,7 @@ from ropewalk.cli.top.keyboard import Keyboard, listening
 from ropewalk.cli.top.screen import Screen
 from ropewalk.cli.top.snapshot import Snapshot
 from ropewalk.domain.instants import MINUTE, Seconds
+from ropewalk.domain.statistics import Flow, Share, Slice, Statistics
 from ropewalk.engine.runtime import SystemRuntime
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from ropewalk.domain.statistics import Flow, Share, Slice, Statistics
 
 from ropewalk.cli.top import figures, plot
 from ropewalk.cli.top.controls import INTERVALS, View, keys_in, moved
 from ropewalk.cli.top.pace import Pace
 from ropewalk.domain.instants import DAY, HOUR, MINUTE, SECOND
+from ropewalk.domain.statistics import Flow, Share, Slice, Statistics
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from ropewalk.domain.idempotency import (
     spawn_key_taken,
 )
 from ropewalk.domain.job import IdempotencyKey, JobRecord, NewJob, new_record
+from ropewalk.domain.quota import Admission
 from ropewalk.domain.scope import Scope
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Effects
@@ -64,11 +65,16 @@ class Draft:
         self._fresh: dict[tuple[str, str], Drafted] = {}
         self._fresh_ids: set[str] = set()
 
-    def judge(self) -> None:
-        """Raises what refuses the submission: Conflict, SpawnMismatch, NotFound, InvalidInput, LimitExceeded."""
+    def judge(self, admission: Admission | None = None) -> None:
+        """Raises what refuses the submission: Conflict, SpawnMismatch, NotFound, InvalidInput, LimitExceeded, and
+        QuotaExceeded where the new ones among them come from outside."""
         self._look_up()
         for new in in_order(self._jobs):
             self._add(new)
+        if admission is not None:
+            fresh = [each.new for each in self._fresh.values()]
+            let_in = admission.admit if self._owner is None else admission.join
+            let_in(fresh)
 
     def write(self) -> list[Ended]:
         """Nothing is refused any more. Answers what was born ended: doomed already, or into a cancelled group."""

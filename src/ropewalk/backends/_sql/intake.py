@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ropewalk.backends._ledger.intake import Draft
 from ropewalk.backends._ledger.ripple import Rippling
+from ropewalk.backends._sql import quotas
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.limits import Flow
@@ -18,6 +19,7 @@ from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain import transition
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason, loss_reason
+from ropewalk.domain.quota import Admission
 from ropewalk.errors import LeaseLost, RopewalkError
 from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 
@@ -25,9 +27,10 @@ from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, Sub
 class Intake:
     """One call's submissions."""
 
-    def __init__(self, tx: Tx, lanes: LaneBook) -> None:
+    def __init__(self, tx: Tx, lanes: LaneBook, admission: Admission) -> None:
         self._tx = tx
         self._lanes = lanes
+        self._admission = admission
         self._ledger = SqlLedger(tx, lanes)
         self._rippling = Rippling(self._ledger)
 
@@ -35,6 +38,7 @@ class Intake:
         drafts = [self._accept(submission) for submission in submissions]
         self._rippling.run()
         self._ledger.flush()
+        quotas.spend(self._tx, self._admission)
         for submission, draft in zip(submissions, drafts, strict=True):
             if submission.skip_queue is not None and isinstance(draft, Draft):
                 self._lease(draft.answers(), submission.skip_queue)
@@ -47,9 +51,10 @@ class Intake:
             if owner is not None:
                 accepted = spawn_alike(self._tx, self._lanes, self._ledger, owner, submission.jobs)
                 if accepted is not None:
+                    self._admission.join(submission.jobs)
                     return accepted
             draft = Draft(self._ledger, submission.jobs, owner)
-            draft.judge()
+            draft.judge(self._admission)
         except RopewalkError as refusal:
             return refusal.with_traceback(None)
         self._rippling.written(draft)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ropewalk.backends._sql import submitting
+from ropewalk.backends._sql.submitting import Admit
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.ports.exchange import Submission
 from ropewalk.ports.joining import Answers
 
 
-def submit_all(tx: Tx, submissions: Sequence[Submission]) -> Answers:
+def submit_all(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Answers:
     """All of them, or the first refusal is raised."""
     answers: Answers = []
-    for answer in submitting.submit(tx, tx.lanes, submissions):
+    for answer in submitting.submit(tx, tx.lanes, submissions, admit):
         if isinstance(answer, RopewalkError):
             raise answer
         answers.append(answer)

@@ -1,4 +1,4 @@
-"""What one connection knows of lanes: their numbers, and the limits there are.
+"""What one connection knows of lanes: their numbers, and the limits and quotas there are.
 
 A lane is one (tenant, queue, type, limit key); its row is written once and never changes. The lanes of all keys of one
 (tenant, queue, type), which may be very many, are numbered together and behind all lanes without a key: a claim passes
@@ -15,6 +15,7 @@ import msgspec
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.flow_limit import FlowLimit, LaneName, LimitKind, Rules
 from ropewalk.domain.instants import SECOND, Span
+from ropewalk.domain.quota import Quota, Quotas
 from ropewalk.domain.rate import Algorithm, Rate
 
 KEYS_MAX: Final = 1 << 40
@@ -25,12 +26,39 @@ _lanes = msgspec.json.Decoder(list[tuple[int, str, str, str, str]])
 _limits = msgspec.json.Decoder(
     list[tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None, int]]
 )
+_quotas = msgspec.json.Decoder(
+    list[tuple[str, int | None, int | None, int | None, Span | None, Algorithm | None, int | None]]
+)
+
+
+class QuotaBook:
+    """The quotas there are. Many may share one that only read what is committed."""
+
+    def __init__(self) -> None:
+        self._known: tuple[int | None, Quotas] = (None, Quotas())
+        """and the `control` they were read under"""
+
+    @property
+    def known(self) -> Quotas:
+        """As they were when somebody last looked."""
+        return self._known[1]
+
+    def look(self, tx: Tx, control: int) -> Quotas:
+        """As of this `control`, which counts up whenever one changes."""
+        if control != self._known[0]:
+            self._known = (control, quotas_of(tx))
+        return self._known[1]
+
+    def forget(self) -> None:
+        """Look again, whatever `control` says."""
+        self._known = (None, self.known)
 
 
 class LaneBook:
     """Belongs to one connection. `forget` after a rollback: what it knows may never have been written."""
 
-    def __init__(self) -> None:
+    def __init__(self, quotas: QuotaBook | None = None) -> None:
+        self.quotas = QuotaBook() if quotas is None else quotas
         self._ids: dict[LaneName, int] = {}
         self._names: dict[int, LaneName] = {}
         self._rules = Rules()
@@ -78,6 +106,7 @@ class LaneBook:
         self._ids.clear()
         self._names.clear()
         self._rules_of = None
+        self.quotas.forget()
 
 
 def limits_in(found: bytes | str) -> list[FlowLimit]:
@@ -92,6 +121,21 @@ def limits_in(found: bytes | str) -> list[FlowLimit]:
         )
         for tenant, kind, name, concurrency, count, window_us, algorithm, declared in _limits.decode(found)
     ]
+
+
+def quotas_of(tx: Tx) -> Quotas:
+    return Quotas(
+        Quota(
+            tenant=tenant,
+            pending=pending,
+            running=running,
+            submissions=_rate(count, window_us, algorithm),
+            payload_bytes=payload_bytes,
+        )
+        for tenant, pending, running, count, window_us, algorithm, payload_bytes in sorted(
+            _quotas.decode(tx.value(tx.sql.all_quotas))
+        )
+    )
 
 
 def _rate(count: int | None, window_us: Span | None, algorithm: Algorithm | None) -> Rate | None:

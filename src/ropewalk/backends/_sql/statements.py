@@ -18,7 +18,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     insert_events: str
     seqs_of_ids: str
     # submit.sql
-    take_seqs: str
+    take_numbers: str
     insert_lanes: str
     lane_ids: str
     lane_names: str
@@ -62,6 +62,14 @@ class Statements(Struct, frozen=True, kw_only=True):
     lanes_counted: str
     tallies_of: str
     not_ready: str
+    # quotas.sql
+    all_quotas: str
+    put_quota: str
+    remove_quota: str
+    hold_quotas: str
+    waiting_of: str
+    quotas_spent: str
+    spend_quotas: str
     # hold.sql
     held_leases: str
     complete_plain: str

@@ -6,6 +6,7 @@
     workflows    what happens between jobs       relations   how they hang together
     scheduling   schedules fire them             limits      how many at once, how often
     health       what an examination finds       tallying    all of it is counted
+    quotas       how much a tenant may have
 
 A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
 decided by ropewalk.domain.
@@ -24,6 +25,7 @@ from ropewalk.backends._sql import (
     logs,
     operating,
     orphans,
+    quotas,
     reading,
     relations,
     renewing,
@@ -44,6 +46,7 @@ from ropewalk.domain.instants import Span
 from ropewalk.domain.job import CancelRequest, JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
+from ropewalk.domain.quota import Quota, QuotaUse
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
@@ -173,6 +176,20 @@ class SqlStore(Store, ABC):
 
     async def held_by(self, job: JobRecord) -> list[Full]:
         return await self._read(lambda tx: limits.holding(tx, job))
+
+    # ── quotas
+
+    async def put_quota(self, quota: Quota) -> None:
+        await self._write(lambda tx: quotas.put(tx, quota))
+
+    async def remove_quota(self, tenant: str) -> bool:
+        return await self._write(lambda tx: quotas.remove(tx, tenant))
+
+    async def quotas(self) -> list[Quota]:
+        return await self._read(quotas.kept)
+
+    async def quota_use(self, tenant: str) -> QuotaUse | None:
+        return await self._read(lambda tx: quotas.use(tx, tenant))
 
     # ── workflows
 

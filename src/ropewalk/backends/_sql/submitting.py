@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
+from typing import TypeAlias
 
-from ropewalk.backends._sql import records
+from ropewalk.backends._sql import quotas, records
 from ropewalk.backends._sql.intake import Intake
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.tx import AlreadyThere, Tx
 from ropewalk.domain.job import NewJob, are_alike, new_record
+from ropewalk.domain.quota import Admission
+from ropewalk.errors import QuotaExceeded
 from ropewalk.ports.exchange import Accepted, Submission, SubmitAnswer
 
+Admit: TypeAlias = Callable[[Tx, int, Sequence[Submission]], Admission]
+"""how quotas are asked: quotas.admission, or quotas.passing in a transaction of somebody else's"""
 
-def submit(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+
+def submit(
+    tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], admit: Admit = quotas.admission
+) -> list[SubmitAnswer]:
     if all(_is_plain(submission) for submission in submissions):
         try:
             with tx.savepoint():
-                return _submit_plain(tx, lanes, submissions)
+                return _submit_plain(tx, lanes, submissions, admit)
         except AlreadyThere:
             lanes.forget()  # an id is there already: find out whose
-    return Intake(tx, lanes).submit(submissions)
+        except QuotaExceeded:
+            pass  # some may fit, and those that are there already use nothing up
+    return Intake(tx, lanes, _admission(tx, submissions, admit)).submit(submissions)
+
+
+def _admission(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Admission:
+    if not quotas.outside(submissions):
+        return Admission()
+    found = tx.row(tx.sql.epoch)
+    assert found is not None
+    return admit(tx, found[1], submissions)
 
 
 def _is_plain(submission: Submission) -> bool:
@@ -31,10 +49,15 @@ def _is_plain(submission: Submission) -> bool:
     )
 
 
-def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], admit: Admit) -> list[SubmitAnswer]:
     jobs = [new for submission in submissions for new in submission.jobs]
-    seqs = tx.take_seqs(len(jobs))
-    accepted = iter(_add_alike(tx, lanes, jobs, seqs) if jobs and are_alike(jobs) else _add_all(tx, lanes, jobs, seqs))
+    if not jobs:
+        return [[] for _ in submissions]
+    seqs, control = tx.take_numbers(len(jobs))
+    admission = admit(tx, control, submissions)
+    admission.admit(jobs)
+    accepted = iter(_add_alike(tx, lanes, jobs, seqs) if are_alike(jobs) else _add_all(tx, lanes, jobs, seqs))
+    quotas.spend(tx, admission)
     return [list(islice(accepted, len(submission.jobs))) for submission in submissions]
 
 

@@ -65,6 +65,10 @@ class Tx(Protocol):
         """`count` fresh numbers for jobs, in order."""
         ...
 
+    def take_numbers(self, count: int) -> tuple[Sequence[int], int]:
+        """The same, at least one, and `control`, which counts up whenever a limit or a quota changes."""
+        ...
+
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
         """An INSERT into job: of the first `own` columns every row has its own values, the rest is bound once.
 

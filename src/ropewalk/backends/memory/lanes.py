@@ -147,6 +147,11 @@ class Lanes:
         for of_type in self._lanes.values():
             yield from of_type.values()
 
+    def count(self, tenant: str) -> int:
+        """How many wait."""
+        lanes = (item for of_type in self._lanes.values() for item in of_type.items())
+        return sum(lane.waiting for place, lane in lanes if place[0] == tenant)
+
     def past_deadline(self, now: Instant) -> JobRecord | None:
         """The waiting job whose deadline passed first."""
         return _over(self._deadlines, now)

@@ -6,7 +6,7 @@
     signalling   they keep steps, get signals    grouping     groups as a whole
     scheduling   schedules fire them             reading      everybody looks
     limits       how many at once, how often     health       what an examination finds
-    tallies      what was counted
+    quotas       how much one tenant may have    tallies      what was counted
 
 All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends._ledger. Nothing survives the process.
@@ -40,6 +40,7 @@ from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.operator import Amendment, Resolution, Revival
+from ropewalk.domain.quota import Quota, QuotaUse
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
@@ -225,6 +226,24 @@ class MemoryStore(Store):
     async def held_by(self, job: JobRecord) -> list[Full]:
         with self._lock:
             return self._tables.limits.holding(job, self._runtime.now())
+
+    # ── quotas
+
+    async def put_quota(self, quota: Quota) -> None:
+        with self._lock:
+            self._tables.quotas.put(quota)
+
+    async def remove_quota(self, tenant: str) -> bool:
+        with self._lock:
+            return self._tables.quotas.remove(tenant)
+
+    async def quotas(self) -> list[Quota]:
+        with self._lock:
+            return self._tables.quotas.kept()
+
+    async def quota_use(self, tenant: str) -> QuotaUse | None:
+        with self._lock:
+            return self._tables.quotas.use(tenant, self._runtime.now())
 
     # ── workflows
 

@@ -16,8 +16,9 @@ from ropewalk.domain.idempotency import Verdict, id_taken, judge_id
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord, NewJob, new_record
 from ropewalk.domain.lease import LossReason, loss_reason
+from ropewalk.domain.quota import Admission
 from ropewalk.domain.states import Status
-from ropewalk.errors import LeaseLost, RopewalkError
+from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
 from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 
 Written: TypeAlias = list[tuple[JobRecord, bool]]
@@ -25,17 +26,20 @@ Written: TypeAlias = list[tuple[JobRecord, bool]]
 
 
 def submit(tables: Tables, submissions: Sequence[Submission], now: Instant) -> list[SubmitAnswer]:
-    submitting = Submitting(tables, now)
+    admission = tables.quotas.admission(submissions, now)
+    submitting = Submitting(tables, admission, now)
     written = [submitting.submit(submission) for submission in submissions]
     submitting.end()
+    tables.quotas.spend(admission)
     return [each if isinstance(each, RopewalkError) else _accepted(each, now) for each in written]
 
 
 class Submitting:
     """One call's submissions: independent of one another, but what is written already counts."""
 
-    def __init__(self, tables: Tables, now: Instant) -> None:
+    def __init__(self, tables: Tables, admission: Admission, now: Instant) -> None:
         self._tables = tables
+        self._admission = admission
         self._now = now
         self._change: Change | None = None
 
@@ -61,6 +65,10 @@ class Submitting:
                 return id_taken(held, new)
             job = held or fresh.setdefault((new.tenant, new.id), new_record(new, seq=0, now=self._now))
             written.append((job, held is not None))
+        try:
+            self._admission.admit([new for new, (_, duplicate) in zip(jobs, written, strict=True) if not duplicate])
+        except QuotaExceeded as refusal:
+            return refusal.with_traceback(None)
         for job in fresh.values():
             self._write_plain(job)
         return written
@@ -77,7 +85,7 @@ class Submitting:
         try:
             owner = None if submission.under is None else self._holder(submission.under)
             draft = Draft(change.ledger, submission.jobs, owner)
-            draft.judge()
+            draft.judge(self._admission)
         except RopewalkError as refusal:
             return refusal.with_traceback(None)
         change.rippling.written(draft)

@@ -19,6 +19,7 @@ from ropewalk.backends.memory.lanes import Lanes, Line
 from ropewalk.backends.memory.leases import Leases
 from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.backends.memory.mailbox import Mailbox
+from ropewalk.backends.memory.quotas import TenantQuotas
 from ropewalk.backends.memory.tallies import Counts
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
@@ -58,6 +59,7 @@ class Tables:
         self.lanes = Lanes()
         self.leases = Leases()
         self.limits = FlowLimits(self.leases)
+        self.quotas = TenantQuotas(self.lanes, self.leases, self.limits)
         self.finished = Finished()
         self.edges = Edges()
         self.groups = Groups()

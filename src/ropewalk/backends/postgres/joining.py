@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.backends._sql import alchemy
+from ropewalk.backends._sql import alchemy, quotas
 from ropewalk.backends._sql.joining import queues_served, submit_all, unknown
 from ropewalk.backends._sql.turns import Turns
 from ropewalk.backends.postgres.bridging import on_this_loop
@@ -61,7 +61,7 @@ class _Errand(Struct, frozen=True):
         return visit(speaker, self.house, lambda tx: self._write(tx, notify=notify))
 
     def _write(self, tx: Tx, *, notify: bool) -> Answers:
-        answers = submit_all(tx, self.submissions)
+        answers = submit_all(tx, self.submissions, quotas.passing)
         address = self.house.address
         if notify and address.notify:
             # One letter a queue, the same for every job: of equal ones a transaction sends one, when it commits.

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import psycopg
 
-from ropewalk.backends._sql import claiming, health, holding, renewing, steps
-from ropewalk.backends._sql.lanes import KNOWN_MAX
+from ropewalk.backends._sql import claiming, health, holding, quotas, renewing, steps
+from ropewalk.backends._sql.lanes import KNOWN_MAX, QuotaBook
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres.address import Address
@@ -139,6 +139,9 @@ class PostgresStore(SqlStore):
             if len(self._lanes_made) > KNOWN_MAX:
                 self._lanes_made.clear()
             self._lanes_made |= wanted
+        if any(quota.submissions for quota in house.quotas.known.holding(quotas.outside(submissions)).values()):
+            # Nor this: until it ended, nobody else could submit for the same tenants.
+            await self._write(lambda tx: quotas.pay(tx, submissions))
         return join
 
     async def _identified(self) -> House:
@@ -150,6 +153,7 @@ class PostgresStore(SqlStore):
             runtime=self._runtime,
             clock=self._clock,
             allow_weaker_durability=self._allow_weaker_durability,
+            quotas=QuotaBook(),
         )
 
     # ── what must not wait behind other work has a connection of its own

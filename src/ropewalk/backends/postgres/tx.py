@@ -104,7 +104,12 @@ class Tx:
         return data
 
     def take_seqs(self, count: int) -> list[int]:
-        return _seqs.decode(self.value(self.sql.take_seqs, (count,))) if count else []
+        return self.take_numbers(count)[0] if count else []
+
+    def take_numbers(self, count: int) -> tuple[list[int], int]:
+        found = self.row(self.sql.take_numbers, (count,))
+        assert found is not None
+        return _seqs.decode(found[0]), found[1]
 
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
         return _insert_block(tuple(columns), own)

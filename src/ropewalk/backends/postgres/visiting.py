@@ -13,7 +13,7 @@ import msgspec
 import psycopg
 from msgspec import Struct
 
-from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.lanes import LaneBook, QuotaBook
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.connections import NOW, Clock, settings_in
 from ropewalk.backends.postgres.drivers.speaking import Speaker, Voice
@@ -52,6 +52,8 @@ class House(Struct, frozen=True, kw_only=True):
     runtime: Runtime
     clock: Clock
     allow_weaker_durability: bool
+    quotas: QuotaBook
+    """as the last visitor saw them"""
 
 
 def visit(speaker: Speaker, house: House, work: Callable[[Tx], T]) -> T:
@@ -85,7 +87,7 @@ def _visit_once(speaker: Speaker, house: House, work: Callable[[Tx], T]) -> T:
         if found["lock_timeout"] != "0":
             del ours["lock_timeout"]  # the user's own patience
         _set(speaker, ours)
-        value = work(Tx(cast("Connection", Voice(speaker)), now, LaneBook(), SQL))
+        value = work(Tx(cast("Connection", Voice(speaker)), now, LaneBook(house.quotas), SQL))
         _set(speaker, {name: found[name] for name in ours})
         speaker.surely("RELEASE ropewalk")
     except BaseException:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ropewalk.backends._sql import alchemy
+from ropewalk.backends._sql import alchemy, quotas
 from ropewalk.backends._sql.joining import kinds_of, submit_all, unknown
 from ropewalk.backends._sql.turns import Turns
 from ropewalk.backends.sqlite.faults import translated
@@ -62,7 +62,7 @@ class SqliteJoining:
     def _submit(self, db: sqlite.Connection, submissions: Sequence[Submission]) -> Answers:
         try:
             with _as_we_read(db):
-                return self._visit(db, lambda tx: submit_all(tx, submissions))
+                return self._visit(db, lambda tx: submit_all(tx, submissions, quotas.admission))
         except sqlite.Error as error:
             told = translated(error, self._path)
             if told is error:

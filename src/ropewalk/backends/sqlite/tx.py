@@ -68,8 +68,13 @@ class Tx:
         return None if data is None else bytearray(data)  # bound without a detour, unlike bytes
 
     def take_seqs(self, count: int) -> range:
-        last: int = self.value(SQL.take_seqs, (count,))
-        return range(last - count + 1, last + 1)
+        return self.take_numbers(count)[0]
+
+    def take_numbers(self, count: int) -> tuple[range, int]:
+        found = self.row(SQL.take_numbers, (count,))
+        assert found is not None
+        last, control = found
+        return range(last - count + 1, last + 1), control
 
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
         return _insert_block(tuple(columns), own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ropewalk.errors import LeaseLost, RopewalkError
+from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
 from ropewalk.ports.exchange import (
     Cancellations,
     Claimed,
@@ -48,12 +48,17 @@ def renewed(renewed: Renewed) -> Renewed:
 
 
 def submitted(answers: list[SubmitAnswer]) -> list[object]:
-    return [
-        (type(answer), answer.reason if isinstance(answer, LeaseLost) else None)
-        if isinstance(answer, RopewalkError)
-        else answer
-        for answer in answers
-    ]
+    return [_refused(answer) if isinstance(answer, RopewalkError) else answer for answer in answers]
+
+
+def _refused(error: RopewalkError) -> object:
+    match error:
+        case LeaseLost():
+            return type(error), error.reason
+        case QuotaExceeded():
+            return type(error), error.limit, error.current, error.maximum, error.retry_after
+        case _:
+            return type(error)
 
 
 def moved(moved: list[Moved]) -> list[Moved]:

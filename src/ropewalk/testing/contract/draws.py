@@ -20,6 +20,7 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
+from ropewalk.domain.quota import Quota
 from ropewalk.domain.rate import Rate
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
@@ -115,6 +116,14 @@ stats_queries = st.builds(
     queue=st.none() | queues,
     type=st.none() | st.sampled_from(TYPES),
     slices=st.sampled_from((1, 7, 60)),
+)
+quotas = st.builds(
+    Quota,
+    tenant=st.sampled_from((*TENANTS, "*")),
+    pending=st.none() | st.integers(1, 9),
+    running=st.none() | st.none() | st.integers(1, 4),
+    submissions=st.none() | rates,
+    payload_bytes=st.sampled_from((None, None, None, 6)),
 )
 claim_requests = st.builds(
     ClaimRequest,

@@ -27,6 +27,7 @@ from ropewalk.domain.instants import DAY, SECOND
 from ropewalk.domain.job import JobRecord, NewJob, Progress
 from ropewalk.domain.operator import Amendment, Revival
 from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.quota import Quota
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import resolve
@@ -241,6 +242,21 @@ class StoreMachine(FlowRules, ScheduleRules):
             self.stores.ask(lambda store: store.put_limit(limit))
         self.stores.ask(lambda store: store.limits(limit.tenant))
 
+    @rule(
+        quota=draws.quotas,
+        batches=st.lists(st.lists(draws.new_jobs, min_size=1, max_size=3), min_size=2, max_size=5),
+        stays=draws.seldom,
+    )
+    def submit_under_a_quota(self, *, quota: Quota, batches: list[list[NewJob]], stays: bool) -> None:
+        """Mostly taken away again: jobs have to come in."""
+        self.stores.ask(lambda store: store.put_quota(quota))
+        self.submit_all([Submission(jobs=batch) for batch in batches])
+        self.stores.ask(lambda store: store.quotas())
+        for tenant in draws.TENANTS:
+            self._quota_use(tenant)
+        if not stays:
+            self.stores.ask(lambda store: store.remove_quota(quota.tenant))
+
     # ── reading
 
     @rule(tenant=draws.tenants, wanted=draws.filters, order=st.sampled_from(Order), limit=st.integers(1, 4))
@@ -273,6 +289,9 @@ class StoreMachine(FlowRules, ScheduleRules):
 
     def _ahead_of(self, job: JobRecord) -> None:
         self.stores.ask(lambda store: store.ahead_of(job))
+
+    def _quota_use(self, tenant: str) -> None:
+        self.stores.ask(lambda store: store.quota_use(tenant))
 
     def _held_by(self, job: JobRecord) -> None:
         self.stores.ask(lambda store: store.held_by(job))

@@ -8,6 +8,7 @@ from ropewalk.testing.contract.claim import ClaimContract
 from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.counted_lives import CountedLivesContract
 from ropewalk.testing.contract.examine import ExamineContract
+from ropewalk.testing.contract.fairness import AgeingContract, TurnContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
@@ -22,6 +23,9 @@ from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
 from ropewalk.testing.contract.order import DueContract, OrderContract
+from ropewalk.testing.contract.quota_changes import QuotaChangeContract
+from ropewalk.testing.contract.quota_kinds import RunningQuotaContract, SubmissionQuotaContract
+from ropewalk.testing.contract.quotas import InsideQuotaContract, PendingQuotaContract
 from ropewalk.testing.contract.races import RaceContract, ThreadContract
 from ropewalk.testing.contract.rates import RateContract
 from ropewalk.testing.contract.reading import AheadContract, GetContract, QueuesContract, WorkersContract
@@ -58,6 +62,8 @@ class StoreContract(
     # being given out
     ClaimContract,
     OrderContract,
+    TurnContract,
+    AgeingContract,
     DueContract,
     BufferContract,
     RoomContract,
@@ -70,6 +76,12 @@ class StoreContract(
     RateContract,
     DeclaredLimitContract,
     LimitChangeContract,
+    # not too much of one tenant
+    PendingQuotaContract,
+    InsideQuotaContract,
+    RunningQuotaContract,
+    SubmissionQuotaContract,
+    QuotaChangeContract,
     # being held and lost
     RenewContract,
     NoteContract,

@@ -94,6 +94,7 @@ CREATE TABLE waiting PARTITION OF standing FOR VALUES IN (0) WITH (
 );
 CREATE UNIQUE INDEX waiting_by_seq ON waiting (seq);
 CREATE INDEX waiting_due ON waiting (run_at) WHERE unmet = 0;
+CREATE INDEX waiting_by_stream ON waiting (stream);
 CREATE INDEX waiting_wake ON waiting (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX waiting_deadline ON waiting (deadline) WHERE deadline IS NOT NULL;
 
@@ -340,6 +341,24 @@ CREATE TABLE flow_rate (
     PRIMARY KEY (tenant, kind, limit_name, name)
 ) WITH (fillfactor = 50);
 CREATE INDEX flow_rate_idle ON flow_rate (idle_at);
+
+-- What a tenant may have and do; '*' is for those that have no row. `running` is also a flow_limit, which claims know.
+CREATE TABLE quota (
+    tenant text COLLATE "C" PRIMARY KEY,
+    pending bigint,
+    running bigint,
+    rate_count bigint,
+    rate_window_us bigint,
+    algorithm text,
+    payload_bytes bigint
+);
+
+-- A row for each tenant that ever submitted under a quota, held by whoever submits for it. `spent` is what came in under
+-- its rate.
+CREATE TABLE quota_use (
+    tenant text COLLATE "C" PRIMARY KEY,
+    spent text
+) WITH (fillfactor = 50);
 
 CREATE TABLE step (
     seq bigint NOT NULL,

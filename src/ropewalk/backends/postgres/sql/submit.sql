@@ -1,5 +1,6 @@
--- name: take_seqs
-SELECT json_agg(nextval('job_seq')) FROM generate_series(1, %s)
+-- name: take_numbers
+-- And `control`, which tells whether the quotas known are still those that hold.
+SELECT json_agg(nextval('job_seq')), (SELECT control FROM meta) FROM generate_series(1, %s)
 
 -- name: insert_lanes
 -- Lanes of limit keys are numbered below the lane without one (LaneBook), which is there already.

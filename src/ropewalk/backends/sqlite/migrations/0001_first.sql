@@ -74,7 +74,7 @@ CREATE TABLE job (
 CREATE UNIQUE INDEX job_by_id ON job (id, tenant);
 CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
 CREATE INDEX job_due ON job (run_at) WHERE place = 0 AND unmet = 0;
-CREATE INDEX job_blocked ON job (lane) WHERE place = 0 AND unmet > 0;
+CREATE INDEX job_waiting ON job (lane) WHERE place = 0;
 CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
 CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
 CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
@@ -297,6 +297,23 @@ CREATE TABLE flow_rate (
     PRIMARY KEY (tenant, kind, limit_name, name)
 ) WITHOUT ROWID;
 CREATE INDEX flow_rate_idle ON flow_rate (idle_at);
+
+-- What a tenant may have and do; '*' is for those that have no row. `running` is also a flow_limit, which claims know.
+CREATE TABLE quota (
+    tenant TEXT PRIMARY KEY,
+    pending INTEGER,
+    running INTEGER,
+    rate_count INTEGER,
+    rate_window_us INTEGER,
+    algorithm TEXT,
+    payload_bytes INTEGER
+) WITHOUT ROWID;
+
+-- What came in under a tenant's rate.
+CREATE TABLE quota_use (
+    tenant TEXT PRIMARY KEY,
+    spent TEXT NOT NULL
+) WITHOUT ROWID;
 
 CREATE TABLE step (
     seq INTEGER NOT NULL,

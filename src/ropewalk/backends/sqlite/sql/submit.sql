@@ -1,5 +1,6 @@
--- name: take_seqs
-UPDATE meta SET last_seq = last_seq + ? RETURNING last_seq
+-- name: take_numbers
+-- And `control`, which tells whether the quotas known are still those that hold.
+UPDATE meta SET last_seq = last_seq + ? RETURNING last_seq, control
 
 -- name: insert_lanes
 -- Lanes of limit keys are numbered below the lane without one (LaneBook), which is there already. row_number leaves gaps

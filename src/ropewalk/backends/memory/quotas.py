@@ -1,0 +1,64 @@
+"""Quotas of tenants, and what came in under their rates. What waits is counted from the lanes whenever it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ropewalk.backends.memory.lanes import Lanes
+from ropewalk.backends.memory.leases import Leases
+from ropewalk.backends.memory.limits import FlowLimits
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.quota import Admission, Allowance, Quota, Quotas, QuotaUse, Spent
+from ropewalk.domain.rate import used
+from ropewalk.ports.exchange import Submission
+
+
+class TenantQuotas:
+    def __init__(self, lanes: Lanes, leases: Leases, limits: FlowLimits) -> None:
+        self._lanes = lanes
+        self._leases = leases
+        self._limits = limits
+        self._quotas = Quotas()
+        self._spent: dict[str, Spent] = {}
+
+    def put(self, quota: Quota) -> None:
+        self._quotas = Quotas([*self._quotas.kept.values(), quota])
+        if (on_running := quota.on_running) is None:
+            self._limits.remove(quota.tenant, "tenant", quota.tenant)
+        else:
+            self._limits.put(on_running)
+
+    def remove(self, tenant: str) -> bool:
+        if tenant not in self._quotas.kept:
+            return False
+        self._quotas = Quotas(quota for quota in self._quotas.kept.values() if quota.tenant != tenant)
+        self._limits.remove(tenant, "tenant", tenant)
+        return True
+
+    def kept(self) -> list[Quota]:
+        return [quota for _, quota in sorted(self._quotas.kept.items())]
+
+    def use(self, tenant: str, now: Instant) -> QuotaUse | None:
+        quota = self._quotas.of(tenant)
+        if quota is None:
+            return None
+        rate, spent = quota.submissions, self._spent.get(tenant)
+        state = None if rate is None or spent is None else spent.under(rate)
+        return QuotaUse(
+            quota=quota,
+            pending=self._lanes.count(tenant),
+            running=sum(job.tenant == tenant for job in self._leases),
+            submissions=0 if rate is None else used(rate, state, now),
+        )
+
+    def admission(self, submissions: Sequence[Submission], now: Instant) -> Admission:
+        outside = {new.tenant for submission in submissions if submission.under is None for new in submission.jobs}
+        return Admission(
+            {
+                tenant: Allowance(quota, waiting=self._lanes.count(tenant), spent=self._spent.get(tenant), now=now)
+                for tenant, quota in self._quotas.holding(outside).items()
+            }
+        )
+
+    def spend(self, admission: Admission) -> None:
+        self._spent |= admission.spent()

@@ -1,0 +1,51 @@
+-- Quotas of tenants. What waits is counted from the jobs, by lane, in indexes alone; of a rate what came in is one row a
+-- tenant.
+
+-- name: all_quotas
+SELECT json_group_array(json_array(tenant, pending, running, rate_count, rate_window_us, algorithm, payload_bytes))
+FROM quota
+
+-- name: put_quota
+INSERT OR REPLACE INTO quota (
+    tenant, pending, running, rate_count, rate_window_us, algorithm, payload_bytes
+) VALUES (?, ?, ?, ?, ?, ?, ?)
+
+-- name: remove_quota
+DELETE FROM quota WHERE tenant = ?
+
+-- name: hold_quotas
+-- A writer is alone here: nobody else submits meanwhile.
+SELECT ?
+
+-- name: waiting_of
+-- Up to so many. The lanes of all limit keys of one (tenant, queue, type) are one range: none of them is looked up.
+SELECT count(*) FROM (
+    SELECT 1
+    FROM lane
+    CROSS JOIN job ON job.place = 1 AND job.stream >= 2 * lane.id AND job.stream <= 2 * lane.id + 1
+    WHERE lane.tenant = ?1 AND lane.limit_key = ''
+    UNION ALL
+    SELECT 1
+    FROM lane
+    CROSS JOIN job ON job.place = 1 AND job.stream >= lane.id << 41 AND job.stream < (lane.id + 1) << 41
+    WHERE lane.tenant = ?1 AND lane.limit_key = ''
+    UNION ALL
+    SELECT 1
+    FROM lane
+    CROSS JOIN job ON job.place = 0 AND job.lane = lane.id
+    WHERE lane.tenant = ?1 AND lane.limit_key = ''
+    UNION ALL
+    SELECT 1
+    FROM lane
+    CROSS JOIN job ON job.place = 0 AND job.lane >= lane.id << 40 AND job.lane < (lane.id + 1) << 40
+    WHERE lane.tenant = ?1 AND lane.limit_key = ''
+    LIMIT ?2
+)
+
+-- name: quotas_spent
+SELECT json_group_array(json_array(tenant, json(spent)))
+FROM json_each(?) AS wanted
+CROSS JOIN quota_use ON tenant = wanted.value
+
+-- name: spend_quotas
+INSERT OR REPLACE INTO quota_use (tenant, spent) VALUES (?, ?) /* each row */

@@ -1,0 +1,135 @@
+"""Whose turn it is, exactly: lines take turns, age makes up for priority, and a flood delays nobody but itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypeVar
+
+import pytest
+
+from ropewalk.domain.instants import MINUTE, SECOND, Instant
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.order import AGEING_STEP
+from ropewalk.testing.clock import FakeRuntime
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import new_job
+
+T = TypeVar("T")
+Line: TypeAlias = tuple[str, str]
+"""(tenant, queue)"""
+Ranked: TypeAlias = tuple[tuple[int, Instant], int, str]
+"""(what decides, which came first, id)"""
+
+TENANTS: Final = ("acme", "beta", "zeta")
+BACKLOG: Final = 60
+
+
+class TurnContract(Contract):
+    """R12, live-5: between lines one from each in turn, inside a line strictly by age and priority."""
+
+    @pytest.mark.parametrize("seed", range(8))
+    @pytest.mark.parametrize("strict_order", [False, True])
+    async def test_any_backlog_is_given_out_in_the_order_said(
+        self, bench: Bench, seed: int, *, strict_order: bool
+    ) -> None:
+        """R12, S3, live-5: whatever waits, whoever asks for how many, whosever turn it is."""
+        chance = FakeRuntime(seed=seed)
+        backlog: dict[Line, list[Ranked]] = {}
+        for number in range(BACKLOG):
+            fields = _drawn(chance)
+            run_at = bench.runtime.now() + fields["delay_us"]
+            job_id = await bench.add(strict_order=strict_order, **fields)
+            rank = (-fields["priority"], run_at) if strict_order else (0, run_at - fields["priority"] * AGEING_STEP)
+            backlog.setdefault((fields["tenant"], fields["queue"]), []).append((rank, number, job_id))
+            await bench.runtime.advance(_one_of(chance, (0.0, 0.000_001, 36.0, 50.0)))
+        await bench.runtime.advance(300)
+        while any(backlog.values()):
+            turn, limit = _one_of(chance, range(20)), _one_of(chance, range(1, 10))
+            jobs = await bench.claim(limit, turn=turn)
+            expected = _in_turn(backlog, turn)[:limit]
+            assert [job.id for job in jobs] == expected
+            await _go_on(bench, jobs)
+            backlog = {line: [job for job in jobs if job[2] not in expected] for line, jobs in backlog.items()}
+
+    async def test_while_all_have_work_every_claim_serves_all_alike(self, bench: Bench) -> None:
+        """R12, live-5: one tenant with a flood, nine with a few: each gets a tenth, claim by claim."""
+        await bench.submit(*(new_job(tenant="flood", priority=1000) for _ in range(400)))
+        small = [f"small-{number}" for number in range(9)]
+        await bench.submit(*(new_job(tenant=tenant) for tenant in small for _ in range(6)))
+        everybody = sorted(["flood", *small])
+        for turn in range(3):
+            jobs = await bench.claim(20, turn=turn)
+            assert sorted(job.tenant for job in jobs) == sorted(everybody * 2)
+            assert [job.tenant for job in jobs[:10]] == everybody[turn:] + everybody[:turn]
+        assert {job.tenant for job in await bench.claim(20)} == {"flood"}
+
+    async def test_claims_of_one_go_round(self, bench: Bench) -> None:
+        """R12, live-5: nobody waits longer than the others take turns."""
+        await bench.submit(*(new_job(tenant=tenant) for tenant in TENANTS for _ in range(9)))
+        given = [(await bench.claim_one(turn=turn)).tenant for turn in range(12)]
+        assert given == [*TENANTS] * 4
+
+
+class AgeingContract(Contract):
+    """S3, live-5: a point of priority is worth 36 s, to the microsecond."""
+
+    @pytest.mark.parametrize(("low", "high"), [(0, 1), (-100, 0), (-3, 4), (-1000, 1000)])
+    @pytest.mark.parametrize("late_us", [-1, 0, 1])
+    async def test_where_age_overtakes_priority(self, bench: Bench, low: int, high: int, late_us: int) -> None:
+        """S3, live-5: a microsecond before, the higher goes first; at the point itself the older does."""
+        older = await bench.add(priority=low)
+        wait_us = (high - low) * AGEING_STEP + late_us
+        await bench.runtime.advance(seconds=wait_us // SECOND)
+        await bench.runtime.advance(seconds=(wait_us % SECOND) / SECOND)
+        newer = await bench.add("a", priority=high)
+        expected = [newer, older] if late_us < 0 else [older, newer]
+        assert [job.id for job in await bench.claim(2)] == expected
+
+    @pytest.mark.parametrize(("strict_order", "after"), [(False, 15), (True, None)])
+    async def test_a_stream_of_higher_priority_delays_so_long_and_no_longer(
+        self, bench: Bench, *, strict_order: bool, after: int | None
+    ) -> None:
+        """S3, live-5: ten points, so ten times 36 s of what comes meanwhile go first. Without ageing, all of it."""
+        low = await bench.add(priority=-10, strict_order=strict_order)
+        for claim in range(20):
+            await bench.submit(*(new_job(strict_order=strict_order) for _ in range(3)))
+            jobs = await bench.claim(2)
+            if low in {job.id for job in jobs}:
+                assert claim == after
+                return
+            for job in jobs:
+                await bench.settle(job)
+            await bench.runtime.advance(AGEING_STEP / SECOND)
+        assert after is None
+
+
+async def _go_on(bench: Bench, jobs: Sequence[JobRecord]) -> None:
+    """So much later that no claim goes by what an earlier one saw: a store may do so for seconds under load."""
+    for job in jobs:
+        await bench.settle(job)
+    await bench.runtime.advance(20)
+
+
+def _drawn(chance: FakeRuntime) -> dict[str, Any]:
+    return {
+        "type": _one_of(chance, ("t", "a", "b")),
+        "tenant": _one_of(chance, TENANTS),
+        "queue": _one_of(chance, ("mail", "maps")),
+        "priority": _one_of(chance, (-3, -1, 0, 0, 1, 2)),
+        "delay_us": _one_of(chance, (0, 0, 0, 1, MINUTE)),
+        "limit_key": _one_of(chance, (None, None, "k", "l")),
+    }
+
+
+def _one_of(chance: FakeRuntime, options: Sequence[T]) -> T:
+    return options[int(chance.random() * len(options))]
+
+
+def _in_turn(backlog: Mapping[Line, Sequence[Ranked]], turn: int) -> list[str]:
+    """The rule, as it is said: lines in order of name, beginning with the one whose turn it is, one of each."""
+    lines = [[job_id for _, _, job_id in sorted(jobs)] for _, jobs in sorted(backlog.items()) if jobs]
+    first = turn % len(lines)
+    lines = lines[first:] + lines[:first]
+    rounds = max(map(len, lines))
+    return [line[place] for place in range(rounds) for line in lines if place < len(line)]

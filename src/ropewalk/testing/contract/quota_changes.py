@@ -1,0 +1,102 @@
+"""Quotas that come, change and go, of one tenant and of everybody; and submissions that race."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import pytest
+
+from ropewalk.domain.job import DEFAULT_TENANT, NewJob
+from ropewalk.domain.quota import Quota
+from ropewalk.domain.rate import Rate
+from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store import Store
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import keyed, new_job
+from ropewalk.testing.contract.quotas import at_most, refused, told, use
+
+RACES: Final = 12
+
+
+class QuotaChangeContract(Contract):
+    """S9: quotas are set, changed and removed at run time, and belong to one tenant."""
+
+    async def test_a_quota_of_another_tenant_is_not_mine(self, bench: Bench) -> None:
+        """S9, safe-15: who is over holds nobody else up; but one submission for both is refused whole."""
+        await bench.store.put_quota(at_most(1, tenant="acme"))
+        await bench.submit(*(new_job() for _ in range(3)), new_job(tenant="acme"))
+        await bench.submit(*(new_job() for _ in range(3)))
+        await refused(bench, new_job(), new_job(tenant="acme"))
+        assert await bench.store.quota_use(DEFAULT_TENANT) is None
+        assert (await use(bench, "acme")).pending == 1
+
+    async def test_what_a_quota_leaves_open_the_one_for_everybody_says(self, bench: Bench) -> None:
+        """S9: field by field."""
+        rate = Rate(5, per=60)
+        everybody = at_most(2, tenant="*", running=7, submissions=rate)
+        await bench.store.put_quota(everybody)
+        await bench.store.put_quota(at_most(1, tenant="small", payload_bytes=9))
+        assert (await use(bench, "small")).quota == Quota(
+            tenant="small", pending=1, running=7, submissions=rate, payload_bytes=9
+        )
+        assert (await use(bench, "other")).quota == Quota(tenant="other", pending=2, running=7, submissions=rate)
+        await bench.submit(new_job(tenant="small"), new_job(tenant="other"), new_job(tenant="other"))
+        for tenant in ("small", "other"):
+            assert told(await refused(bench, new_job(tenant=tenant)))[0] == "pending"
+        await bench.store.remove_quota("*")
+        await bench.submit(*(new_job(tenant="other") for _ in range(9)))
+
+    async def test_they_are_listed_as_they_were_put(self, bench: Bench) -> None:
+        """S9: by tenant; the last one put counts."""
+        rate = Rate(100, per=0.5, algorithm="token")
+        first, second = at_most(2, tenant="acme", submissions=rate), at_most(tenant="*", running=1, payload_bytes=5)
+        for quota in (at_most(9, tenant="acme", running=8), first, second):
+            await bench.store.put_quota(quota)
+        assert await bench.store.quotas() == [second, first]
+        assert await bench.store.remove_quota("acme")
+        assert not await bench.store.remove_quota("acme")
+        assert await bench.store.quotas() == [second]
+
+    async def test_another_store_knows_at_once(self, bench: Bench) -> None:
+        """S9: with the next submission, however it comes in."""
+        other = await bench.second()
+        await other.submit(new_job(), new_job())
+        await bench.store.put_quota(at_most(3))
+        await other.submit(keyed("k"))
+        await refused(other, new_job())
+        await other.store.put_quota(at_most(4))
+        await bench.add()
+        await refused(bench, keyed("l"))
+        await bench.store.remove_quota(DEFAULT_TENANT)
+        await other.submit(keyed("l"))
+
+    async def test_submissions_that_race_never_exceed_it(self, bench: Bench) -> None:
+        """S9: two who count at the same time, with real threads and a real clock; and no room is left unused."""
+        runtime = SystemRuntime()
+        stores = [await bench.backend.open(runtime) for _ in range(3)]
+        for number in range(RACES):
+            tenant = f"t{number}"
+            await stores[0].put_quota(at_most(10, tenant=tenant, submissions=Rate(25, per=3600)))
+            assert await race(stores, tenant, keys=number % 2 == 1) == 10
+            waiting = (await stores[0].quota_use(tenant) or pytest.fail("no quota")).pending
+            assert waiting == 10
+
+
+async def race(stores: list[Store], tenant: str, *, keys: bool) -> int:
+    """Several submissions at once on each store, of one to three jobs each; how many jobs came in."""
+    calls = [
+        store.submit([Submission(jobs=[_racer(tenant, at, n, each, keys=keys) for each in range(size)])])
+        for at, store in enumerate(stores)
+        for n, size in enumerate((1, 2, 3, 1, 1))
+    ]
+    answers = [answer for call in await asyncio.gather(*calls) for answer in call]
+    return sum(len(answer) for answer in answers if isinstance(answer, list))
+
+
+def _racer(tenant: str, *numbers: int, keys: bool) -> NewJob:
+    """A job of its own, the long way round where it has a key."""
+    name = "-".join(map(str, numbers))
+    return keyed(name, tenant=tenant) if keys else new_job(tenant=tenant)
