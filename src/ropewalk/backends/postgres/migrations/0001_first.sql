@@ -227,10 +227,7 @@ CREATE TABLE once (
 CREATE INDEX once_expiry ON once (expires_at);
 
 -- Up to which finish time the results of a type are already forgotten, so that no job is looked at twice.
-CREATE TABLE forgotten (
-    type text COLLATE "C" PRIMARY KEY,
-    results_upto bigint NOT NULL
-);
+CREATE TABLE forgotten (type text COLLATE "C" PRIMARY KEY, results_upto bigint NOT NULL);
 
 -- What was counted where jobs move, by lane (of a limit key: the lane without it) and minute. A row is written once, and
 -- taken away when it is folded into the sums.
@@ -310,11 +307,7 @@ CREATE TABLE edge (
 CREATE INDEX edge_by_parent ON edge (parent, parent_kind, ending);
 
 -- What a transition left for later because there was too much of it: edges to resolve, changes of scopes.
-CREATE TABLE cascade (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    kind text NOT NULL,
-    item text NOT NULL
-);
+CREATE TABLE cascade (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text NOT NULL, item text NOT NULL);
 
 -- What may run at once, and start in a span of time. What runs is counted, never kept: nothing has to be given back. Who
 -- gives out jobs under a limit holds its row.
@@ -355,10 +348,7 @@ CREATE TABLE quota (
 
 -- A row for each tenant that ever submitted under a quota, held by whoever submits for it. `spent` is what came in under
 -- its rate.
-CREATE TABLE quota_use (
-    tenant text COLLATE "C" PRIMARY KEY,
-    spent text
-) WITH (fillfactor = 50);
+CREATE TABLE quota_use (tenant text COLLATE "C" PRIMARY KEY, spent text) WITH (fillfactor = 50);
 
 CREATE TABLE step (
     seq bigint NOT NULL,
