@@ -28,7 +28,8 @@ from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
 from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.ports.exchange import ClaimRequest, Submission
+from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.exchange import Submission
 from ropewalk.ports.store import Store
 
 STORES: Final = ("sqlite", "postgres")
