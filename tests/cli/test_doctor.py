@@ -125,7 +125,9 @@ async def test_a_file_on_a_network(url: str, place: Path, tmp_path: Path, monkey
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"40 22 0:35 / {place} rw shared:9 - nfs4 server:/export rw\n")
     monkeypatch.setattr(filesystem, "_MOUNTS", mounts)
-    [refused] = await App(url).examine()
+    refusing = App(url)
+    [refused] = await refusing.examine()
+    await refusing.close()
     assert (refused.level, refused.subject) == ("bad", "store")
     assert "could lose acknowledged jobs" in refused.found
     async with App(url, allow_weaker_durability=True) as allowed:

@@ -114,7 +114,7 @@ def test_it_ends_whatever_a_handler_does(job_type: str, said: str, start: Start,
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--concurrency", "0"], "error: concurrency=0 must be at least 1\n"),
+        (["--concurrency", "0"], "error: concurrency=0 must be a whole number, at least 1, or a policy\n"),
         (["--lease", "0.1"], "error: lease=0.1 must be at least 1.0\n"),
         (["--type", "ad"], "error: no job type named 'ad' is registered here; did you mean 'add'?"),
     ],

@@ -18,7 +18,7 @@ def test_a_worker_of_another_process_is_told_to_drain(ropewalk: Run, start: Star
     [card] = app.sync.workers()
     header, row = ropewalk("workers", "list").out.splitlines()
     assert header.split() == ["ID", "WHERE", "STATE", "HOLDS", "SLOTS", "UP", "LAST", "SIGN", "SERVES"]
-    serves = r"add, block_the_loop, deaf_task, deaf_thread and 3 more; queues default"
+    serves = r"add, block_the_loop, deaf_task, deaf_thread and 4 more; queues default"
     shown = rf"{card.id}  \S+:{process.pid}  alive  1\s+10\s+\S+ \w+\s+\S+ \w+ ago\s+{serves}"
     assert re.fullmatch(shown, re.sub(r" {2,}", "  ", row)), row
 

@@ -62,7 +62,7 @@ def closes_everything() -> None:
 
 @job(executor="process")
 def talks_nonsense() -> None:
-    for fd in range(3, 64):
+    for fd in range(3, 4096):
         with contextlib.suppress(OSError):
             os.write(fd, b"\x00\x00\x00\x03abc")
     time.sleep(60)
