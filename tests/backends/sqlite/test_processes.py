@@ -27,7 +27,15 @@ async def test_every_job_is_claimed_once_by_four_processes(store: SqliteStore, p
     """safe-4; and each of them gets its turn."""
     ids = [f"job-{number}" for number in range(8000)]
     await submit(store, *map(plain, ids))
-    workers = [start("work_off", path, f"worker-{number}") for number in range(4)]
+    pipe = subprocess.PIPE
+    workers = [start("work_off", path, f"worker-{number}", "together", stdin=pipe) for number in range(4)]
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == "open\n"
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
     done = [json.loads(output_of(worker)) for worker in workers]
     assert sorted(each for batch in done for each in batch) == sorted(ids)
     assert all(done), [len(batch) for batch in done]

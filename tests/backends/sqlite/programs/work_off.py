@@ -1,4 +1,5 @@
-"""Claim and settle until nothing is ready; print the ids of what this process completed. Arguments: path, owner."""
+"""Claim and settle until nothing is ready; print the ids of what this process completed. Arguments: path, owner;
+and `together`: say when the store is open, and begin when a line comes."""
 
 import asyncio
 import json
@@ -17,8 +18,12 @@ def request(owner: str, done: int) -> ClaimRequest:
     return ClaimRequest(owner=owner, types=types, slots=40, limit=40, first_ticket=done + 1, started_upto=done + 40)
 
 
-async def main(path: str, owner: str) -> None:
+async def main(path: str, owner: str, together: str = "") -> None:
     store = SqliteStore(path, SystemRuntime())
+    if together:
+        await store.open()
+        print("open", flush=True)
+        sys.stdin.readline()
     done: list[str] = []
     while jobs := (await store.claim(request(owner, len(done)))).jobs:
         ends = [Settlement(seq=job.seq, fence=job.fence, move=Move.COMPLETE) for job in jobs]
