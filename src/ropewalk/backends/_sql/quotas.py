@@ -69,9 +69,9 @@ def put(tx: Tx, quota: Quota) -> None:
     tx.run(tx.sql.put_quota, (quota.tenant, quota.pending, quota.running, *how_often, quota.payload_bytes))
     if (on_running := quota.on_running) is None:
         limits.remove(tx, quota.tenant, "tenant", quota.tenant)
-        tx.run(tx.sql.bump_control)
     else:
         limits.put(tx, on_running)
+    tx.run(tx.sql.bump_control)  # also where that limit stays as it is
 
 
 def remove(tx: Tx, tenant: str) -> bool:

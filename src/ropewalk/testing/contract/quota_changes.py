@@ -49,6 +49,13 @@ class QuotaChangeContract(Contract):
         await bench.store.remove_quota("*")
         await bench.submit(*(new_job(tenant="other") for _ in range(9)))
 
+    async def test_a_change_of_one_part_is_heard_though_another_stays(self, bench: Bench) -> None:
+        """S9: `running` as before, `pending` lower: the next submission knows."""
+        await bench.store.put_quota(at_most(5, running=3))
+        await bench.submit(new_job())
+        await bench.store.put_quota(at_most(1, running=3))
+        assert told(await refused(bench, new_job()))[0] == "pending"
+
     async def test_they_are_listed_as_they_were_put(self, bench: Bench) -> None:
         """S9: by tenant; the last one put counts."""
         rate = Rate(100, per=0.5, algorithm="token")
