@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.backends.sqlite.conftest import plain, submit
 
+from ropewalk.backends._sql import claiming, submitting
+from ropewalk.backends._sql.blocks import parts_of
+from ropewalk.backends._sql.outlook import Outlook
 from ropewalk.backends._sql.searching import Query
-from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends._sql.tx import Tx, Values
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL
+from ropewalk.backends.sqlite.tx import Tx as SqliteTx
 from ropewalk.domain.instants import HOUR
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import State
@@ -26,6 +32,7 @@ from ropewalk.testing.contract.build import claim_request, settlement
 
 READY = "SEARCH job USING INDEX job_ready"
 WAKE = "SEARCH job USING INDEX job_wake"
+NEXT = f"{READY} (stream=? AND (prio_key,time_key)>(?,?))"
 BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
 
 
@@ -38,7 +45,9 @@ def db(path: Path) -> Iterator[sqlite.Connection]:
 
 def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = None, table: str = "job") -> str:
     """How a table is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
-    given = (None,) * sql.count("?") if values is None else values
+    named = dict.fromkeys(re.findall(r":([a-z]\w*)", sql))
+    number = max(sql.count("?"), *map(int, re.findall(r"\?(\d)", sql)), 0)
+    given = (named or (None,) * number) if values is None else values
     steps = [row[3].replace("COVERING ", "") for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
     return "\n".join(step for step in steps if f" {table}" in step)
 
@@ -47,10 +56,10 @@ def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = Non
     ("statement", "wanted"),
     [
         (SQL.promote_due, f"{BY_NUMBER}\nSEARCH job USING INDEX job_due (run_at<?)"),
-        (SQL.ready_keys, "SEARCH job USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
+        (SQL.ready_jobs, f"{NEXT}\n{BY_NUMBER}"),
         (SQL.survey, f"{READY}\n{READY} (stream>?)"),
         (SQL.survey_keys, "\n".join([f"{READY} (stream>? AND stream<?)"] * 2)),
-        (SQL.situation, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)"),
+        (SQL.situation, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)\n{READY}\n{READY} (stream>?)"),
         (SQL.earliest_expiry, "SEARCH job USING INDEX job_lease (lease_expires_at>?)"),
         (SQL.ready_heads, f"{BY_NUMBER}\nSEARCH head USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
         (SQL.running_lanes, "SCAN job USING INDEX job_lease"),
@@ -60,8 +69,7 @@ def plan(db: sqlite.Connection, sql: str, values: dict[str, object] | None = Non
         (SQL.seq_of_id, "SEARCH job USING INDEX job_by_id (id=? AND tenant=?)"),
         (SQL.load_jobs, BY_NUMBER),
         (SQL.lease_jobs, BY_NUMBER),
-        (SQL.held_leases, BY_NUMBER),
-        (SQL.complete_plain, BY_NUMBER),
+        *((part, BY_NUMBER) for part in parts_of(SQL.complete_plain)),
         (SQL.renew_leases, BY_NUMBER),
         (SQL.save_jobs, BY_NUMBER),
         (SQL.held_members, BY_NUMBER),
@@ -188,3 +196,29 @@ async def test_a_computing_thread_does_not_starve_the_store(store: SqliteStore) 
     computing.join()
     assert len(jobs) == 1000
     assert spent_seconds < 6
+
+
+class Counting(SqliteTx):
+    """Remembers how many ready jobs each statement asked for."""
+
+    __slots__ = ("asked_for",)
+
+    def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        if sql == SQL.ready_jobs:
+            assert not isinstance(values, Mapping)
+            self.asked_for.append(values[-1])
+        return super().row(sql, values)
+
+
+def test_last_attempts_that_wait_for_a_slot_are_not_read_in_vain_each_time(db: sqlite.Connection) -> None:
+    """They are given only into free slots, however many a claim is for."""
+    tx, outlook = Counting(db, 1_000_000), Outlook(time.monotonic)
+    submitting.submit(
+        tx, tx.lanes, [Submission(jobs=[plain(f"job-{number}", max_attempts=1) for number in range(400)])]
+    )
+    asked_for: list[list[object]] = []
+    for _ in range(3):
+        tx.asked_for = []
+        assert len(claiming.claim(tx, tx.lanes, outlook, claim_request(types=["t"], limit=300, slots=2)).jobs) == 2
+        asked_for.append(tx.asked_for)
+    assert asked_for == [[300], [2, 2], [2, 2]]

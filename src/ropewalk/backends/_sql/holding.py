@@ -29,7 +29,6 @@ from ropewalk.ports.exchange import (
     WorkerCard,
 )
 
-_fences = msgspec.json.Decoder(dict[int, int])
 _COMPLETE: Final = Move.COMPLETE
 
 
@@ -69,28 +68,23 @@ def note(tx: Tx, written: Note) -> Noted:
 
 def _complete_plain(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
     """Settles completions that touch nothing but their own row; None where there is more to it."""
-    held = _held_alone(tx, owner, [asked.seq for asked in settlements if asked.move is _COMPLETE])
-    answers: list[Settled | None] = []
+    seen: set[int] = set()
+    plain: list[Settlement | None] = []
     rows: list[Row] = []
     for asked in settlements:
-        seq, fence, result = asked.seq, asked.fence, asked.result
+        seq, first = asked.seq, asked.seq not in seen
+        seen.add(seq)
         # Of several settlements of one lease the first counts.
-        if held.pop(seq, None) == fence and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
-            rows.append((seq, fence, tx.blob(result)))
-            answers.append(Settled(seq=seq, fence=fence, move=_COMPLETE))
+        if first and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
+            plain.append(asked)
+            rows.append((seq, asked.fence, tx.blob(asked.result)))
         else:
-            answers.append(None)
-    completed = tx.run_rows(tx.sql.complete_plain, rows, tx.now, tx.now, owner)
-    assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
-    return answers
-
-
-def _held_alone(tx: Tx, owner: str, seqs: list[int]) -> dict[int, int]:
-    """The fences of those jobs that this owner holds and that settle alone."""
-    if not seqs:
-        return {}
-    wanted = msgspec.json.encode(seqs).decode()
-    return _fences.decode(tx.value(tx.sql.held_leases, (wanted, owner, SETTLES_ALONE)))
+            plain.append(None)
+    done = set(tx.told_rows(tx.sql.complete_plain, rows, tx.now, tx.now, owner, SETTLES_ALONE)) if rows else ()
+    return [
+        Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE) if asked is not None and asked.seq in done else None
+        for asked in plain
+    ]
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:

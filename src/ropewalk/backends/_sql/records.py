@@ -83,11 +83,16 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
 
 
 def insert_alike(
-    tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[int, str, bytes]], spawn_keys: Sequence[str] = ()
+    tx: Tx,
+    lanes: LaneBook,
+    first: JobRecord,
+    own: Sequence[tuple[int | None, str, bytes]],
+    spawn_keys: Sequence[str] = (),
 ) -> None:
     """The same for records that differ only in (seq, id, input), and in their spawn keys where these are given.
 
-    What they share is bound once, from the first.
+    What they share is bound once, from the first. They may all come without a number where the store gives it
+    (`Tx.numbers_inserted`).
     """
     used = _used_columns([first])
     if spawn_keys:
@@ -100,6 +105,9 @@ def insert_alike(
     )
     rows: list[Row] = [(seq, job_id, tx.blob(data)) for seq, job_id, data in own]
     of_its_own = [*_OWN, "input"]
+    if own[0][0] is None:
+        rows = [row[1:] for row in rows]
+        del of_its_own[0]
     if spawn_keys:
         rows = [(*row, key) for row, key in zip(rows, spawn_keys, strict=True)]
         of_its_own.append("spawn_key")

@@ -103,8 +103,9 @@ class Settling:
         return {seq: (fence, scope_id) for seq, fence, scope_id in _members.decode(found)}
 
     def _complete(self, rows: list[Row]) -> None:
-        completed = self._tx.run_rows(self._tx.sql.complete_plain, rows, self._tx.now, self._tx.now, self._owner)
-        assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
+        tx, flags = self._tx, SETTLES_ALONE | GROUPED
+        completed = tx.told_rows(tx.sql.complete_plain, rows, tx.now, tx.now, self._owner, flags) if rows else ()
+        assert len(completed) == len(rows), f"{len(rows)} leases were held, {len(completed)} could be completed"
 
     def _contribute(self, added: list[tuple[int, int, Contribution]]) -> None:
         scopes = self._ledger.scopes({scope_id for scope_id, _, _ in added})

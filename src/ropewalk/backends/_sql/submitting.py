@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, repeat
 
 from ropewalk.backends._sql import records
 from ropewalk.backends._sql.intake import Intake
@@ -33,14 +33,14 @@ def _is_plain(submission: Submission) -> bool:
 
 def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
     jobs = [new for submission in submissions for new in submission.jobs]
-    seqs = tx.take_seqs(len(jobs))
-    accepted = iter(_add_alike(tx, lanes, jobs, seqs) if jobs and are_alike(jobs) else _add_all(tx, lanes, jobs, seqs))
+    accepted = iter(_add_alike(tx, lanes, jobs) if jobs and are_alike(jobs) else _add_all(tx, lanes, jobs))
     return [list(islice(accepted, len(submission.jobs))) for submission in submissions]
 
 
-def _add_alike(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Accepted]:
+def _add_alike(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob]) -> list[Accepted]:
     """One record stands for all of them: most batches are many calls of one job type."""
-    first = new_record(jobs[0], seq=seqs[0], now=tx.now)
+    first = new_record(jobs[0], seq=0, now=tx.now)
+    seqs = repeat(None, len(jobs)) if tx.numbers_inserted else tx.take_seqs(len(jobs))
     records.insert_alike(tx, lanes, first, [(seq, new.id, new.input) for seq, new in zip(seqs, jobs, strict=True)])
     state, run_at, group_id = first.state_at(tx.now), first.run_at, first.group_id
     return [
@@ -48,7 +48,8 @@ def _add_alike(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: Sequence[i
     ]
 
 
-def _add_all(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Accepted]:
+def _add_all(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob]) -> list[Accepted]:
+    seqs = tx.take_seqs(len(jobs))
     drafted = [new_record(new, seq=seq, now=tx.now) for seq, new in zip(seqs, jobs, strict=True)]
     records.insert(tx, lanes, drafted)
     return [Accepted.of(job, tx.now, duplicate=False) for job in drafted]

@@ -49,6 +49,10 @@ class Tx(Protocol):
         """The same for many rows at once; `rest` follows them in the statement. Raises AlreadyThere."""
         ...
 
+    def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> Sequence[int]:
+        """The same for a block that answers which rows it changed, by their first value."""
+        ...
+
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         """Raises TooMuch."""
         ...
@@ -63,6 +67,11 @@ class Tx(Protocol):
 
     def take_seqs(self, count: int) -> Sequence[int]:
         """`count` fresh numbers for jobs, in order."""
+        ...
+
+    @property
+    def numbers_inserted(self) -> bool:
+        """Whether an insert without `seq` numbers its rows, in their order."""
         ...
 
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:

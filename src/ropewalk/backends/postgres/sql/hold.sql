@@ -1,21 +1,16 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
--- name: held_leases
--- Of those asked for: what this owner holds, as far as no other flags are set than these.
-WITH held AS MATERIALIZED (
-    SELECT seq, fence FROM running
-    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
-        AND owner = %s AND (flags & ~(%s::integer)) = 0
-    ORDER BY seq
-    FOR UPDATE
-)
-SELECT coalesce(json_object_agg(seq, fence), '{}') FROM held
-
 -- name: complete_plain
-UPDATE standing SET
-    place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = %(4)s, finished_at = %(5)s,
-    lease_expires_at = NULL, error = NULL, result = each(3 bytea)
-WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
+-- The end of those that this owner holds, with no other flags than these. What it has to wait for it looks at again.
+WITH done AS (
+    UPDATE standing SET
+        place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = %(4)s, finished_at = %(5)s,
+        lease_expires_at = NULL, error = NULL, result = each(3 bytea)
+    WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
+        AND (flags & ~(%(7)s::integer)) = 0
+    RETURNING seq
+)
+SELECT coalesce(json_agg(seq), '[]') FROM done
 
 -- name: leases_to_renew
 WITH held AS MATERIALIZED (

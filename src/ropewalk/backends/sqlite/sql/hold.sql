@@ -1,19 +1,19 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
--- name: held_leases
--- Of those asked for: what this owner holds, as far as no other flags are set than these.
-SELECT json_group_object(job.seq, fence)
-FROM json_each(?) AS wanted
-CROSS JOIN job ON job.seq = wanted.value
-WHERE place = 2 AND owner = ? AND flags & ~? = 0
-
 -- name: complete_plain
+-- The end of those that this owner holds, with no other flags than these. (Which they are is told before: a change that
+-- returns its rows lets go of the interpreter lock for each of them.)
+SELECT json_group_array(job.seq)
+FROM json_each(?1) AS done
+CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER)
+WHERE job.fence = done.value AND job.owner = ?4 AND job.place = 2 AND job.flags & ~?5 = 0
+-- then
 WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)
 UPDATE job SET
     place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?, finished_at = ?,
     lease_expires_at = NULL, error = NULL, result = done.result
 FROM done
-WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2
+WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2 AND job.flags & ~? = 0
 
 -- name: leases_to_renew
 SELECT json_group_array(json_array(job.seq, fence, json(cancel)))
