@@ -14,6 +14,10 @@ class Room:
     def admits(self, job_type: str) -> bool:
         return self._left.get(job_type, 1) > 0
 
+    def most(self, job_type: str, wanted: int) -> int:
+        """Of so many wanted those there is room for, but at least one."""
+        return max(1, min(wanted, self._left.get(job_type, wanted)))
+
     def give(self, job_type: str) -> None:
         if job_type in self._left:
             self._left[job_type] -= 1

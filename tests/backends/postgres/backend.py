@@ -67,7 +67,7 @@ class PostgresBackend(contract.Backend):
             db.execute(SQL("DROP TABLE IF EXISTS {}").format(table))
             db.execute(SQL("CREATE TABLE {} AS SELECT 0::bigint AS before, 0::bigint AS last").format(table))
         for session in (store._changes, store._claims, store._settlements):
-            session._sql = structs.replace(session._sql, take_numbers=GAPLESS)
+            session._sql = structs.replace(session._sql, take_numbers=GAPLESS, next_seq="")
 
     async def close(self) -> None:
         for store in self._stores:

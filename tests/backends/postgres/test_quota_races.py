@@ -6,6 +6,7 @@ import asyncio
 
 import psycopg
 import pytest
+from msgspec import structs
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import submitted
 
@@ -92,3 +93,17 @@ async def test_two_who_want_several_never_wait_for_each_other(open_store: OpenSt
     assert came_in == 5 * len(tenants)
     uses = [await stores[0].quota_use(tenant) for tenant in tenants]
     assert [None if use is None else use.pending for use in uses] == [5] * len(tenants)
+
+
+async def test_where_nobody_has_a_quota_the_insert_takes_the_numbers(open_store: OpenStore) -> None:
+    """One statement less, in the order of submission. Who has one is asked before; so is who comes first."""
+    store = await open_store()
+    await store.put_quota(Quota(tenant="a", pending=9))
+    before = await submitted(store, new_job())
+    changes = store._changes
+    changes._sql = structs.replace(changes._sql, take_numbers="SELECT 1 / 0, %s::bigint")
+    later = await submitted(store, *(new_job() for _ in range(9)))
+    given = await store.claim(claim_request(limit=99))
+    assert [job.id for job in given.jobs] == [each.id for each in (*before, *later)]
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        await one(store, "a")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from ropewalk.backends._sql.blocks import chunk_sizes, for_rows, load
+from ropewalk.backends._sql.blocks import chunk_sizes, for_rows, load, parts_of
 
 
 class Manifest(Struct):
@@ -32,12 +32,24 @@ def test_blocks_of_all_files_become_fields(package: Path) -> None:
     assert load("sql_of_a_test", Manifest) == Manifest(first="-- why\nSELECT 1\nFROM x", second="SELECT 2")
 
 
+def test_what_blocks_have_in_common_is_a_part(package: Path) -> None:
+    (package / "a.sql").write_text("-- part: both\nb, /* see last */\n\n-- name: first\nSELECT a, /* see both */\n")
+    (package / "b.sql").write_text("-- part: last\nc\n-- name: second\nTABLE x WHERE (/* see first */)\n")
+    assert load("sql_of_a_test", Manifest) == Manifest(first="SELECT a, b, c", second="TABLE x WHERE (SELECT a, b, c)")
+
+
+def test_a_block_may_be_several_statements() -> None:
+    assert parts_of("-- why\nLOCK a\n-- then\nSELECT a -- then b\n") == ("-- why\nLOCK a", "SELECT a -- then b")
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("-- name: first\nSELECT 1\n", "missing=['second'] unknown=[]"),
         ("-- name: first\n1\n-- name: second\n2\n-- name: third\n3\n", "missing=[] unknown=['third']"),
         ("-- name: first\n1\n-- name: second\n2\n-- name: first\n3\n", "'first' a second time"),
+        ("-- name: first\n1\n-- name: second\n2\n-- part: first\n3\n", "'first' a second time"),
+        ("-- name: first\n1\n-- name: second\nSELECT /* see third */\n", "says 'see third'"),
         ("SELECT 0\n-- name: first\n1\n-- name: second\n2\n", "before its first"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ropewalk.backends._sql.outlook import BEFORE_ALL, DEAR_US, KEYED_FROM, SWEEP_EVERY_US, Outlook
 from ropewalk.domain.instants import SECOND
+from ropewalk.testing.contract.build import claim_request
 
 NOW = 1_000_000_000
 
@@ -70,6 +71,16 @@ def test_looking_takes_at_most_a_tenth_of_the_time() -> None:
     assert outlook.streams == [2]
     clock.seconds += 0.2
     assert outlook.streams is None
+
+
+def test_after_a_claim_that_was_held_up_the_next_reads_as_many_as_can_start() -> None:
+    outlook = Outlook(Clock())
+    request = claim_request(limit=300, slots=4)
+    assert outlook.readable(request) == 300
+    outlook.held_up()
+    assert (outlook.readable(request), outlook.readable(request)) == (4, 300)
+    outlook.held_up()
+    assert outlook.readable(claim_request(limit=300, slots=0)) == 1
 
 
 def test_streams_of_keys_are_looked_at_in_turns() -> None:

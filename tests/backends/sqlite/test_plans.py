@@ -6,27 +6,34 @@ import re
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.backends.sqlite.conftest import plain, submit
 
+from ropewalk.backends._sql import claiming, submitting
+from ropewalk.backends._sql.blocks import parts_of
+from ropewalk.backends._sql.outlook import Outlook
 from ropewalk.backends._sql.searching import Query
-from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends._sql.tx import Row, SqlValue, Tx, Values
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL
+from ropewalk.backends.sqlite.tx import Tx as SqliteTx
 from ropewalk.domain.instants import HOUR
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import State
 from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import Submission
 from ropewalk.testing.contract.build import claim_request, settlement
 
 READY = "SEARCH job USING INDEX job_ready"
 WAKE = "SEARCH job USING INDEX job_wake"
+NEXT = f"{READY} (stream=? AND (prio_key,time_key)>(?,?))"
 SUM = "SEARCH tally_sum USING INTEGER PRIMARY KEY (rowid=?)"
 SUMS = "SEARCH tally_sum USING INDEX tally_sum_of_lane (span_us=? AND lane=?"
 BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
@@ -43,8 +50,9 @@ def plan(
     db: sqlite.Connection, sql: str, values: dict[str, object] | tuple[object, ...] | None = None, table: str = "job"
 ) -> str:
     """How a table is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
-    marks = set(re.findall(r"\?\d+", sql)) or sql.count("?") * ["?"]
-    given = (None,) * len(marks) if values is None else values
+    named = dict.fromkeys(re.findall(r":([a-z]\w*)", sql))
+    number = max(map(int, re.findall(r"\?(\d+)", sql)), default=sql.count("?"))
+    given = (named or (None,) * number) if values is None else values
     steps = [row[3].replace("COVERING ", "") for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
     return "\n".join(step for step in steps if f" {table}" in step)
 
@@ -53,10 +61,10 @@ def plan(
     ("statement", "wanted"),
     [
         (SQL.promote_due, f"{BY_NUMBER}\nSEARCH job USING INDEX job_due (run_at<?)"),
-        (SQL.ready_keys, "SEARCH job USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
+        (SQL.ready_jobs, f"{NEXT}\n{BY_NUMBER}"),
         (SQL.survey, f"{READY}\n{READY} (stream>?)"),
         (SQL.survey_keys, "\n".join([f"{READY} (stream>? AND stream<?)"] * 2)),
-        (SQL.situation, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)"),
+        (SQL.situation, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)\n{READY}\n{READY} (stream>?)"),
         (SQL.earliest_expiry, "SEARCH job USING INDEX job_lease (lease_expires_at>?)"),
         (SQL.ready_heads, f"{BY_NUMBER}\nSEARCH head USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
         (SQL.running_lanes, "SCAN job USING INDEX job_lease"),
@@ -76,8 +84,7 @@ def plan(
         (SQL.seq_of_id, "SEARCH job USING INDEX job_by_id (id=? AND tenant=?)"),
         (SQL.load_jobs, BY_NUMBER),
         (SQL.lease_jobs, BY_NUMBER),
-        (SQL.held_leases, BY_NUMBER),
-        (SQL.complete_plain, BY_NUMBER),
+        *((part, BY_NUMBER) for part in parts_of(SQL.complete_plain)),
         (SQL.renew_leases, BY_NUMBER),
         (SQL.save_jobs, BY_NUMBER),
         (SQL.held_members, BY_NUMBER),
@@ -215,3 +222,60 @@ async def test_a_computing_thread_does_not_starve_the_store(store: SqliteStore) 
     computing.join()
     assert len(jobs) == 1000
     assert spent_seconds < 6
+
+
+class Counting(SqliteTx):
+    """Remembers how many ready jobs each statement asked for."""
+
+    __slots__ = ("asked_for",)
+
+    def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        if sql == SQL.ready_jobs:
+            assert not isinstance(values, Mapping)
+            self.asked_for.append(values[-1])
+        return super().row(sql, values)
+
+
+def test_last_attempts_that_wait_for_a_slot_are_not_read_in_vain_each_time(db: sqlite.Connection) -> None:
+    """They are given only into free slots, however many a claim is for."""
+    request = claim_request(types=["t"], limit=300, slots=2)
+    assert _asked_for(db, request, max_attempts=1) == [[300], [2, 2], [2, 2]]
+
+
+def test_nor_is_a_type_that_the_worker_has_little_room_for(db: sqlite.Connection) -> None:
+    """What is read at first is what could be given."""
+    assert _asked_for(db, claim_request(types=["t"], limit=300, room={"t": 2})) == [[2]] * 3
+
+
+def _asked_for(db: sqlite.Connection, request: ClaimRequest, **fields: Any) -> list[list[object]]:
+    """By each of three claims that give two jobs."""
+    tx, outlook = Counting(db, 1_000_000), Outlook(time.monotonic)
+    submitting.submit(tx, tx.lanes, [Submission(jobs=[plain(f"job-{number}", **fields) for number in range(400)])])
+    asked_for: list[list[object]] = []
+    for _ in range(3):
+        tx.asked_for = []
+        assert len(claiming.claim(tx, tx.lanes, outlook, request).jobs) == 2
+        asked_for.append(tx.asked_for)
+    return asked_for
+
+
+class Writing(SqliteTx):
+    """Remembers what is written for many rows at once."""
+
+    __slots__ = ("written",)
+
+    def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
+        self.written.append(block)
+        return super().run_rows(block, rows, *rest)
+
+
+def test_a_claim_over_many_keys_knows_their_lanes_by_their_names(db: sqlite.Connection) -> None:
+    """On a connection that submitted none of them: it looks none up by itself, and writes none."""
+    jobs = [plain(f"job-{number}", limit_key=f"c:{number}") for number in range(20)]
+    submitter, tx = SqliteTx(db, 1_000_000), Writing(db, 1_000_000)
+    submitting.submit(submitter, submitter.lanes, [Submission(jobs=jobs)])
+    tx.written = []
+    given = claiming.claim(tx, tx.lanes, Outlook(time.monotonic), claim_request(types=["t"], limit=20)).jobs
+    assert len(given) == 20
+    assert SQL.lease_jobs in tx.written
+    assert SQL.insert_lanes not in tx.written

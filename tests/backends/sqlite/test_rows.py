@@ -13,8 +13,11 @@ from msgspec import structs
 
 from ropewalk.backends._sql import records, rows
 from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends._sql.outlook import BEFORE_ALL
+from ropewalk.backends._sql.ready import first_of_each, next_of, rank_of
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
+from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.dependency import Gate
 from ropewalk.domain.failure import Category, ErrorInfo
@@ -158,6 +161,21 @@ def test_more_than_fits_into_one_value_is_loaded_in_parts(db: sqlite.Connection)
         assert narrow.refused > 0
 
 
+def test_ready_jobs_that_do_not_fit_into_one_value_are_read_in_parts(db: sqlite.Connection) -> None:
+    with Undone(db) as tx:
+        jobs = inserted(tx, [{"input": bytes([number])} for number in range(9)])
+        other = inserted(tx, [{"type": "u"}])
+        lanes = LaneBook()
+        first, second = (2 * lanes.id_of(tx, each[0].lane) for each in (jobs, other))
+        narrow = Narrow(db)
+        few = Tx(narrow, tx.now)  # type: ignore[arg-type]  # stands in for db
+        assert next_of(few, first, BEFORE_ALL, 7) == jobs[:7]
+        assert next_of(few, first, rank_of(jobs[6]), 7) == jobs[7:]
+        assert narrow.refused > 0
+        starts = [(first, BEFORE_ALL), (second, BEFORE_ALL)]
+        assert first_of_each(few, lanes, starts, 5) == {first: jobs[:5], second: other}
+
+
 def inserted(tx: Tx, batch: list[dict[str, Any]]) -> list[JobRecord]:
     seqs = tx.take_seqs(len(batch))
     jobs: list[JobRecord] = []
@@ -192,8 +210,9 @@ class Narrow:
         self._db = db
         self.refused = 0
 
-    def execute(self, sql: str, values: tuple[str]) -> object:
-        if values[0].count(",") > 1:
+    def execute(self, sql: str, values: tuple[str | int, ...]) -> object:
+        counts = {SQL.load_jobs: str(values[0]).count(",") + 1, SQL.ready_jobs: values[-1], SQL.ready_heads: values[-1]}
+        if int(counts[sql]) > 2:
             self.refused += 1
             raise sqlite.DataError("string or blob too big")
         return self._db.execute(sql, values)

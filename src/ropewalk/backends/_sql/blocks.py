@@ -4,12 +4,14 @@
     SELECT …
 
 A block may hold one group of placeholders marked `/* each row */`: `for_rows` repeats it, because one statement with
-many rows beats many statements (and lets go of the interpreter lock once instead of once a row).
+many rows beats many statements (and lets go of the interpreter lock once instead of once a row). What several blocks
+have in common is a part (`-- part: columns` instead of `-- name:`), and they say `/* see columns */` where it belongs.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final, TypeVar
@@ -18,20 +20,23 @@ from msgspec import Struct, structs
 
 M = TypeVar("M", bound=Struct)
 
-_NAME: Final = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+_NAME: Final = re.compile(r"^-- (name|part): (\w+)\n", re.MULTILINE)
+_SEE: Final = re.compile(r"/\* see (\w+) \*/")
+_THEN: Final = re.compile(r"^-- then$", re.MULTILINE)
 _ROW: Final = re.compile(r"(\([?,\s]+\)) /\* each row \*/")
 
 
 def load(package: str, manifest: type[M]) -> M:
     """The blocks of every file in the package's `sql` folder, as the manifest's fields; refuses when names differ."""
     blocks: dict[str, str] = {}
+    parts: dict[str, str] = {}
     for file in files(package).joinpath("sql").iterdir():
-        _add(blocks, file.name, file.read_text(encoding="utf-8"))
+        _add(blocks, parts, file.name, file.read_text(encoding="utf-8"))
     missing = sorted(field.name for field in structs.fields(manifest) if field.required and field.name not in blocks)
     unknown = sorted(blocks.keys() - set(manifest.__struct_fields__))
     if missing or unknown:
         raise ImportError(f"the SQL blocks in {package} do not fit {manifest.__name__}: {missing=} {unknown=}")
-    return manifest(**blocks)
+    return manifest(**{name: _whole(block, blocks | parts) for name, block in blocks.items()})
 
 
 @lru_cache(maxsize=1024)
@@ -41,17 +46,34 @@ def for_rows(block: str, rows: int) -> str:
     return head + ", ".join([group] * rows) + tail
 
 
+@lru_cache(maxsize=512)
+def parts_of(block: str) -> tuple[str, ...]:
+    """The statements of a block, between lines that say `-- then`. All of them get the same values."""
+    return tuple(part.strip() for part in _THEN.split(block))
+
+
 def chunk_sizes(rows: int, largest: int) -> list[int]:
     """`rows` as a sum of powers of two up to `largest`: few distinct statements, so each is prepared only once."""
     whole, rest = divmod(rows, largest)
     return [largest] * whole + [1 << bit for bit in reversed(range(largest.bit_length())) if rest & 1 << bit]
 
 
-def _add(blocks: dict[str, str], file: str, text: str) -> None:
-    header, *parts = _NAME.split(text)
+def _whole(block: str, others: Mapping[str, str]) -> str:
+    """The block with the others it refers to."""
+
+    def seen(see: re.Match[str]) -> str:
+        if see[1] not in others:
+            raise ImportError(f"a SQL block says 'see {see[1]}', and there is none of that name")
+        return _whole(others[see[1]], others)
+
+    return _SEE.sub(seen, block)
+
+
+def _add(blocks: dict[str, str], parts: dict[str, str], file: str, text: str) -> None:
+    header, *found = _NAME.split(text)
     if any(line and not line.startswith("--") for line in header.splitlines()):
         raise ImportError(f"{file} has SQL before its first '-- name:' line")
-    for name, body in zip(parts[::2], parts[1::2], strict=True):
-        if name in blocks:
+    for kind, name, body in zip(found[::3], found[1::3], found[2::3], strict=True):
+        if name in blocks or name in parts:
             raise ImportError(f"{file} defines the SQL block {name!r} a second time")
-        blocks[name] = body.strip()
+        (parts if kind == "part" else blocks)[name] = body.strip()

@@ -1,13 +1,13 @@
 """Giving out work: the order of ready jobs, and which of them may not go into a worker's buffer.
 
-Streams of ready keys are read a few at a time, merged by order within a line, and taken in turns between lines; one
-whose limits leave no room is passed over whole. Only the jobs that are given are loaded.
+Streams of ready jobs are read a few at a time, merged by order within a line, and taken in turns between lines; one
+whose limits leave no room is passed over whole. What is read is about what is given.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -18,16 +18,16 @@ from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.limits import Flow
-from ropewalk.backends._sql.outlook import KEYED_FROM, Outlook, Rank
-from ropewalk.backends._sql.rows import load_ready
-from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends._sql.outlook import KEYED_FROM, Outlook
+from ropewalk.backends._sql.ready import Heads, first_of_each, next_of, rank_of
+from ropewalk.backends._sql.tx import SqlValue, Tx
 from ropewalk.backends._sql.upkeep import catch_up, expire
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.gauge import SOON_US
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import RECORD_FORMAT, JobRecord
+from ropewalk.domain.job import JobRecord
 from ropewalk.domain.room import Room
 from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import Claimed, Ripple
@@ -47,24 +47,21 @@ READ_ONE_BY_ONE_MAX: Final = 8
 
 Line: TypeAlias = tuple[str, str]
 """(tenant, queue): order is strict within it"""
-Key: TypeAlias = tuple[int, Instant, int, int, int, Instant | None, int]
-"""(prio_key, time_key, seq, suspect, last attempt, deadline, stream) of a ready job"""
-Heads: TypeAlias = dict[int, list[Key]]
-"""the first jobs of each stream"""
 
-_leased = attrgetter("seq", "rev", "attempt", "fence", "ticket", "lease_expires_at")
+_leased = attrgetter("seq", "ticket", "lease_expires_at")
 _expiry = attrgetter("lease_expires_at")
-_keys = msgspec.json.Decoder(list[Key])
 _ints = msgspec.json.Decoder(list[int])
 _lines = msgspec.json.Decoder(list[Line])
 _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
+_survey = msgspec.json.Decoder(tuple[list[int], Span])
 
 
 def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed:
-    unstarted = msgspec.json.encode(request.unstarted).decode()
-    tx.run(tx.sql.note_started, (request.started_upto, unstarted, request.owner, request.started_upto, unstarted))
+    if tx.sql.note_started:
+        tx.run(tx.sql.note_started, _started(request))
     take_back = request.take_back and outlook.sweep_due(tx.now)
-    situation, before = Situation(tx), Ripple()
+    look = outlook.streams is None
+    situation, before = Situation(tx, request, look=look), Ripple()
     if take_back or situation.wait_is_over:
         before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
     if take_back:
@@ -73,15 +70,15 @@ def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> C
     if situation.something_is_due:
         tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
     if take_back or situation.wait_is_over or situation.something_is_due:
-        situation = Situation(tx)
+        situation = Situation(tx, request, look=look)
     return Claiming(tx, lanes, outlook, situation, request).run(before)
 
 
 class Situation:
-    """What a claim has to know beside the jobs: what is paused, and what comes due next."""
+    """What a claim has to know beside the jobs: what is paused, what comes due next, and where ready jobs are."""
 
-    def __init__(self, tx: Tx) -> None:
-        found = tx.row(tx.sql.situation, (DUE_LOOKED_AT,))
+    def __init__(self, tx: Tx, request: ClaimRequest, *, look: bool) -> None:
+        found = tx.row(tx.sql.situation, {**_started(request), "dues": DUE_LOOKED_AT, "look": look})
         assert found is not None
         self._now = tx.now
         self.epoch: int = found[0]
@@ -90,6 +87,7 @@ class Situation:
         self.paused = frozenset(_lines.decode(found[2]))
         self.dues = _dues.decode(found[3])
         self.next_wait: Instant | None = found[4]
+        self.survey: bytes | str | None = found[5]
 
     @property
     def something_is_due(self) -> bool:
@@ -115,13 +113,12 @@ class Claiming:
     def _begin(self) -> None:
         """Nothing is chosen."""
         self._suspect_given = not self._request.suspect_allowed
-        self._given: list[int] = []
+        self._given: list[JobRecord] = []
         self._limited: list[int] = []
         self._overdue: list[int] = []
         self._seen: set[int] = set()
         self._more_keys = False
         self._room = Room(self._request.room) if self._request.room else None
-        self._types: dict[int, str] = {}
         self._flow = Flow(self._tx, self._lanes, self._rules)
 
     def run(self, before: Ripple) -> Claimed:
@@ -147,17 +144,12 @@ class Claiming:
 
     def _look(self) -> None:
         """Choose among all streams, but of those of limit keys look at no more than some."""
-        streams, took_us = self._survey()
+        streams, took_us = _survey.decode(self._situation.survey or self._tx.value(self._tx.sql.survey))
         self._outlook.looked(streams, took_us)
         for _ in range(LOOKS_PER_CLAIM_MAX):
             self._choose(streams)
             if not self._more_keys or not self._wants_more():
                 return
-
-    def _survey(self) -> tuple[list[int], Span]:
-        found = self._tx.row(self._tx.sql.survey)
-        assert found is not None
-        return _ints.decode(found[0]), found[1]
 
     def _with_keys(self, streams: Sequence[int]) -> list[int]:
         """A survey names one stream of all keys of a lane. They are looked at only where the lane itself could give."""
@@ -184,29 +176,27 @@ class Claiming:
         streams = [stream for stream in self._with_keys(streams) if stream not in self._seen]
         self._seen.update(streams)
         lines = self._lines(streams)
-        # About as many keys as will be given, however many streams share the claim.
+        # About as many as will be given, however many streams share the claim.
         number = sum(map(len, lines))
-        chunk = max(1, self._request.limit // max(1, number))
+        chunk = max(1, self._outlook.readable(self._request) // max(1, number))
         heads = self._heads(lines, chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
         in_order = [self._in_order(line, chunk, heads) for line in lines]
         wanted = self._request.limit - len(self._given)
         gauges, room = self._flow.gauges if self._flow.gauges else None, self._room
-        for _, _, seq, suspect, _, _, stream in islice(take_turns(in_order, self._request.turn), wanted):
-            self._given.append(seq)
-            if suspect:
+        for job in islice(take_turns(in_order, self._request.turn), wanted):
+            self._given.append(job)
+            if job.crashes:
                 self._suspect_given = True
             if room is not None:
-                room.give(self._types[stream // 2])
-            if gauges is not None and gauges.limited(stream // 2):
-                gauges.give(stream // 2)
-                self._limited.append(seq)
+                room.give(job.type)
+            if gauges is not None and gauges.limited(lane := self._lane_of(job)):
+                gauges.give(lane)
+                self._limited.append(job.seq)
 
     def _lines(self, streams: Sequence[int]) -> list[list[int]]:
         """The streams to look into, line by line in order of name."""
         found: dict[Line, list[int]] = {}
         names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
-        if self._room is not None:
-            self._types.update((lane, name.type) for lane, name in names.items())
         for stream in streams:
             suspects = stream % 2 == 1
             if suspects and not self._suspect_fits():
@@ -216,15 +206,19 @@ class Claiming:
                 found.setdefault(line, []).append(stream)
         if self._rules:
             self._flow.meet({stream // 2 for of_line in found.values() for stream in of_line})
-        admits = self._admission() or self._flow.gauges.admits
-        return [[stream for stream in found[line] if admits(stream // 2)] for line in sorted(found)]
+        return [
+            [stream for stream in found[line] if self._open(stream // 2, names[stream // 2].type)]
+            for line in sorted(found)
+        ]
 
-    def _admission(self) -> Callable[[int], bool] | None:
-        """Whether one more of a lane may be given; None: always."""
-        gauges, room, types = self._flow.gauges, self._room, self._types
-        if room is None:
-            return gauges.admits if gauges else None
-        return lambda lane: room.admits(types[lane]) and gauges.admits(lane)
+    @property
+    def _bounded(self) -> bool:
+        """Whether anything may be closed."""
+        return self._room is not None or bool(self._flow.gauges)
+
+    def _open(self, lane: int, job_type: str) -> bool:
+        """Whether one more of this lane may be given."""
+        return (self._room is None or self._room.admits(job_type)) and self._flow.gauges.admits(lane)
 
     def _serves(self, lane: LaneName) -> Line | None:
         """The line of a lane this request is for; None for every other lane."""
@@ -240,65 +234,59 @@ class Claiming:
 
     def _heads(self, lines: list[list[int]], count: int) -> Heads:
         """The first jobs of each of many streams, in one statement."""
-        wanted = [(stream, *self._outlook.start_of(stream)) for line in lines for stream in line]
-        asked = (msgspec.json.encode(wanted).decode(), RECORD_FORMAT, count)
-        heads: Heads = {}
-        for key in sorted(_keys.decode(self._tx.value(self._tx.sql.ready_heads, asked))):
-            heads.setdefault(key[6], []).append(key)
-        return heads
+        starts = [(stream, self._outlook.start_of(stream)) for line in lines for stream in line]
+        return first_of_each(self._tx, self._lanes, starts, count)
 
-    def _in_order(self, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[Key]:
+    def _in_order(self, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
-        now, admits, passing = self._tx.now, self._admission(), self._request.passing
-        for key in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams)):
-            _, _, seq, suspect, last_attempt, deadline, stream = key
-            if (suspect and not self._suspect_fits()) or (admits is not None and not admits(stream // 2)):
+        now, bounded, passing = self._tx.now, self._bounded, self._request.passing
+        for job in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams), key=rank_of):
+            if (job.crashes and not self._suspect_fits()) or (bounded and not self._open(self._lane_of(job), job.type)):
                 continue
-            if deadline is not None and deadline <= now:
+            if job.deadline is not None and job.deadline <= now:
                 if len(self._overdue) == EXPIRED_PER_CLAIM_MAX:
                     return
-                self._overdue.append(seq)
+                self._overdue.append(job.seq)
                 continue
-            if passing and seq in passing:
+            if passing and job.seq in passing:
                 continue
-            if last_attempt and not self._starts_at_once():
+            if job.max_attempts is not None and job.attempt + 1 >= job.max_attempts and not self._starts_at_once():
+                self._outlook.held_up()
                 return
-            yield key
+            yield job
 
-    def _ready(self, stream: int, chunk: int, heads: Heads | None) -> Iterator[Key]:
+    def _ready(self, stream: int, chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
         """The ready jobs of one stream, read a chunk at a time and no further than asked for."""
         lane, suspects = divmod(stream, 2)
-        admits = self._admission()
+        bounded, remembers = self._bounded, self._outlook.remembers and not suspects
         if heads is None:
-            found, size = self._next(stream, self._outlook.start_of(stream), chunk), chunk
+            if self._room is not None:
+                chunk = self._room.most(self._lanes.names_of(self._tx, [lane])[lane].type, chunk)
+            found, size = next_of(self._tx, stream, self._outlook.start_of(stream), chunk), chunk
         else:
             found, size = heads.get(stream, []), chunk + 1
         while found and (not suspects or self._suspect_fits()):
-            for key in found:
-                yield key
-                if admits is not None and not admits(lane):
+            for job in found:
+                yield job
+                if bounded and not self._open(lane, job.type):
                     return
-                if not suspects:
-                    self._outlook.reached(stream, key[:3])  # asked for the next: this one is taken
+                if remembers:
+                    self._outlook.reached(stream, rank_of(job))  # asked for the next: this one is taken
             if len(found) < size:
                 return
-            found, size, chunk = self._next(stream, found[-1][:3], chunk), chunk, 2 * chunk
-
-    def _next(self, stream: int, after: Rank, count: int) -> list[Key]:
-        return _keys.decode(self._tx.value(self._tx.sql.ready_keys, (stream, *after, RECORD_FORMAT, count)))
+            found, size, chunk = next_of(self._tx, stream, rank_of(found[-1]), chunk), chunk, 2 * chunk
 
     def _lease(self) -> list[JobRecord]:
-        tx, request = self._tx, self._request
-        jobs = load_ready(tx, self._given)
+        tx, request, jobs, epoch = self._tx, self._request, self._given, self._situation.epoch
         for ticket, job in enumerate(jobs, request.first_ticket):
             lease_us = request.types[job.type]
-            transition.claim(
-                job, owner=request.owner, ticket=ticket, epoch=self._situation.epoch, lease_us=lease_us, now=tx.now
-            )
+            transition.claim(job, owner=request.owner, ticket=ticket, epoch=epoch, lease_us=lease_us, now=tx.now)
         if jobs:
             self._outlook.granted(min(filter(None, map(_expiry, jobs))))
-        leased = tx.run_rows(tx.sql.lease_jobs, list(map(_leased, jobs)), tx.now, request.owner, tx.now)
-        assert leased == len(self._given), f"{len(self._given)} jobs were ready, {leased} could be leased"
+        first_fence = epoch << transition.EPOCH_SHIFT
+        rows = list(map(_leased, jobs))
+        leased = tx.run_rows(tx.sql.lease_jobs, rows, tx.now, first_fence, request.owner, tx.now)
+        assert leased == len(jobs), f"{len(jobs)} jobs were ready, {leased} could be leased"
         return jobs
 
     def _expire(self) -> Ripple:
@@ -325,6 +313,9 @@ class Claiming:
                 return run_at
         return dues[-1][0] if len(dues) == DUE_LOOKED_AT else None
 
+    def _lane_of(self, job: JobRecord) -> int:
+        return self._lanes.id_of(self._tx, job.lane)
+
     def _wants_more(self) -> bool:
         return len(self._given) < self._request.limit
 
@@ -333,3 +324,8 @@ class Claiming:
 
     def _suspect_fits(self) -> bool:
         return not self._suspect_given and self._starts_at_once()
+
+
+def _started(request: ClaimRequest) -> dict[str, SqlValue]:
+    unstarted = msgspec.json.encode(request.unstarted).decode()
+    return {"owner": request.owner, "started_upto": request.started_upto, "unstarted": unstarted}

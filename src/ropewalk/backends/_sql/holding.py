@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -13,8 +13,8 @@ from ropewalk.backends._sql.columns import json_text
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.rows import load
-from ropewalk.backends._sql.settling import Settling, leaves_only_a_result
-from ropewalk.backends._sql.tallying import Held, TallyBook
+from ropewalk.backends._sql.settling import Settling, complete, leaves_only_a_result
+from ropewalk.backends._sql.tallying import TallyBook
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import lease
 from ropewalk.domain.flags import SETTLES_ALONE
@@ -31,7 +31,6 @@ from ropewalk.ports.exchange import (
     WorkerCard,
 )
 
-_held = msgspec.json.Decoder(Held)
 _COMPLETE: Final = Move.COMPLETE
 
 
@@ -73,34 +72,27 @@ def note(tx: Tx, written: Note) -> Noted:
 
 def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
     """Settles completions that touch nothing but their own row; None where there is more to it."""
-    leases = _held_alone(tx, owner, {asked.seq: None for asked in settlements if asked.move is _COMPLETE})
-    held = dict(zip(leases.seqs, leases.fences, strict=True))
-    answers: list[Settled | None] = []
+    seen: set[int] = set()
+    plain: list[Settlement | None] = []
     rows: list[Row] = []
     for asked in settlements:
-        seq, fence, result = asked.seq, asked.fence, asked.result
+        seq, first = asked.seq, asked.seq not in seen
+        seen.add(seq)
         # Of several settlements of one lease the first counts.
-        if held.pop(seq, None) == fence and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
-            rows.append((seq, fence, tx.blob(result)))
-            answers.append(Settled(seq=seq, fence=fence, move=_COMPLETE))
+        if first and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
+            plain.append(asked)
+            rows.append((seq, asked.fence, tx.blob(asked.result)))
         else:
-            answers.append(None)
-    completed = tx.run_rows(tx.sql.complete_plain, rows, tx.now, tx.now, owner)
-    assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
+            plain.append(None)
+    completed = complete(tx, owner, rows, SETTLES_ALONE)
     tallies = TallyBook(tx, lanes)
-    if len(rows) < len(leases.seqs):
-        leases = leases.only({answer.seq for answer in answers if answer is not None})
-    tallies.completed(leases)
+    tallies.completed(completed)
     tallies.flush()
-    return answers
-
-
-def _held_alone(tx: Tx, owner: str, seqs: Collection[int]) -> Held:
-    """Those jobs that this owner holds and that settle alone, each once."""
-    if not seqs:
-        return Held()
-    wanted = msgspec.json.encode(list(seqs)).decode()
-    return _held.decode(tx.value(tx.sql.held_leases, (wanted, owner, SETTLES_ALONE, tx.now)))
+    done = set(completed.seqs)
+    return [
+        Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE) if asked is not None and asked.seq in done else None
+        for asked in plain
+    ]
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:

@@ -49,6 +49,11 @@ class QuotaBook:
             self._known = (control, quotas_of(tx))
         return self._known[1]
 
+    def free(self, tenants: Iterable[str]) -> int | None:
+        """The `control` under which none of these tenants had a quota; None where one had, or nobody looked."""
+        control, quotas = self._known
+        return None if quotas.holding(tenants) else control
+
     def forget(self) -> None:
         """Look again, whatever `control` says."""
         self._known = (None, self.known)
@@ -89,10 +94,12 @@ class LaneBook:
         if unknown:
             if len(self._names) > KNOWN_MAX:
                 self._names.clear()
+                self._ids.clear()
                 unknown = list(lanes)
             wanted = msgspec.json.encode(unknown).decode()
             for number, *name in _lanes.decode(tx.value(tx.sql.lane_names, (wanted,))):
                 self._names[number] = LaneName(*name)
+                self._ids[self._names[number]] = number
         return self._names
 
     def rules(self, tx: Tx, control: int) -> Rules:

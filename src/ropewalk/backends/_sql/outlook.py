@@ -6,6 +6,9 @@ the last one stopped: a transaction that is held open anywhere on a server keeps
 and a look from the start has to pass them all. Then, and only then, a job that overtakes others may be seen late: by a
 second, or ten times as long as a look takes.
 
+Whole jobs are read, and where last attempts may only go into free slots, most of a claim's would be read in vain: then
+the next one reads as many as there are slots, and on from there.
+
 Streams of limit keys may be very many: a look at those of one lane takes some of them, and the next one goes on behind.
 """
 
@@ -16,6 +19,7 @@ from typing import Final, TypeAlias
 
 from ropewalk.backends._sql.lanes import KEYS_MAX
 from ropewalk.domain.instants import SECOND, Instant, Span
+from ropewalk.ports.claiming import ClaimRequest
 
 SurveyKeys: TypeAlias = Callable[[int, int, int], Sequence[int]]
 """streams (behind this, before that, so many)"""
@@ -42,6 +46,7 @@ class Outlook:
         self._streams: Sequence[int] | None = None
         self._reached: dict[int, Rank] = {}
         self._trusted_until = 0.0
+        self._was_held_up = False
         self._behind: dict[int, int] = {}
         """by lane: where to go on among the streams of its keys"""
 
@@ -57,6 +62,15 @@ class Outlook:
     def granted(self, expires_at: Instant) -> None:
         """A lease runs until then."""
         self._sweep_by = min(self._sweep_by, expires_at)
+
+    def readable(self, request: ClaimRequest) -> int:
+        """How many jobs a claim should expect to give, and so read at first."""
+        held_up, self._was_held_up = self._was_held_up, False
+        return max(1, request.slots) if held_up else request.limit
+
+    def held_up(self) -> None:
+        """This claim ended at a last attempt for which there was no free slot."""
+        self._was_held_up = True
 
     @property
     def streams(self) -> Sequence[int] | None:
@@ -80,6 +94,11 @@ class Outlook:
         if len(streams) == most:
             self._behind[lane] = streams[-1]
         return streams, len(streams) == most or behind > first
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it is worth telling what was reached."""
+        return self._streams is not None
 
     def start_of(self, stream: int) -> Rank:
         """Everything of the stream up to there has been given out, as far as known."""

@@ -87,36 +87,52 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
 
 
 def insert_alike(
-    tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[int, str, bytes]], spawn_keys: Sequence[str] = ()
+    tx: Tx,
+    lanes: LaneBook,
+    first: JobRecord,
+    own: Sequence[tuple[int, str, bytes]],
+    spawn_keys: Sequence[str] = (),
 ) -> None:
     """The same for records that differ only in (seq, id, input), and in their spawn keys where these are given.
 
     What they share is bound once, from the first.
     """
-    used = _used_columns([first])
-    if spawn_keys:
-        used.pop("spawn_key", None)
-    lane = lanes.id_of(tx, first.lane)
-    shared = (
-        *_always(first)[len(_OWN) :],
-        place_of(first, tx.now),
-        lane,
-        *(column[0] for column in used.values()),
-    )
+    shared = _shared(tx, lanes, first)
     rows: list[Row] = [(seq, job_id, tx.blob(data)) for seq, job_id, data in own]
     of_its_own = [*_OWN, "input"]
     if spawn_keys:
+        shared.pop("spawn_key", None)
         rows = [(*row, key) for row, key in zip(rows, spawn_keys, strict=True)]
         of_its_own.append("spawn_key")
-    columns = (*of_its_own, *_ALWAYS[len(_OWN) :], "place", "lane", *used)
-    tx.run_rows(tx.insert_block(columns, own=len(of_its_own)), rows, *shared)
-    count_submitted(tx, lanes, [lane] * len(rows))
+    tx.run_rows(tx.insert_block([*of_its_own, *shared], own=len(of_its_own)), rows, *shared.values())
+    count_submitted(tx, lanes, [lanes.id_of(tx, first.lane)] * len(rows))
+
+
+def insert_under(tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[str, bytes]], *, control: int) -> bool:
+    """The same for records that differ only in (id, input) and get their number as they are inserted, which the store
+    must be able to (`Tx.numbers_inserted`). False, and nothing is inserted, where another `control` holds by now."""
+    shared = _shared(tx, lanes, first)
+    rows = [(job_id, tx.blob(data)) for job_id, data in own]
+    block = tx.insert_block(["id", "input", *shared], own=2)
+    if tx.run_rows(block, rows, control, *shared.values()) < len(rows):
+        return False
+    count_submitted(tx, lanes, [lanes.id_of(tx, first.lane)] * len(rows))
+    return True
 
 
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
     """Records the domain changed, under the fence they were loaded with."""
     changed = tx.run_rows(tx.sql.save_jobs, [_save_row(job, tx.now) for job in jobs])
     assert changed == len(jobs), f"{len(jobs)} records changed under one transaction, {changed} were still there"
+
+
+def _shared(tx: Tx, lanes: LaneBook, first: JobRecord) -> dict[str, SqlValue]:
+    """By column what records that are alike have in common."""
+    always = dict(zip(_ALWAYS, _always(first), strict=True))
+    for name in _OWN:
+        del always[name]
+    sometimes = {name: column[0] for name, column in _used_columns([first]).items()}
+    return {**always, "place": place_of(first, tx.now), "lane": lanes.id_of(tx, first.lane), **sometimes}
 
 
 def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:

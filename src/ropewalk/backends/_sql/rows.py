@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -16,10 +16,6 @@ from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord, Origin, Prog
 from ropewalk.domain.retry import Backoff
 
 LOADED_AT_ONCE_MAX: Final = 1000
-
-
-Place: TypeAlias = tuple[int | None, str | None, str | None, str | None]
-"""scope, group, parent, spawn key"""
 
 
 class Extras(Struct, kw_only=True):
@@ -45,13 +41,15 @@ class Extras(Struct, kw_only=True):
     origin: Origin | None
     callback_url: str | None
     fairness: str | None
-    limit_key: str | None
     progress: Progress | None
     error: ErrorInfo | None
     cancel: CancelRequest | None
     checkpoint_bytes: int | None
     result_bytes: int | None
 
+
+Place: TypeAlias = tuple[int | None, str | None, str | None, str | None, str | None]
+"""(scope, group, parent, spawn key, limit key)"""
 
 _GIVEN: Final = tuple(name for name in Extras.__struct_fields__ if name in JobRecord.__struct_fields__)
 _records = msgspec.json.Decoder(list[JobRecord])
@@ -62,29 +60,24 @@ _sizes = msgspec.json.Decoder(list[int])
 
 def load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
     """The records of these jobs that exist, in this order."""
-    return _load_by(tx, tx.sql.load_jobs, seqs)
-
-
-def load_ready(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
-    """The same for ready jobs that this transaction has locked."""
-    return _load_by(tx, tx.sql.load_ready or tx.sql.load_jobs, seqs)
-
-
-def _load_by(tx: Tx, sql: str, seqs: Sequence[int]) -> list[JobRecord]:
     loaded: list[JobRecord] = []
     for start in range(0, len(seqs), LOADED_AT_ONCE_MAX):
-        loaded += _load(tx, sql, seqs[start : start + LOADED_AT_ONCE_MAX])
+        loaded += _load(tx, seqs[start : start + LOADED_AT_ONCE_MAX])
     return loaded
 
 
-def _load(tx: Tx, sql: str, seqs: Sequence[int]) -> list[JobRecord]:
+def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
     try:
-        found = tx.row(sql, (msgspec.json.encode(seqs).decode(),))
+        return records_in(tx.row(tx.sql.load_jobs, (msgspec.json.encode(seqs).decode(),)))
     except TooMuch:
         if len(seqs) == 1:
             raise
         half = len(seqs) // 2  # together they are over the store's limit for one value (1 GB)
-        return _load(tx, sql, seqs[:half]) + _load(tx, sql, seqs[half:])
+        return _load(tx, seqs[:half]) + _load(tx, seqs[half:])
+
+
+def records_in(found: tuple[Any, ...] | None) -> list[JobRecord]:
+    """What a statement with `record_columns` answers."""
     assert found is not None
     records, extras, places, sizes, *pieces = found
     jobs = _records.decode(records)
@@ -96,7 +89,7 @@ def _load(tx: Tx, sql: str, seqs: Sequence[int]) -> list[JobRecord]:
     given = _extras.decode(extras)
     if given:
         _give_all(jobs, given, Pieces(checkpoints), Pieces(results))
-    _put_into_groups(jobs, _places.decode(places))
+    _put_in_place(jobs, _places.decode(places))
     return jobs
 
 
@@ -106,12 +99,12 @@ def _give_all(jobs: Sequence[JobRecord], given: dict[int, Extras], checkpoints: 
             _give(job, extra, checkpoints, results)
 
 
-def _put_into_groups(jobs: Sequence[JobRecord], places: dict[int, Place]) -> None:
-    """Apart from the other extras: a group of 100 000 would carry all of them for these."""
+def _put_in_place(jobs: Sequence[JobRecord], places: dict[int, Place]) -> None:
+    """Apart from the other extras: a group of 100 000, or as many jobs with a limit key, would carry all of them."""
     if places:
         for job in jobs:
             if (place := places.get(job.seq)) is not None:
-                job.scope_id, job.group_id, job.parent_id, job.spawn_key = place
+                job.scope_id, job.group_id, job.parent_id, job.spawn_key, job.limit_key = place
 
 
 def _give(job: JobRecord, extra: Extras, checkpoints: Pieces, results: Pieces) -> None:

@@ -15,12 +15,11 @@ from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._ledger.sequels import Prepared
 from ropewalk.backends._sql import steps
 from ropewalk.backends._sql.ledger import SqlLedger
-from ropewalk.backends._sql.tallying import Held as Leases
+from ropewalk.backends._sql.tallying import Done
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.domain import transition
 from ropewalk.domain.flags import GROUPED, SETTLES_ALONE
 from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
-from ropewalk.domain.instants import Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import loss_reason
 from ropewalk.domain.scope import ScopeChange
@@ -29,12 +28,10 @@ from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Effects, Settlement
 from ropewalk.ports.exchange import Settled
 
-Member: TypeAlias = tuple[int, int, int, int, Span, Span, Span]
-"""(seq, fence, scope, lane), and how long it waited, ran, and took in all"""
-Held: TypeAlias = dict[int, Member]
-"""by seq"""
+Held: TypeAlias = dict[int, tuple[int, int]]
+"""(fence, scope) by seq"""
 
-_members = msgspec.json.Decoder(list[Member])
+_members = msgspec.json.Decoder(list[tuple[int, int, int]])
 _COMPLETE: Final = Move.COMPLETE
 
 
@@ -55,8 +52,7 @@ class Settling:
         rows: list[Row] = []
         changes: dict[int, ScopeChange] = {}
         added: list[tuple[int, int, Contribution]] = []
-        counted = _only_counted(settlements, answers, held)
-        for at, (_, _, scope_id, *_) in counted:
+        for at, scope_id in _only_counted(settlements, answers, held):
             asked = settlements[at]
             rows.append((asked.seq, asked.fence, self._tx.blob(asked.result)))
             answers[at] = Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE)
@@ -66,7 +62,6 @@ class Settling:
             if (contribution := _contribution(asked)) is not None:
                 added.append((scope_id, asked.seq, contribution))
         self._complete(rows)
-        self._ledger.tallies.completed(_leases([member for _, member in counted]))
         self._contribute(added)
         self._rippling.add(changes.values())
 
@@ -105,12 +100,13 @@ class Settling:
         if not seqs:
             return {}
         wanted = msgspec.json.encode(seqs).decode()
-        asked = (wanted, self._owner, SETTLES_ALONE | GROUPED, self._tx.now)
-        return {member[0]: member for member in _members.decode(self._tx.value(self._tx.sql.held_members, asked))}
+        found = self._tx.value(self._tx.sql.held_members, (wanted, self._owner, SETTLES_ALONE | GROUPED))
+        return {seq: (fence, scope_id) for seq, fence, scope_id in _members.decode(found)}
 
     def _complete(self, rows: list[Row]) -> None:
-        completed = self._tx.run_rows(self._tx.sql.complete_plain, rows, self._tx.now, self._tx.now, self._owner)
-        assert completed == len(rows), f"{len(rows)} leases were held, {completed} could be completed"
+        done = complete(self._tx, self._owner, rows, SETTLES_ALONE | GROUPED)
+        assert len(done.seqs) == len(rows), f"{len(rows)} leases were held, {len(done.seqs)} could be completed"
+        self._ledger.tallies.completed(done)
 
     def _contribute(self, added: list[tuple[int, int, Contribution]]) -> None:
         scopes = self._ledger.scopes({scope_id for scope_id, _, _ in added})
@@ -121,6 +117,13 @@ class Settling:
                 root.value = contribute(root.value, contribution)
                 if contribution.reducer in KEPT_ONE_BY_ONE:
                     self._ledger.keep(root.id, seq, contribution)
+
+
+def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:
+    """Of these (seq, fence, result) the leases that this owner holds, of jobs with no other flags than these."""
+    if not rows:
+        return Done([], [], [], [], [])
+    return Done(*tx.told_rows(tx.sql.complete_plain, rows, tx.now, tx.now, owner, flags))
 
 
 def leaves_only_a_result(sequel: Sequel | None) -> bool:
@@ -134,24 +137,19 @@ def leaves_only_a_result(sequel: Sequel | None) -> bool:
 
 def _only_counted(
     settlements: Sequence[Settlement], answers: Sequence[Settled | None], held: Held
-) -> list[tuple[int, Member]]:
-    """Which of them (by place) only their scope has to hear of.
+) -> list[tuple[int, int]]:
+    """Which of them (by place) only their scope has to hear of, and which scope that is.
 
     Contributions come in the order they were asked for: where one of them takes the long way, all do.
     """
     contributing = all(_fits(asked, held) for asked in settlements if _contribution(asked) is not None)
-    found: list[tuple[int, Member]] = []
+    found: list[tuple[int, int]] = []
     for at, asked in enumerate(settlements):
         fits = answers[at] is None and _fits(asked, held)
-        member = held.pop(asked.seq, None)  # of several settlements of one lease the first counts
-        if member is not None and fits and (contributing or _contribution(asked) is None):
-            found.append((at, member))
+        _, scope_id = held.pop(asked.seq, (0, 0))  # of several settlements of one lease the first counts
+        if fits and (contributing or _contribution(asked) is None):
+            found.append((at, scope_id))
     return found
-
-
-def _leases(members: Sequence[Member]) -> Leases:
-    columns = [list(column) for column in zip(*members, strict=True)]
-    return Leases(*columns[:2], *columns[3:])
 
 
 def _contribution(asked: Settlement) -> Contribution | None:
@@ -159,7 +157,7 @@ def _contribution(asked: Settlement) -> Contribution | None:
 
 
 def _fits(asked: Settlement, held: Held) -> bool:
-    if asked.move is not _COMPLETE or asked.seq not in held or held[asked.seq][1] != asked.fence:
+    if asked.move is not _COMPLETE or asked.seq not in held or held[asked.seq][0] != asked.fence:
         return False
     sequel = asked.sequel
     if sequel is None:

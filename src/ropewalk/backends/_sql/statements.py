@@ -11,14 +11,14 @@ from msgspec import Struct
 class Statements(Struct, frozen=True, kw_only=True):
     # records.sql
     load_jobs: str
-    load_ready: str = ""
-    """the same, where a store has a shorter way to jobs that a claim has locked"""
     save_jobs: str
     insert_attempts: str
     insert_events: str
     seqs_of_ids: str
     # submit.sql
     take_numbers: str
+    next_seq: str = ""
+    """the next number as an expression, where an insert can take it itself"""
     insert_lanes: str
     lane_ids: str
     lane_names: str
@@ -32,13 +32,14 @@ class Statements(Struct, frozen=True, kw_only=True):
     close_keys: str
     prune_keys: str
     # claim.sql
-    note_started: str
+    note_started: str = ""
+    """where `situation` cannot do it itself"""
     promote_due: str
     situation: str
     survey: str
     survey_keys: str
     ready_heads: str
-    ready_keys: str
+    ready_jobs: str
     lease_jobs: str
     # limits.sql
     all_limits: str
@@ -71,7 +72,6 @@ class Statements(Struct, frozen=True, kw_only=True):
     quotas_spent: str
     spend_quotas: str
     # hold.sql
-    held_leases: str
     complete_plain: str
     leases_to_renew: str
     standing_of: str

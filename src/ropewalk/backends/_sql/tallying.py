@@ -7,8 +7,7 @@ holds, and where somebody holds a sum puts another one beside it: the next one t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from itertools import compress
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -33,20 +32,14 @@ _apart = msgspec.json.Decoder(list[tuple[int, State, int]])
 _endings = msgspec.json.Decoder(list[tuple[int, Status, int]])
 
 
-class Held(Struct, array_like=True):
-    """Leases that are about to complete, column by column. They are read in a moment that every job passes."""
+class Done(Struct):
+    """Leases that completed, column by column, as `complete_plain` tells them."""
 
-    seqs: list[int] = []
-    fences: list[int] = []
-    lanes: list[int] = []
-    waits: list[Span] = []
-    runs: list[Span] = []
-    totals: list[Span] = []
-
-    def only(self, seqs: Collection[int]) -> Held:
-        chosen = [seq in seqs for seq in self.seqs]
-        columns = (self.seqs, self.fences, self.lanes, self.waits, self.runs, self.totals)
-        return Held(*(list(compress(column, chosen)) for column in columns))
+    seqs: list[int]
+    lanes: list[int]
+    waits: list[Span]
+    runs: list[Span]
+    totals: list[Span]
 
 
 class TallyBook:
@@ -62,15 +55,15 @@ class TallyBook:
         for lane, jobs in lanes:
             self._tallies.of(_above(lane)).submitted += jobs
 
-    def completed(self, held: Held) -> None:
-        if not held.seqs:
+    def completed(self, done: Done) -> None:
+        if not done.seqs:
             return
-        lane = held.lanes[0]
-        if held.lanes.count(lane) == len(held.lanes):  # most batches are of one type
-            self._tallies.completed(_above(lane), waits=held.waits, runs=held.runs, totals=held.totals)
+        lane = done.lanes[0]
+        if done.lanes.count(lane) == len(done.lanes):  # most batches are of one type
+            self._tallies.completed(_above(lane), waits=done.waits, runs=done.runs, totals=done.totals)
             return
         by_lane: dict[int, list[tuple[Span, Span, Span]]] = {}
-        for lane, *spans in zip(held.lanes, held.waits, held.runs, held.totals, strict=True):
+        for lane, *spans in zip(done.lanes, done.waits, done.runs, done.totals, strict=True):
             by_lane.setdefault(_above(lane), []).append((spans[0], spans[1], spans[2]))
         for lane, of_lane in by_lane.items():
             waits, runs, totals = zip(*of_lane, strict=True)

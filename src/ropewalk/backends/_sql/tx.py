@@ -49,6 +49,10 @@ class Tx(Protocol):
         """The same for many rows at once; `rest` follows them in the statement. Raises AlreadyThere."""
         ...
 
+    def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
+        """The same, of at least one, for a block that tells of the rows it changed, column by column."""
+        ...
+
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         """Raises TooMuch."""
         ...
@@ -69,10 +73,16 @@ class Tx(Protocol):
         """The same, at least one, and `control`, which counts up whenever a limit or a quota changes."""
         ...
 
+    @property
+    def numbers_inserted(self) -> bool:
+        """Whether an insert can number its rows itself, in their order."""
+        ...
+
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
         """An INSERT into job: of the first `own` columns every row has its own values, the rest is bound once.
 
-        With `own` equal to the number of columns every row has all of its own.
+        With `own` equal to the number of columns every row has all of its own. Without `seq` (`numbers_inserted`) rows
+        are numbered, and a `control` follows them: where another one holds, nothing is inserted.
         """
         ...
 

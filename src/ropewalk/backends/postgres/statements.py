@@ -22,9 +22,7 @@ def without_locks(statements: Statements) -> Statements:
 
 def _expanded(statements: Statements) -> Statements:
     blocks = {name: _EACH.sub(_VALUE, block) for name, block in structs.asdict(statements).items()}
-    # Of jobs that are locked and known to be ready only one of the four places has to be looked into.
-    ready = _LOCK.sub(" OFFSET 0", blocks["load_jobs"]).replace("FROM standing", "FROM ready AS standing")
-    return Statements(**blocks | {"load_ready": ready})
+    return Statements(**blocks)
 
 
 SQL: Final = _expanded(load("ropewalk.backends.postgres", Statements))

@@ -7,9 +7,10 @@ arrays item by item (1 µs each); those of numbers and text are put together her
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, cast
 
@@ -20,6 +21,7 @@ from psycopg.adapt import Loader
 from psycopg.errors import UniqueViolation
 from psycopg.pq import Format
 
+from ropewalk.backends._sql import blocks
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, Values
@@ -42,7 +44,6 @@ _STANDING: Final = frozenset(
 )
 """what of a new job is in the row that moves; the rest is in the one that stays"""
 _NAMED: Final = re.compile(r"(?<!:):([a-z]\w*)")
-_THEN: Final = re.compile(r"^-- then$", re.MULTILINE)
 _TO_QUOTE: Final = re.compile(r'(["\\])')
 WRITTEN_OUT_BYTES_MAX: Final = 1000
 """values that are larger, on average, travel as they are: written out they would take twice the room"""
@@ -51,6 +52,7 @@ SET_TOGETHER_MAX: Final = 512
 
 _number = itemgetter(0)
 _seqs = msgspec.json.Decoder(list[int])
+_columns = msgspec.json.Decoder(list[list[int]])
 
 
 class Raw(Loader):
@@ -86,11 +88,18 @@ class Tx:
         try:
             if "%(1)s" not in block:
                 return self._execute(block, [*_arrays(rows), *rest]).rowcount
-            ordered = sorted(rows, key=_number)
-            parts = (ordered[start : start + SET_TOGETHER_MAX] for start in range(0, len(rows), SET_TOGETHER_MAX))
-            return sum(self._execute(block, [*_arrays(part), *rest]).rowcount for part in parts)
+            return sum(self._execute(block, [*_arrays(part), *rest]).rowcount for part in _ordered_parts(rows))
         except UniqueViolation as error:
             raise AlreadyThere from error
+
+    def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
+        """The same, of at least one, for a block that tells of the rows it changed, column by column."""
+        told: list[list[list[int]]] = []
+        for part in _ordered_parts(rows):
+            found = self._execute(block, [*_arrays(part), *rest]).fetchone()
+            assert found is not None
+            told.append(_columns.decode(found[0]))
+        return [list(chain(*parts)) for parts in zip(*told, strict=True)]
 
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         return self._execute(sql, values).fetchone()
@@ -111,8 +120,12 @@ class Tx:
         assert found is not None
         return _seqs.decode(found[0]), found[1]
 
+    @property
+    def numbers_inserted(self) -> bool:
+        return bool(self.sql.next_seq)
+
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
-        return _insert_block(tuple(columns), own)
+        return _insert_block(tuple(columns), own, self.sql.next_seq)
 
     @contextmanager
     def savepoint(self) -> Generator[None]:
@@ -131,7 +144,7 @@ class Tx:
 
     def _execute(self, sql: str, values: Values | list[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
         if isinstance(values, Mapping):
-            sql = _NAMED.sub(r"%(\1)s", sql)
+            sql = _named(sql)
         elif "%(1)s" in sql:
             values = {str(number): value for number, value in enumerate(values, 1)}
         self._begin = None
@@ -141,23 +154,33 @@ class Tx:
         return self._db.execute(last, values, prepare=True, binary=True)
 
 
+@lru_cache(maxsize=64)
+def _named(block: str) -> str:
+    return _NAMED.sub(r"%(\1)s", block)
+
+
 @lru_cache(maxsize=512)
 def parts_of(block: str) -> tuple[bytes, ...]:
     """A statement sees what was committed before it began, also where it then waits for a lock. A block that has to
     wait first and look afterwards is two, with the same values."""
-    return tuple(part.strip().encode() for part in _THEN.split(block))
+    return tuple(part.encode() for part in blocks.parts_of(block))
 
 
 @lru_cache(maxsize=64)
-def _insert_block(columns: tuple[str, ...], own: int) -> str:
-    arrays = ", ".join(f"%s::{_type(name)}[]" for name in columns[:own])
+def _insert_block(columns: tuple[str, ...], own: int, next_seq: str) -> str:
+    arrays, names = ", ".join(f"%s::{_type(name)}[]" for name in columns[:own]), ", ".join(columns[:own])
     shared = ", ".join(f"%s::{_type(name)} AS {name}" for name in columns[own:])
     given = f", shared AS (SELECT {shared})" if shared else ""
     source = "own CROSS JOIN shared" if shared else "own"
+    number, unchanged = "", ""
+    if "seq" not in columns:
+        number, columns = f"{next_seq} AS seq, ", ("seq", *columns)
+        unchanged = " WHERE (SELECT control FROM meta) = %s::bigint"
     stays = ", ".join(name for name in columns if name not in _STANDING - {"seq"} and name != "lane")
     moves = ", ".join(name for name in columns if name in _STANDING)
     return (
-        f"WITH own AS MATERIALIZED (SELECT * FROM unnest({arrays}) AS own ({', '.join(columns[:own])})){given}, "  # noqa: S608
+        f"WITH own AS MATERIALIZED ("  # noqa: S608  the names are ours
+        f"SELECT {number}own.* FROM unnest({arrays}) AS own ({names}){unchanged}){given}, "
         f"kept AS (INSERT INTO submitted ({stays}) SELECT {stays} FROM {source}) "
         f"INSERT INTO standing ({moves}, stream) SELECT {moves}, 2 * lane FROM {source}"
     )
@@ -169,6 +192,12 @@ def _type(column: str) -> str:
     if column in _INTEGERS:
         return "integer"
     return "bytea" if column == "input" else "text"
+
+
+def _ordered_parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    ordered = sorted(rows, key=_number)
+    for start in range(0, len(rows), SET_TOGETHER_MAX):
+        yield ordered[start : start + SET_TOGETHER_MAX]
 
 
 def _arrays(rows: Sequence[Row]) -> list[object]:

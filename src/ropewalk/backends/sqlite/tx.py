@@ -14,7 +14,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
-from ropewalk.backends._sql.blocks import chunk_sizes, for_rows
+import msgspec
+
+from ropewalk.backends._sql.blocks import chunk_sizes, for_rows, parts_of
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
@@ -24,9 +26,13 @@ from ropewalk.domain.instants import Instant
 
 ROWS_PER_STATEMENT_MAX: Final = 128
 
+_columns = msgspec.json.Decoder(list[list[int]])
+
 
 class Tx:
     __slots__ = ("_db", "lanes", "now", "sql")
+
+    numbers_inserted = False
 
     def __init__(self, db: sqlite.Connection, now: Instant, lanes: LaneBook | None = None) -> None:
         self._db = db
@@ -51,6 +57,19 @@ class Tx:
                 raise AlreadyThere from error
             done += size
         return self._db.total_changes - before
+
+    def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
+        """The same, of at least one, for a block that tells of the rows it changed, column by column.
+
+        It is two statements: one tells, of rows named by their first two values; the other changes them.
+        """
+        which, change = parts_of(block)
+        asked = msgspec.json.encode({row[0]: row[1] for row in rows}).decode()
+        told = _columns.decode(self.value(which, (asked, *rest)))
+        if told[0]:
+            changed = self.run_rows(change, rows, *rest)
+            assert changed == len(told[0]), f"{len(told[0])} rows were to be changed, {changed} were"
+        return told
 
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         try:

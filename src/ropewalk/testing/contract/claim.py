@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.job import JobRecord, Progress
+from ropewalk.domain.operator import Revival
 from ropewalk.domain.states import Move, State, Status
 from ropewalk.domain.transition import EPOCH_SHIFT
+from ropewalk.ports.exchange import Note
 from ropewalk.testing.contract.base import Contract
-from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, new_job
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.build import BOOM, LEASE, new_job
 
 
 class ClaimContract(Contract):
@@ -26,6 +28,35 @@ class ClaimContract(Contract):
         assert (job.attempt, job.started_at, job.lease_expires_at) == (1, now, now + LEASE)
         assert (job.rev, job.start_rev, job.updated_at, job.last_move) == (2, 2, now, Move.CLAIM)
         assert await bench.job(job_id) == job
+
+    async def test_what_a_claim_gives_is_what_it_wrote(self, bench: Bench) -> None:
+        """R2, safe-7: also of jobs with a past, with leases of their own, and in another order than submitted."""
+        texts = {"callback_url": "u", "correlation_id": 'c"\\', "trace": "t", "workflow_id": "w"}
+        ids = [await bench.add(id='a "b" \\c', tags={"k": "v"}, **texts), await bench.add("a", lease_us=7 * SECOND)]
+        await bench.runtime.advance(1)
+        for job in await bench.claim(2, owner="before"):
+            await bench.store.note(Note(holder=holder(job), checkpoint=b"\0c", progress=Progress(5.0, "p", 0)))
+            await bench.settle(job, Move.RETRY, error=BOOM)
+        ids += [await bench.add("b", priority=9, max_attempts=None, input=b"\xff"), await bench.add(ttl_us=2 * LEASE)]
+        failed = await bench.running("undo")
+        await bench.settle(failed, Move.FAIL, error=BOOM)
+        await bench.store.revive("default", [failed.id], Revival())
+        await bench.backend.raise_epoch(bench.store, 2)
+        await bench.runtime.advance(1)
+        jobs = await bench.claim(9, owner="me", first_ticket=5)
+        assert _ids(jobs) == {*ids, failed.id}
+        assert [job.ticket for job in jobs] == [5, 6, 7, 8, 9]
+        assert [await bench.job(job.id) for job in jobs] == jobs
+
+    async def test_a_line_of_last_attempts_is_given_by_and_by(self, bench: Bench) -> None:
+        """storage.md, buffer: into free slots only, each time the first of them, whatever the claim before met."""
+        ids = [await bench.add(max_attempts=1) for _ in range(7)]
+        given = [[job.id for job in await bench.claim(6, slots=slots)] for slots in (2, 0, 1, 3)]
+        assert given == [ids[:2], [], ids[2:3], ids[3:6]]
+        more = await bench.add()
+        assert [job.id for job in await bench.claim(6, slots=1)] == [ids[6], more], (
+            "the buffer takes what has attempts left"
+        )
 
     async def test_what_was_claimed_is_not_what_is_stored(self, bench: Bench) -> None:
         """safe-5: a worker's copy changes nothing."""

@@ -80,6 +80,20 @@ class QuotaChangeContract(Contract):
         await bench.store.remove_quota(DEFAULT_TENANT)
         await other.submit(keyed("l"))
 
+    async def test_whoever_submitted_just_now_knows_too(self, bench: Bench) -> None:
+        """S9: plain jobs one after another, and then in a lane of their own: what it knew holds no longer."""
+        other = await bench.second()
+        first, second = [await other.add() for _ in range(2)]
+        await bench.store.put_quota(at_most(2))
+        await refused(other, new_job())
+        await bench.store.remove_quota(DEFAULT_TENANT)
+        third, fourth = [await other.add("a") for _ in range(2)]
+        await bench.store.put_quota(at_most(4))
+        await refused(other, new_job("b"))
+        await bench.store.put_quota(at_most(5))
+        fifth = await other.add("b")
+        assert [job.id for job in await bench.claim(9)] == [first, second, third, fourth, fifth]
+
     async def test_submissions_that_race_never_exceed_it(self, bench: Bench) -> None:
         """S9: two who count at the same time, with real threads and a real clock; and no room is left unused."""
         runtime = SystemRuntime()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import SETTLING, Move, Status
@@ -25,6 +26,23 @@ class StaleContract(Contract):
         job = await bench.running()
         await _refused(bench, structs.replace(job, fence=job.fence + 1), move, LossReason.TAKEN_BY_ANOTHER_WORKER)
         await _refused(bench, structs.replace(job, fence=job.fence - 1), move, LossReason.TAKEN_BY_ANOTHER_WORKER)
+
+    async def test_of_several_settlements_of_one_lease_the_first_counts(self, bench: Bench) -> None:
+        """safe-5: in one call, whatever they ask for and whichever would be quicker to write."""
+        kept, back, late = [await bench.running() for _ in range(3)]
+        asked = [
+            settlement(kept, result=b"1"),
+            settlement(back, Move.RETRY, error=BOOM, delay_us=SECOND),
+            settlement(structs.replace(late, fence=late.fence + 1), result=b"3"),
+            settlement(kept, result=b"2"),
+            settlement(back, result=b"2"),
+            settlement(late, result=b"2"),
+        ]
+        answers = await bench.settle_all("worker", asked)
+        moves = [answer.move for answer in answers]
+        assert moves == [Move.COMPLETE, Move.RETRY, None, None, None, Move.COMPLETE]
+        assert answers[3].lost is LossReason.ALREADY_COMPLETED
+        assert [(await bench.job(job.id)).result for job in (kept, back, late)] == [b"1", None, b"2"]
 
     @every_move
     async def test_another_owner(self, bench: Bench, move: Move) -> None:

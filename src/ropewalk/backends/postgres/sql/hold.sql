@@ -1,28 +1,21 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
--- name: held_leases
--- Of those asked for: what this owner holds, as far as no other flags are set than these, column by column, with how
--- long it waited, ran, and took in all.
-WITH held AS MATERIALIZED (
-    SELECT
-        seq, fence, stream / 2 AS lane, started_at - run_at AS wait, %(4)s - started_at AS run,
-        %(4)s - created_at AS total
-    FROM running
-    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%(1)s)))
-        AND owner = %(2)s AND (flags & ~(%(3)s::integer)) = 0
-    ORDER BY seq
-    FOR UPDATE
+-- name: complete_plain
+-- The end of those that this owner holds, with no other flags than these. What it has to wait for it looks at again. Of
+-- each it tells number and lane, and how long it waited, ran, and took in all, column by column.
+WITH done AS (
+    UPDATE standing SET
+        place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = %(4)s, finished_at = %(5)s,
+        lease_expires_at = NULL, error = NULL, result = each(3 bytea)
+    WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
+        AND (flags & ~(%(7)s::integer)) = 0
+    RETURNING
+        seq, stream / 2 AS lane, started_at - run_at AS wait, %(5)s - started_at AS run, %(5)s - created_at AS total
 )
 SELECT json_build_array(
-    coalesce(json_agg(seq), '[]'), coalesce(json_agg(fence), '[]'), coalesce(json_agg(lane), '[]'),
-    coalesce(json_agg(wait), '[]'), coalesce(json_agg(run), '[]'), coalesce(json_agg(total), '[]')
-) FROM held
-
--- name: complete_plain
-UPDATE standing SET
-    place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = %(4)s, finished_at = %(5)s,
-    lease_expires_at = NULL, error = NULL, result = each(3 bytea)
-WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
+    coalesce(json_agg(seq), '[]'), coalesce(json_agg(lane), '[]'), coalesce(json_agg(wait), '[]'),
+    coalesce(json_agg(run), '[]'), coalesce(json_agg(total), '[]')
+) FROM done
 
 -- name: leases_to_renew
 WITH held AS MATERIALIZED (

@@ -5,7 +5,37 @@
 -- One row of JSON instead of a row a job: decoding is msgspec's. What most jobs do not have comes apart, only for those
 -- that do; the large byte columns (JSON has no bytes) travel beside it in one piece each.
 -- Where somebody is about to write, every lock is taken in order of number.
--- `load_ready` is the same for jobs a claim has locked already (statements.py).
+
+-- part: record_columns
+-- Of any number of jobs. The first is in the order of JobRecord's fields.
+coalesce(json_agg(json_build_array(
+    seq, id, tenant, type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
+    run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
+    lease_expires_at, start_rev, started_at, finished_at, format, trace
+)), '[]'),
+/* see other_columns */
+
+-- part: other_columns
+coalesce(json_object_agg(seq, json_build_object(
+    'timeout_us', timeout_us, 'backoff', backoff::json, 'lease_us', lease_us, 'deadline', deadline,
+    'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', coalesce(tags, '{}')::json,
+    'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
+    'unmet', unmet, 'depth', depth, 'gate', gate::json, 'awaits', awaits, 'wake_at', wake_at,
+    'on_failure', on_failure::json, 'origin', origin::json,
+    'callback_url', callback_url, 'fairness', fairness,
+    'progress', progress::json, 'error', error::json, 'cancel', cancel::json,
+    'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
+)) FILTER (WHERE unmet > 0 OR depth > 0 OR num_nonnulls(
+    timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
+    chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness,
+    progress, error, cancel, checkpoint, result
+) > 0), '{}'),
+coalesce(json_object_agg(seq, json_build_array(scope_id, group_id, parent_id, spawn_key, limit_key))
+    FILTER (WHERE num_nonnulls(scope_id, group_id, parent_id, spawn_key, limit_key) > 0), '{}'),
+coalesce(json_agg(length(input)), '[]'),
+string_agg(input, ''),
+string_agg(checkpoint, ''),
+string_agg(result, '')
 
 -- name: load_jobs
 WITH loaded AS MATERIALIZED (
@@ -19,33 +49,7 @@ WITH loaded AS MATERIALIZED (
     CROSS JOIN LATERAL (SELECT * FROM standing WHERE standing.seq = wanted.seq FOR UPDATE) AS head
     CROSS JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = wanted.seq FOR UPDATE) AS body
 )
-SELECT
-    -- In the order of JobRecord's fields.
-    coalesce(json_agg(json_build_array(
-        seq, id, tenant, type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
-        run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
-        lease_expires_at, start_rev, started_at, finished_at, format, trace
-    )), '[]'),
-    coalesce(json_object_agg(seq, json_build_object(
-        'timeout_us', timeout_us, 'backoff', backoff::json, 'lease_us', lease_us, 'deadline', deadline,
-        'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', coalesce(tags, '{}')::json,
-        'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
-        'unmet', unmet, 'depth', depth, 'gate', gate::json, 'awaits', awaits, 'wake_at', wake_at,
-        'on_failure', on_failure::json, 'origin', origin::json,
-        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key,
-        'progress', progress::json, 'error', error::json, 'cancel', cancel::json,
-        'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
-    )) FILTER (WHERE unmet > 0 OR depth > 0 OR num_nonnulls(
-        timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
-        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key,
-        progress, error, cancel, checkpoint, result
-    ) > 0), '{}'),
-    coalesce(json_object_agg(seq, json_build_array(scope_id, group_id, parent_id, spawn_key))
-        FILTER (WHERE num_nonnulls(scope_id, group_id, parent_id, spawn_key) > 0), '{}'),
-    coalesce(json_agg(length(input)), '[]'),
-    string_agg(input, ''),
-    string_agg(checkpoint, ''),
-    string_agg(result, '')
+SELECT /* see record_columns */
 FROM (SELECT * FROM loaded ORDER BY wanted_at) AS job
 
 -- name: save_jobs

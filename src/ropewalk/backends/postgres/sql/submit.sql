@@ -2,6 +2,9 @@
 -- And `control`, which tells whether the quotas known are still those that hold.
 SELECT json_agg(nextval('job_seq')), (SELECT control FROM meta) FROM generate_series(1, %s)
 
+-- name: next_seq
+nextval('job_seq')
+
 -- name: insert_lanes
 -- Lanes of limit keys are numbered below the lane without one (LaneBook), which is there already.
 INSERT INTO lane (id, tenant, queue, type, limit_key)

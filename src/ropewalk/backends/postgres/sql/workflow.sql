@@ -173,18 +173,15 @@ WITH over AS MATERIALIZED (
 SELECT coalesce(json_agg(seq), '[]') FROM over
 
 -- name: held_members
--- Of those asked for: what this owner holds and what is only counted where it ends, in its scope. Then like held_leases.
+-- Of those asked for: what this owner holds and what is only counted where it ends, in its scope.
 WITH held AS MATERIALIZED (
-    SELECT
-        seq, fence, stream / 2 AS lane, started_at - run_at AS wait, %(4)s - started_at AS run,
-        %(4)s - created_at AS total
-    FROM running
-    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%(1)s)))
-        AND owner = %(2)s AND (flags & ~(%(3)s::integer)) = 0
+    SELECT seq, fence FROM running
+    WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+        AND owner = %s AND (flags & ~(%s::integer)) = 0
     ORDER BY seq
     FOR UPDATE
 )
-SELECT coalesce(json_agg(json_build_array(seq, fence, scope_id, lane, wait, run, total)), '[]')
+SELECT coalesce(json_agg(json_build_array(seq, fence, scope_id)), '[]')
 FROM held
 CROSS JOIN LATERAL (SELECT scope_id FROM submitted WHERE submitted.seq = held.seq OFFSET 0) AS body
 WHERE scope_id IS NOT NULL

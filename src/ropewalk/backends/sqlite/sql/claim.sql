@@ -2,7 +2,8 @@
 -- (45 instead of 7 µs for the survey).
 
 -- name: note_started
-UPDATE worker SET started_upto = ?, unstarted = ? WHERE id = ? AND (started_upto < ? OR unstarted <> ?)
+UPDATE worker SET started_upto = :started_upto, unstarted = :unstarted
+WHERE id = :owner AND (started_upto < :started_upto OR unstarted <> :unstarted)
 
 -- name: promote_due
 UPDATE job SET place = 1 WHERE seq IN (
@@ -10,15 +11,17 @@ UPDATE job SET place = 1 WHERE seq IN (
 )
 
 -- name: situation
--- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold.
+-- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold. With
+-- `look` also which streams have ready jobs.
 SELECT
     (SELECT epoch FROM meta),
     (SELECT control FROM meta),
     (SELECT json_group_array(json_array(tenant, name)) FROM queue WHERE paused = 1),
     (SELECT json_group_array(json_array(run_at, lane)) FROM (
-        SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT ? + 0
+        SELECT run_at, lane FROM job WHERE place = 0 AND unmet = 0 ORDER BY run_at LIMIT :dues + 0
     )),
-    (SELECT min(wake_at) FROM job WHERE wake_at IS NOT NULL AND place = 0)
+    (SELECT min(wake_at) FROM job WHERE wake_at IS NOT NULL AND place = 0),
+    iif(:look, (/* see survey */), NULL)
 
 -- name: survey
 -- Which streams have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin
@@ -34,7 +37,7 @@ WITH RECURSIVE found (stream) AS (
     FROM found
     WHERE found.stream IS NOT NULL
 )
-SELECT json_group_array(stream), 0 FROM found WHERE stream IS NOT NULL
+SELECT json_array(json_group_array(stream), 0) FROM found WHERE stream IS NOT NULL
 
 -- name: survey_keys
 -- The next streams of the limit keys of one (tenant, queue, type).
@@ -58,9 +61,7 @@ SELECT json_group_array(stream) FROM found WHERE stream IS NOT NULL
 
 -- name: ready_heads
 -- The first jobs of each of many streams, behind the rank given with it.
-SELECT json_group_array(json_array(
-    prio_key, time_key, seq, crashes > 0, max_attempts IS NOT NULL AND attempt + 1 >= max_attempts, deadline, stream
-))
+SELECT /* see record_columns */
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq IN (
     SELECT head.seq FROM job AS head
@@ -73,23 +74,23 @@ CROSS JOIN job ON job.seq IN (
     LIMIT ? + 0
 )
 
--- name: ready_keys
--- The next jobs of one stream, in order: enough of each to decide whether it may be given.
-SELECT json_group_array(json_array(prio_key, time_key, seq, suspect, last_attempt, deadline, stream)) FROM (
-    SELECT
-        prio_key, time_key, seq, stream, crashes > 0 AS suspect, deadline,
-        max_attempts IS NOT NULL AND attempt + 1 >= max_attempts AS last_attempt
-    FROM job
+-- name: ready_jobs
+-- The next jobs of one stream, in order.
+SELECT /* see record_columns */
+FROM (
+    SELECT seq FROM job
     WHERE place = 1 AND stream = ? AND (prio_key, time_key, seq) > (?, ?, ?) AND format <= ?
     ORDER BY prio_key, time_key, seq
     LIMIT ? + 0
-)
+) AS found
+CROSS JOIN job ON job.seq = found.seq
 
 -- name: lease_jobs
-WITH given (seq, rev, attempt, fence, ticket, lease_expires_at) AS (VALUES (?, ?, ?, ?, ?, ?) /* each row */)
+-- What domain.transition.claim does to the record.
+WITH given (seq, ticket, lease_expires_at) AS (VALUES (?, ?, ?) /* each row */)
 UPDATE job SET
-    place = 2, status = 'running', last_move = 'claim', rev = given.rev, updated_at = ?, attempt = given.attempt,
-    fence = given.fence, owner = ?, ticket = given.ticket, lease_expires_at = given.lease_expires_at,
-    start_rev = given.rev, started_at = ?
+    place = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = ?, attempt = attempt + 1,
+    fence = max(fence, ?) + 1, owner = ?, ticket = given.ticket, lease_expires_at = given.lease_expires_at,
+    start_rev = rev + 1, started_at = ?
 FROM given
-WHERE job.seq = given.seq AND job.fence < given.fence AND job.place = 1
+WHERE job.seq = given.seq AND job.place = 1

@@ -1,23 +1,23 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
--- name: held_leases
--- Of those asked for: what this owner holds, as far as no other flags are set than these, column by column, with how
--- long it waited, ran, and took in all.
-SELECT json_array(
-    json_group_array(job.seq), json_group_array(fence), json_group_array(lane),
-    json_group_array(started_at - run_at), json_group_array(?4 - started_at), json_group_array(?4 - created_at)
-)
-FROM json_each(?1) AS wanted
-CROSS JOIN job ON job.seq = wanted.value
-WHERE place = 2 AND owner = ?2 AND flags & ~?3 = 0
-
 -- name: complete_plain
+-- The end of those that this owner holds, with no other flags than these. Of each it tells number and lane, and how long
+-- it waited, ran, and took in all, column by column. (That is told before: a change that returns its rows lets go of the
+-- interpreter lock for each of them.)
+SELECT json_array(
+    json_group_array(job.seq), json_group_array(lane),
+    json_group_array(started_at - run_at), json_group_array(?3 - started_at), json_group_array(?3 - created_at)
+)
+FROM json_each(?1) AS done
+CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER)
+WHERE job.fence = done.value AND job.owner = ?4 AND job.place = 2 AND job.flags & ~?5 = 0
+-- then
 WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)
 UPDATE job SET
     place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?, finished_at = ?,
     lease_expires_at = NULL, error = NULL, result = done.result
 FROM done
-WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2
+WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2 AND job.flags & ~? = 0
 
 -- name: leases_to_renew
 SELECT json_group_array(json_array(job.seq, fence, json(cancel)))

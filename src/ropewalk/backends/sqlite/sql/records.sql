@@ -3,34 +3,36 @@
 -- What most jobs do not have comes apart, only for those that do; the large byte columns (JSON has no bytes) travel
 -- beside it in one piece each.
 
+-- part: record_columns
+-- Of any number of jobs. The first is in the order of JobRecord's fields.
+json_group_array(json_array(
+    job.seq, job.id, tenant, job.type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
+    run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
+    lease_expires_at, start_rev, started_at, finished_at, format, trace
+)),
+json_group_object(job.seq, json_object(
+    'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
+    'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', json(coalesce(tags, '{}')),
+    'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
+    'unmet', unmet, 'depth', depth, 'gate', json(gate), 'awaits', awaits, 'wake_at', wake_at,
+    'on_failure', json(on_failure), 'origin', json(origin),
+    'callback_url', callback_url, 'fairness', fairness,
+    'progress', json(progress), 'error', json(error), 'cancel', json(cancel),
+    'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
+)) FILTER (WHERE unmet > 0 OR depth > 0 OR coalesce(
+    timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
+    chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness,
+    progress, error, cancel, checkpoint, result
+) IS NOT NULL),
+json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key, limit_key))
+    FILTER (WHERE coalesce(scope_id, group_id, parent_id, spawn_key, limit_key) IS NOT NULL),
+json_group_array(length(input)),
+CAST(group_concat(input, '') AS BLOB),
+CAST(group_concat(checkpoint, '') AS BLOB),
+CAST(group_concat(result, '') AS BLOB)
+
 -- name: load_jobs
-SELECT
-    -- In the order of JobRecord's fields.
-    json_group_array(json_array(
-        job.seq, job.id, tenant, job.type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
-        run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
-        lease_expires_at, start_rev, started_at, finished_at, format, trace
-    )),
-    json_group_object(job.seq, json_object(
-        'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
-        'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', json(coalesce(tags, '{}')),
-        'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
-        'unmet', unmet, 'depth', depth, 'gate', json(gate), 'awaits', awaits, 'wake_at', wake_at,
-        'on_failure', json(on_failure), 'origin', json(origin),
-        'callback_url', callback_url, 'fairness', fairness, 'limit_key', limit_key,
-        'progress', json(progress), 'error', json(error), 'cancel', json(cancel),
-        'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
-    )) FILTER (WHERE unmet > 0 OR depth > 0 OR coalesce(
-        timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
-        chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness, limit_key,
-        progress, error, cancel, checkpoint, result
-    ) IS NOT NULL),
-    json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key))
-        FILTER (WHERE coalesce(scope_id, group_id, parent_id, spawn_key) IS NOT NULL),
-    json_group_array(length(input)),
-    CAST(group_concat(input, '') AS BLOB),
-    CAST(group_concat(checkpoint, '') AS BLOB),
-    CAST(group_concat(result, '') AS BLOB)
+SELECT /* see record_columns */
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
 

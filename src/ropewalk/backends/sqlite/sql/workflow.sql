@@ -135,13 +135,11 @@ SELECT json_group_array(seq) FROM (
 )
 
 -- name: held_members
--- Of those asked for: what this owner holds and what is only counted where it ends, in its scope. Then like held_leases.
-SELECT json_group_array(json_array(
-    job.seq, fence, scope_id, lane, started_at - run_at, ?4 - started_at, ?4 - created_at
-))
-FROM json_each(?1) AS wanted
+-- Of those asked for: what this owner holds and what is only counted where it ends, in its scope.
+SELECT json_group_array(json_array(job.seq, fence, scope_id))
+FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
-WHERE place = 2 AND owner = ?2 AND scope_id IS NOT NULL AND flags & ~?3 = 0
+WHERE place = 2 AND owner = ? AND scope_id IS NOT NULL AND flags & ~? = 0
 
 -- name: insert_cascade
 INSERT INTO cascade (kind, item) VALUES (?, ?) /* each row */
