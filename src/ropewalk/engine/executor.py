@@ -53,7 +53,8 @@ class Executor:
         self.slots = slots
         self._tasks: list[Task] = []
         self.closing = False
-        self._yielded_at = bench.runtime.monotonic()
+        self._turn_began_at = bench.runtime.monotonic()
+        self._turn: asyncio.Future[None] | None = None
         self.running = buffer.running
         self.idled = Wake(bench.runtime)
         """set when the last running attempt ended; the drain waits for it"""
@@ -118,10 +119,21 @@ class Executor:
             attempt = self._buffer.take() or await self._buffer.get()
             await self._serve(attempt, me)
             # Handlers that never wait would keep this slot going for the whole buffer: let the others breathe.
-            now = monotonic()
-            if now - self._yielded_at > _YIELD_SECONDS:
-                self._yielded_at = now
-                await _one_turn()
+            if monotonic() - self._turn_began_at > _YIELD_SECONDS:
+                await self._next_turn()
+
+    async def _next_turn(self) -> None:
+        """Of the loop: one for all slots, or those that wait to go on would each take as long again."""
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_soon(self._begin_turn)
+        await self._turn
+
+    def _begin_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        self._turn_began_at = self._bench.runtime.monotonic()
+        if turn is not None:
+            turn.set_result(None)
 
     async def _serve(self, attempt: Attempt, me: asyncio.Task[Any]) -> None:
         if attempt.job_type.options.batch is not None:
