@@ -119,7 +119,7 @@ class Executor:
             attempt = self._buffer.take() or await self._buffer.get()
             await self._serve(attempt, me)
             # Handlers that never wait would keep this slot going for the whole buffer: let the others breathe.
-            if monotonic() - self._turn_began_at > _YIELD_SECONDS:
+            if len(self._buffer) and monotonic() - self._turn_began_at > _YIELD_SECONDS:
                 await self._next_turn()
 
     async def _next_turn(self) -> None:
