@@ -26,8 +26,8 @@ async def test_nothing_leaves_before_the_store_counts_it_as_started() -> None:
     buffer = Buffer()
     first, second = attempts(1, 2)
     buffer.put([first, second], started_upto=1)
-    assert await buffer.get() is first
-    waiting: asyncio.Task[Any] = asyncio.create_task(buffer.get())
+    assert buffer.take() is first
+    waiting: asyncio.Task[Any] = asyncio.create_task(buffer.wait())
     await asyncio.sleep(0)
     assert buffer.blocked
     buffer.put([], started_upto=2)
@@ -37,7 +37,7 @@ async def test_nothing_leaves_before_the_store_counts_it_as_started() -> None:
 
 async def test_what_is_handed_out_counts_as_running_at_once() -> None:
     buffer = Buffer()
-    slot = asyncio.create_task(buffer.get())
+    slot = asyncio.create_task(buffer.wait())
     await asyncio.sleep(0)
     (only,) = attempts(1)
     buffer.put([only], started_upto=1)
@@ -47,7 +47,7 @@ async def test_what_is_handed_out_counts_as_running_at_once() -> None:
 
 async def test_an_attempt_whose_slot_goes_away_is_not_lost() -> None:
     buffer = Buffer()
-    slot = asyncio.create_task(buffer.get())
+    slot = asyncio.create_task(buffer.wait())
     await asyncio.sleep(0)
     (only,) = attempts(1)
     buffer.put([only], started_upto=1)

@@ -194,9 +194,10 @@ class Assembly:
                 return
             while await self._reclaimer.run_once() or await self._cascade.run_once() or await self._fired():
                 pass
-            seen = self.claimer.claims
+            turn = self.claimer.turn
             self.claimer.nudge()
-            while self.claimer.claims == seen and not self.draining:
+            # One that is under way may not have asked for what has room now.
+            while self.claimer.answered_turn <= turn and not self.draining:
                 await self._changed.wait()
             if self.claimer.last_was_empty and not self.bench.held:
                 return
@@ -244,7 +245,7 @@ class Assembly:
         return not self.bench.held and self.claimer.last_was_empty
 
     def _busy(self) -> bool:
-        return bool(self.buffer) and self.buffer.idle_runners == 0
+        return bool(self.buffer) and (self.buffer.idle_runners == 0 or self.buffer.may_start())
 
     def _on_hint(self, hint: Hint) -> None:
         self.claimer.hint(hint)

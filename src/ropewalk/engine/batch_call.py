@@ -14,6 +14,7 @@ from ropewalk.domain.instants import SECOND
 from ropewalk.domain.outcome import Completed, Outcome, Released
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.folding import pending_fold
+from ropewalk.engine.handling import dependencies_loaded
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import InvalidInput
 
@@ -43,7 +44,7 @@ class BatchCall:
         refused: dict[Attempt, Outcome] = {}
         items: dict[Attempt, object] = {}
         for attempt in self.attempts:
-            if attempt.job.gate is not None and not await self._executor.dependencies_loaded(attempt):
+            if attempt.job.gate is not None and not await dependencies_loaded(attempt, self._bench):
                 refused[attempt] = Released(SECOND)
                 continue
             try:

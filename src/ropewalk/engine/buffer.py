@@ -2,6 +2,9 @@
 
 A job leaves the buffer only when the store already counts it as started (ticket ≤ permitted), so a worker that dies
 never leaves a started job looking untouched.
+
+Runners that wait are woken one in each turn of the loop. One whose handlers never wait takes what is here on its own
+for a while (executor.py), and a hundred others woken beside it would find one job each.
 """
 
 from __future__ import annotations
@@ -28,11 +31,12 @@ class Buffer:
         self._waiting: deque[Attempt] = deque()
         self._runners: deque[asyncio.Future[Attempt]] = deque()
         self._permitted = 0
+        self._hand_out_due = False
         self.running: set[Attempt] = set()
         """everything that left for a slot and has not ended: from the very moment it is handed out"""
-        self.low_mark = 0
+        self.low_mark: int | None = None
         self.on_low: Callable[[], object] = lambda: None
-        """called when runners have taken all but `low_mark`"""
+        """called once when runners have taken all but `low_mark`"""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -51,7 +55,11 @@ class Buffer:
     @property
     def blocked(self) -> bool:
         """Work and a free runner are there, but the store does not count the work as started yet."""
-        return bool(self._waiting and self._runners)
+        return bool(self._runners and self._waiting) and not self.may_start()
+
+    def may_start(self) -> bool:
+        """Whether the next one may leave now."""
+        return bool(self._waiting) and self._waiting[0].job.ticket <= self._permitted
 
     def permit(self, number: int, last_ticket: int) -> Permit:
         """Ask for so many more to start: of those that wait here, then of what the claim brings."""
@@ -69,20 +77,19 @@ class Buffer:
 
     def take(self) -> Attempt | None:
         """The next one, if it may start now."""
-        if not self._waiting or self._waiting[0].job.ticket > self._permitted:
+        if not self.may_start():
             return None
         attempt = self._leave()
-        if len(self._waiting) == self.low_mark:
+        if self.low_mark is not None and len(self._waiting) <= self.low_mark:
+            self.low_mark = None
             self.on_low()
         return attempt
 
-    async def get(self) -> Attempt:
-        """The next one, as soon as it may start."""
-        attempt = self.take()
-        if attempt is not None:
-            return attempt
+    async def wait(self) -> Attempt:
+        """The next one, as soon as it may start and whoever waited before had its turn."""
         runner: asyncio.Future[Attempt] = asyncio.get_running_loop().create_future()
         self._runners.append(runner)
+        self._hand_out_soon()
         try:
             return await runner
         except asyncio.CancelledError:
@@ -101,10 +108,22 @@ class Buffer:
         return taken
 
     def _hand_out(self) -> None:
-        while self._runners and self._waiting and self._waiting[0].job.ticket <= self._permitted:
+        """To one runner; to another in the next turn of the loop."""
+        while self._runners and self.may_start():
             runner = self._runners.popleft()
             if not runner.done():
                 runner.set_result(self._leave())
+                self._hand_out_soon()
+                return
+
+    def _hand_out_soon(self) -> None:
+        if not self._hand_out_due and self._runners and self.may_start():
+            self._hand_out_due = True
+            asyncio.get_running_loop().call_soon(self._hand_out_now)
+
+    def _hand_out_now(self) -> None:
+        self._hand_out_due = False
+        self._hand_out()
 
     def _leave(self) -> Attempt:
         attempt = self._waiting.popleft()

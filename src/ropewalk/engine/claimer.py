@@ -58,7 +58,10 @@ class Claimer:
         self._ended = Wake(bench.runtime)
         self._stopping = False
         self._ticket = 0
-        self._turn = 0
+        self.turn = 0
+        """counts every claim,"""
+        self.answered_turn = 0
+        """and which of them was answered last"""
         self._gave_back = False
         """what was kept at hand took too long to start: nothing more is, until a slot is free"""
         self.last_poll_at: float | None = None
@@ -68,6 +71,7 @@ class Claimer:
         self.holds_off = False
         """its backpressure keeps it from polling"""
         self.last_was_empty = False
+        """the last claim brought nothing, though nothing that is held here kept it from asking for all there is"""
         self.on_ripple: Callable[[Ripple], object] = lambda _: None
         self.on_claimed: Callable[[], object] = lambda: None
 
@@ -137,7 +141,8 @@ class Claimer:
         ahead = self._executor.work_in(AHEAD_SECONDS, self._executor.slots)
         ask = self._plain_ask(wanted) if regime.admission is None else regime.admission.ask(wanted)
         permit = self._buffer.permit(self._buffer.idle_runners + ahead, self._ticket)
-        self._turn += 1
+        self.turn += 1
+        held_nothing = not self._bench.held
         claimed = await self._bench.store.claim(
             ClaimRequest(
                 owner=self._bench.owner,
@@ -152,7 +157,7 @@ class Claimer:
                 first_ticket=self._ticket + 1,
                 started_upto=permit.upto,
                 unstarted=permit.unstarted,
-                turn=self._turn,
+                turn=self.turn,
                 take_back=self._bench.guard.calm,
             )
         )
@@ -160,8 +165,9 @@ class Claimer:
         self._ticket += len(claimed.jobs)
         self.last_poll_at = self._bench.runtime.monotonic()
         self.claims += 1
+        self.answered_turn = self.turn
         self._last_claim = len(claimed.jobs)
-        self.last_was_empty = not claimed.jobs and wanted > 0
+        self.last_was_empty = not claimed.jobs and wanted > 0 and held_nothing
         if self._bench.events.meter is not None:
             self._bench.events.meter.claimed(len(claimed.jobs))
         self._accept(claimed, permit.upto)
@@ -205,14 +211,14 @@ class Claimer:
         self._settler.release(attempts)
 
     def _wanted(self) -> int:
-        """How many to claim now: at once for idle runners, else when it is worth it, so that claims stay large."""
+        """How many to claim now: at once for free slots, else when it is worth it, so that claims stay large."""
         if self._regime.free_slots is not None:
             self._executor.keep_free(self._regime.free_slots)
-        idle, target = self._buffer.idle_runners, self._target()
-        if idle:
+        idle, free, target = self._buffer.idle_runners, self._free_slots(), self._target()
+        if free:
             self._gave_back = False
         missing = target - (len(self._buffer) + self._executor.slots - idle)
-        if missing <= 0 or (idle == 0 and (self._gave_back or missing < _refill(target))):
+        if missing <= 0 or (free == 0 and (self._gave_back or missing < _refill(target))):
             return 0
         return missing
 
@@ -225,6 +231,7 @@ class Claimer:
         return Ask(wanted, self._types, {}, frozenset())
 
     def _free_slots(self) -> int:
+        """Those that nothing here is for."""
         return max(0, self._buffer.idle_runners - len(self._buffer))
 
     def _serves(self, queues: tuple[str, ...]) -> bool:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from msgspec import structs
 
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.current import activate, deactivate
-from ropewalk.definitions.returned import outcome_of_return
-from ropewalk.definitions.verdict import bad_input, described
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.verdict import described
 from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.instants import SECOND, Span, to_span
@@ -28,19 +25,18 @@ from ropewalk.engine import tracing
 from ropewalk.engine.attempt import Attempt, Stoppable
 from ropewalk.engine.batches import Batches
 from ropewalk.engine.buffer import Buffer
-from ropewalk.engine.folding import pending_fold
-from ropewalk.engine.isolated import Isolated
-from ropewalk.engine.middleware import Onion, onions_of
+from ropewalk.engine.handling import Handling
+from ropewalk.engine.middleware import onions_of
 from ropewalk.engine.settler import Settler
 from ropewalk.engine.wake import Wake
 from ropewalk.engine.workbench import Workbench
-from ropewalk.errors import InvalidInput, JobCancelled, StoreUnavailable
+from ropewalk.errors import JobCancelled
 from ropewalk.ports.runtime import Task
 
 BUFFER_SECONDS: Final = 0.1
 BUFFER_MAX: Final = 512
 _SMOOTHING = 0.05
-_YIELD_SECONDS = 0.001
+_TURN_SECONDS = 0.001
 _REOPEN_SECONDS = 0.05
 _STOP_SECONDS = 1.0
 
@@ -53,8 +49,8 @@ class Executor:
         self.slots = slots
         self._tasks: list[Task] = []
         self.closing = False
+        self._handlings: dict[str, Handling] = {}
         self._turn_began_at = bench.runtime.monotonic()
-        self._turn: asyncio.Future[None] | None = None
         self.running = buffer.running
         self.idled = Wake(bench.runtime)
         """set when the last running attempt ended; the drain waits for it"""
@@ -113,44 +109,25 @@ class Executor:
             self._bench.runtime.after(_REOPEN_SECONDS, lambda: self._open_slot(number))
 
     async def _slot(self) -> None:
-        me, monotonic = asyncio.current_task(), self._bench.runtime.monotonic
+        me, buffer, settler = asyncio.current_task(), self._buffer, self._settler
         assert me is not None
         while not self.closing:
-            attempt = self._buffer.take() or await self._buffer.get()
-            await self._serve(attempt, me)
-            # Handlers that never wait would keep this slot going for the whole buffer: let the others breathe.
-            if len(self._buffer) and monotonic() - self._turn_began_at > _YIELD_SECONDS:
-                await self._next_turn()
+            attempt = buffer.take() if self._in_time() else None
+            if attempt is None:
+                attempt = await buffer.wait()
+                self._turn_began_at = self._bench.runtime.monotonic()
+            if attempt.job_type.options.batch is None:
+                cancelled = await self._perform(attempt, me)
+            else:
+                cancelled = await self.batches.serve(attempt, me)
+            if cancelled:
+                await _swallow_cancellation(me)
+            if settler.full:
+                await settler.room()
 
-    async def _next_turn(self) -> None:
-        """Of the loop: one for all slots, or those that wait to go on would each take as long again."""
-        if self._turn is None:
-            self._turn = asyncio.get_running_loop().create_future()
-            asyncio.get_running_loop().call_soon(self._begin_turn)
-        await self._turn
-
-    def _begin_turn(self) -> None:
-        turn, self._turn = self._turn, None
-        self._turn_began_at = self._bench.runtime.monotonic()
-        if turn is not None:
-            turn.set_result(None)
-
-    async def _serve(self, attempt: Attempt, me: asyncio.Task[Any]) -> None:
-        if attempt.job_type.options.batch is not None:
-            cancelled = await self.batches.serve(attempt, me)
-        else:
-            try:
-                outcome = await self._perform(attempt, me)
-                attempt.took = attempt.elapsed()
-                self.measure(attempt.took)
-                self.hand_over(attempt, outcome)
-            finally:
-                self.leave(attempt)
-            cancelled = attempt.stop_sent
-        if cancelled:
-            await _swallow_cancellation(me)
-        if self._settler.full:
-            await self._settler.room()
+    def _in_time(self) -> bool:
+        """Handlers that never wait would keep a slot going for the whole buffer: everything else has to breathe."""
+        return self._bench.runtime.monotonic() - self._turn_began_at < _TURN_SECONDS
 
     def leave(self, attempt: Attempt) -> None:
         """It runs no more, whatever way it ended."""
@@ -167,28 +144,47 @@ class Executor:
             self.mean_seconds = took
         self.mean_seconds += (took - self.mean_seconds) * _SMOOTHING
 
-    async def _perform(self, attempt: Attempt, me: asyncio.Task[Any]) -> Outcome:
-        """Run the handler; every way it can end is an outcome. Raises only when the slot itself is ended."""
+    async def _perform(self, attempt: Attempt, me: asyncio.Task[Any]) -> bool:
+        """Run the handler and hand over what came of it: every way it can end is an outcome.
+
+        True when this task was cancelled for it. Raises only when the slot itself is ended.
+        """
         cancelling_before = me.cancelling()
-        if attempt.stopped is not None:
-            return self.stopped(attempt)
-        self.begin(attempt, me)
-        bench = self._bench
-        leave = None if bench.tracing is None else tracing.began(attempt, bench.tracing, bench, enter=True)
+        leave = None
         try:
-            return await self._call(attempt)
+            if attempt.stopped is not None:
+                outcome = self.stopped(attempt)
+            else:
+                self.begin(attempt, me)
+                if self._bench.tracing is not None:
+                    leave = tracing.began(attempt, self._bench.tracing, self._bench, enter=True)
+                handling = self._handlings.get(attempt.job.type) or self._handling_of(attempt.job_type)
+                outcome = await handling.call(attempt)
         except asyncio.CancelledError as error:
             outcome = self.judge(attempt, error)
             if attempt.stopped is None and me.cancelling() > cancelling_before:
-                self.hand_over(attempt, Released() if self.closing else outcome)
+                self._ended(attempt, Released() if self.closing else outcome, leave)
                 raise
-            return outcome
         except BaseException as error:
-            return self.judge(attempt, error)
+            outcome = self.judge(attempt, error)
+        self._ended(attempt, outcome, leave)
+        return attempt.stop_sent
+
+    def _handling_of(self, job_type: JobType[..., Any, Any]) -> Handling:
+        """Remembered. Raises DefinitionError where its annotations cannot be resolved."""
+        handling = Handling(job_type, self.onions.get(job_type.name), self._bench, self.in_thread)
+        return self._handlings.setdefault(job_type.name, handling)
+
+    def _ended(self, attempt: Attempt, outcome: Outcome, leave_span: Callable[[], object] | None) -> None:
+        if leave_span is not None:
+            leave_span()
+        attempt.end()
+        attempt.took = attempt.elapsed()
+        self.measure(attempt.took)
+        try:
+            self.hand_over(attempt, outcome)
         finally:
-            if leave is not None:
-                leave()
-            attempt.end()
+            self.leave(attempt)
 
     def begin(self, attempt: Attempt, me: Stoppable) -> None:
         job, bench = attempt.job, self._bench
@@ -205,56 +201,6 @@ class Executor:
 
     def _timeout(self, attempt: Attempt) -> Span | None:
         return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._bench.defaults.timeout_us
-
-    async def _call(self, attempt: Attempt) -> Outcome:
-        job_type = attempt.job_type
-        if attempt.job.gate is not None and not await self.dependencies_loaded(attempt):
-            return Released(SECOND)
-        onion = self.onions.get(job_type.name)
-        if job_type.style == "process" and onion is None:
-            return await self._bench.isolation.run(attempt)
-        contract = job_type.resolve()
-        try:
-            arguments = contract.arguments.decode(attempt.job.input)
-        except InvalidInput as error:
-            return bad_input(error)
-        context = Context(attempt)
-        first = (context,) if contract.takes_context else ()
-        token = activate(context)
-        try:
-            if onion is not None:
-                return await self._wrapped(attempt, context, onion, arguments)
-            if job_type.style == "async":
-                value = await job_type.handler(*first, **arguments)
-            else:
-                value = await self.in_thread([attempt], functools.partial(job_type.handler, *first, **arguments))
-        finally:
-            deactivate(token)
-        return self._returned(attempt, context, value)
-
-    async def _wrapped(self, attempt: Attempt, context: Context, onion: Onion, arguments: dict[str, object]) -> Outcome:
-        """The same with middlewares around it."""
-        job_type = attempt.job_type
-        first = (context,) if job_type.takes_context else ()
-        call = functools.partial(job_type.handler, *first, **arguments)
-        if job_type.style == "process":
-            outcome, value = await Isolated(attempt, context, self._bench.isolation).run(onion)
-            if outcome is not None:
-                return outcome
-        elif job_type.style == "async":
-            value = await onion.run(context, call)
-        else:
-            value = await onion.run(context, lambda: self.in_thread([attempt], call))
-        return self._returned(attempt, context, value)
-
-    async def dependencies_loaded(self, attempt: Attempt) -> bool:
-        """The handler has not begun: with the store away the attempt is given back rather than burned."""
-        try:
-            await attempt.load_dependencies()
-        except StoreUnavailable as error:
-            self._bench.events.report(error, "dependencies")
-            return False
-        return True
 
     async def in_thread(self, attempts: Sequence[Attempt], call: Callable[[], object]) -> object:
         """A thread cannot be stopped: when the wait is, the slot stays taken until the thread returns."""
@@ -281,13 +227,6 @@ class Executor:
             finally:
                 self.stuck -= 1
             raise
-
-    def _returned(self, attempt: Attempt, context: Context, value: object) -> Outcome:
-        bench = self._bench
-        outcome = outcome_of_return(attempt.job_type, context, value, bench.limits, strict=bench.defaults.strict_return)
-        if isinstance(outcome, Completed) and outcome.sequel is not None:
-            attempt.fold = pending_fold(value)
-        return outcome
 
     def judge(self, attempt: Attempt, error: BaseException) -> Outcome:
         """What the exception means. Whatever is wrong with it, there is an outcome: a slot never dies of a job."""

@@ -83,7 +83,7 @@ def test_one_that_skipped_the_queue_goes_first() -> None:
 
 async def test_an_attempt_whose_slot_goes_away_keeps_its_right_to_start() -> None:
     line = by_priority()
-    slot: asyncio.Task[Any] = asyncio.create_task(line.get())
+    slot: asyncio.Task[Any] = asyncio.create_task(line.wait())
     await asyncio.sleep(0)
     line.put(held(claimed(1)), started_upto=1)
     slot.cancel()

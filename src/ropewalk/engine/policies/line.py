@@ -41,7 +41,7 @@ class Line(Buffer):
     @property
     def blocked(self) -> bool:
         startable = self._arrangement.may_start(_jobs(self._behind), self._on_its_way())
-        return bool(self._runners) and next(startable, None) is not None
+        return len(self._runners) > len(self._waiting) and next(startable, None) is not None
 
     def permit(self, number: int, last_ticket: int) -> Permit:
         """Whoever is not among the chosen may not start any more, and is told as unstarted."""
