@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import Final
 
@@ -18,10 +19,6 @@ def current() -> Context:
         raise RuntimeError("current() is for code called by a handler: there is no running job here") from None
 
 
-def activate(context: Context) -> Token[Context]:
-    """For the engine: `context` is the current one until `deactivate` is called with what this returns."""
-    return _CURRENT.set(context)
-
-
-def deactivate(token: Token[Context]) -> None:
-    _CURRENT.reset(token)
+activate: Final[Callable[[Context], Token[Context]]] = _CURRENT.set
+"""for the engine: this context is the current one until `deactivate` is called with what this returns"""
+deactivate: Final[Callable[[Token[Context]], None]] = _CURRENT.reset

@@ -32,7 +32,7 @@ def outcome_of_return(
         if lost:
             raise RuntimeError(f"{len(lost)} Result(s) were created by ctx and not returned: return them")
     try:
-        if context.alone and not _is_result(value):
+        if context.alone and not isinstance(value, Result):
             return Completed(_encoded(value, job_type, limits))  # most jobs: the group's value is its result
         said = _said(value)
         # A job that continues leaves its result to the next one.
@@ -46,10 +46,6 @@ def fold_of(value: object) -> Fold | None:
     """The function with which this returned value wants to be folded into its group's, if any."""
     append = _said(value).append
     return None if append is None or isinstance(append, str) else append
-
-
-def _is_result(value: object) -> bool:
-    return isinstance(value, Result)
 
 
 def _said(value: object) -> Said:
@@ -68,7 +64,7 @@ def _sequel(said: Said, data: bytes | None, context: Context, limits: Limits) ->
 
 
 def _encoded(value: object, job_type: JobType[..., Any, Any], limits: Limits) -> bytes | None:
-    data, limit = job_type.encode_result(value), limits.result_bytes_max
+    data, limit = job_type.resolve().returns.encode(value), limits.result_bytes_max
     if data is not None and len(data) > limit:
         raise LimitExceeded(
             f"the result of {job_type.name} is {len(data):,} bytes, over result_bytes_max={limit:,}: "

@@ -13,7 +13,7 @@ from ropewalk.domain.instants import SECOND, Span
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.announce import announce
-from ropewalk.engine.claimer import Claimer, lease
+from ropewalk.engine.claimer import Claimer, leased
 from ropewalk.engine.drain import Drain
 from ropewalk.engine.executor import Executor
 from ropewalk.engine.heartbeat import Heartbeat
@@ -220,7 +220,8 @@ class Assembly:
         return SkipQueue(self.bench.owner, 0, self.bench.leases()[new.type])
 
     def adopt(self, job: JobRecord) -> None:
-        self.buffer.put_first(lease(job, self.bench))
+        [attempt] = leased([job], self.bench)
+        self.buffer.put_first(attempt)
 
     async def _settle_the_rest(self) -> None:
         """Bounded: with the store away the leases simply run out and the work is done again elsewhere."""

@@ -60,18 +60,18 @@ class Attempt:
     """An AttemptPort (by shape). Changed only on the worker's loop; other threads read, and hand changes over."""
 
     __slots__ = (
-        "_began_at",
         "_bench",
         "_dependencies",
-        "_job_type",
         "_limit_timers",
         "_notice",
         "_runner",
         "_spawned",
+        "began_at",
         "claimed_at",
         "fold",
         "handed_over",
         "job",
+        "job_type",
         "key",
         "lease_us",
         "limited",
@@ -84,11 +84,11 @@ class Attempt:
         "took",
     )
 
-    def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: Workbench) -> None:
+    def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: Workbench, now: float) -> None:
         self.job = job
         self.key = (job.seq, job.fence)
         self.lease_us: Span = job.lease_us or job_type.options.lease_us or bench.lease_us
-        self.claimed_at = self._began_at = self.renewed_at = bench.runtime.monotonic()
+        self.claimed_at = self.began_at = self.renewed_at = now
         self.pending_progress: Progress | None = None
         self.log: LogBuffer | None = None
         """once the handler logged something that is kept"""
@@ -103,7 +103,7 @@ class Attempt:
         """its outcome is with the settler (or dropped): nothing more to say"""
         self.limited = False
         """it counts against a limit: others may wait for its end"""
-        self._job_type = job_type
+        self.job_type = job_type
         self._bench = bench
         self._notice: Cancellation | None = None
         self._runner: Stoppable | None = None
@@ -116,10 +116,6 @@ class Attempt:
     # ── what the engine does with it ────────────────────────────────────────────────────────────────────────
 
     @property
-    def job_type(self) -> JobType[..., Any, Any]:
-        return self._job_type
-
-    @property
     def holder(self) -> Holder:
         return Holder(self.job.seq, self.job.fence, self._bench.owner)
 
@@ -130,7 +126,7 @@ class Attempt:
     def begin(self, runner: Stoppable, *, timeout_us: Span | None, deadline_in_us: Span | None) -> None:
         """The handler starts on `runner`; a stop from now on cancels it."""
         self._runner = runner
-        self._began_at = self._bench.runtime.monotonic()
+        self.began_at = self._bench.runtime.monotonic()
         if timeout_us is None and deadline_in_us is None:
             return
         for span, reason in ((timeout_us, LossReason.TIMEOUT), (deadline_in_us, LossReason.DEADLINE)):
@@ -141,7 +137,7 @@ class Attempt:
 
     def elapsed(self) -> float:
         """Seconds since the handler began."""
-        return self._bench.runtime.monotonic() - self._began_at
+        return self._bench.runtime.monotonic() - self.began_at
 
     def since_claim(self) -> float:
         return self._bench.runtime.monotonic() - self.claimed_at

@@ -6,11 +6,10 @@ start before the next claim counts as started: a worker that dies burns no attem
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
-from ropewalk.definitions.jobtype import JobType
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason
@@ -179,7 +178,7 @@ class Claimer:
         return claimed
 
     def _accept(self, claimed: Claimed, upto: int) -> None:
-        attempts = [lease(job, self._bench) for job in claimed.jobs]
+        attempts = leased(claimed.jobs, self._bench)
         if claimed.limited:
             limited = set(claimed.limited)
             for attempt in attempts:
@@ -243,11 +242,12 @@ def _refill(target: int) -> int:
     return target // 2
 
 
-def lease(job: JobRecord, bench: Workbench) -> Attempt:
-    """A claimed job as an attempt held by this worker."""
-    job_type: JobType[..., Any, Any] = bench.registry.get(job.type)
-    attempt = Attempt(job, job_type, bench)
-    if job.cancel is not None:  # noted between its last attempt and this claim
-        attempt.notice(Cancellation(LossReason.CANCELLED, job.cancel.reason))
-    bench.hold(attempt)
-    return attempt
+def leased(jobs: Iterable[JobRecord], bench: Workbench) -> list[Attempt]:
+    """Claimed jobs as attempts held by this worker."""
+    now, type_of = bench.runtime.monotonic(), bench.registry.get
+    attempts = [Attempt(job, type_of(job.type), bench, now) for job in jobs]
+    for attempt in attempts:
+        bench.hold(attempt)
+        if attempt.job.cancel is not None:  # noted between its last attempt and this claim
+            attempt.notice(Cancellation(LossReason.CANCELLED, attempt.job.cancel.reason))
+    return attempts

@@ -50,7 +50,8 @@ class Executor:
         self._tasks: list[Task] = []
         self.closing = False
         self._handlings: dict[str, Handling] = {}
-        self._turn_began_at = bench.runtime.monotonic()
+        self._turn_began_at = self._ended_at = bench.runtime.monotonic()
+        """when a slot was woken last, and when a handler ended last"""
         self.running = buffer.running
         self.idled = Wake(bench.runtime)
         """set when the last running attempt ended; the drain waits for it"""
@@ -127,7 +128,7 @@ class Executor:
 
     def _in_time(self) -> bool:
         """Handlers that never wait would keep a slot going for the whole buffer: everything else has to breathe."""
-        return self._bench.runtime.monotonic() - self._turn_began_at < _TURN_SECONDS
+        return self._ended_at - self._turn_began_at < _TURN_SECONDS
 
     def leave(self, attempt: Attempt) -> None:
         """It runs no more, whatever way it ended."""
@@ -179,7 +180,8 @@ class Executor:
         if leave_span is not None:
             leave_span()
         attempt.end()
-        attempt.took = attempt.elapsed()
+        self._ended_at = self._bench.runtime.monotonic()
+        attempt.took = self._ended_at - attempt.began_at
         self.measure(attempt.took)
         try:
             self.hand_over(attempt, outcome)
@@ -260,10 +262,9 @@ class Executor:
         if attempt.handed_over:
             return  # a thread that was given up came back
         attempt.handed_over = True
-        if attempt.gone:
+        if attempt.stopped is not None and attempt.gone:
             bench.drop(attempt)
-            if attempt.stopped is not None:
-                bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason)
+            bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason)
             return
         if isinstance(outcome, Completed):
             self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0))

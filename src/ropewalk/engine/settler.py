@@ -37,6 +37,8 @@ class Settler:
         self._pending: list[tuple[Attempt, Settlement]] = []
         self._news = Wake(bench.runtime)
         self.flushed = Signal()
+        self.full = False
+        """so much waits to be settled that slots do, too"""
         self._oldest_at = 0.0
         """since when the oldest of them waits: what gathered during a flush has lingered already"""
         self._closing = False
@@ -49,10 +51,6 @@ class Settler:
         self.on_ripple: Callable[[Ripple], object] = lambda _: None
 
     @property
-    def full(self) -> bool:
-        return len(self._pending) >= UNSETTLED_MAX
-
-    @property
     def unsettled(self) -> int:
         return len(self._pending) + self._in_flight
 
@@ -60,6 +58,7 @@ class Settler:
         if not self._pending:
             self._oldest_at = self._bench.runtime.monotonic()
         self._pending.append((attempt, settlement))
+        self.full = len(self._pending) >= UNSETTLED_MAX
         self._news.set()
 
     def release(self, attempts: Iterable[Attempt], *, after_us: Span = 0) -> None:
@@ -96,6 +95,7 @@ class Settler:
 
     async def _flush(self) -> None:
         batch, self._pending = self._pending[:BATCH_MAX], self._pending[BATCH_MAX:]
+        self.full = len(self._pending) >= UNSETTLED_MAX
         self._in_flight = len(batch)
         try:
             if self._folding.concerns(batch):

@@ -20,7 +20,8 @@ class Wake:
     def set(self) -> None:
         """On the loop itself."""
         self._is_set = True
-        self._end_wait(woken=True)
+        if self._waiter is not None:
+            self._end_wait(woken=True)
 
     def set_threadsafe(self) -> None:
         """From anywhere; a loop that is gone needs no waking."""

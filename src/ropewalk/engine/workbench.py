@@ -75,8 +75,9 @@ class Workbench:
 
     def hold(self, attempt: Attempt) -> None:
         self.held[attempt.key] = attempt
-        self.suspects += attempt.job.suspect
+        if attempt.job.crashes:
+            self.suspects += 1
 
     def drop(self, attempt: Attempt) -> None:
-        if self.held.pop(attempt.key, None) is not None:
-            self.suspects -= attempt.job.suspect
+        if self.held.pop(attempt.key, None) is not None and attempt.job.crashes:
+            self.suspects -= 1
