@@ -19,7 +19,7 @@ def take_turns(lines: Sequence[Iterator[T]], start: int) -> Iterator[T]:
         return
     first = start % len(lines)
     waiting = [*lines[first:], *lines[:first]]
-    while waiting:
+    while len(waiting) > 1:
         still: list[Iterator[T]] = []
         for line in waiting:
             for item in line:
@@ -27,3 +27,5 @@ def take_turns(lines: Sequence[Iterator[T]], start: int) -> Iterator[T]:
                 still.append(line)
                 break
         waiting = still
+    for line in waiting:
+        yield from line

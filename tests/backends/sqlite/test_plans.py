@@ -20,6 +20,7 @@ from ropewalk.backends._sql.searching import Query
 from ropewalk.backends._sql.tx import Row, SqlValue, Tx, Values
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.neighbours import ways_of
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx as SqliteTx
@@ -37,6 +38,7 @@ NEXT = f"{READY} (stream=? AND (prio_key,time_key)>(?,?))"
 SUM = "SEARCH tally_sum USING INTEGER PRIMARY KEY (rowid=?)"
 SUMS = "SEARCH tally_sum USING INDEX tally_sum_of_lane (span_us=? AND lane=?"
 BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
+IN_A_ROW = "SEARCH job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
 
 @pytest.fixture
@@ -83,8 +85,8 @@ def plan(
         (SQL.past_retention, "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at<?)"),
         (SQL.seq_of_id, "SEARCH job USING INDEX job_by_id (id=? AND tenant=?)"),
         (SQL.load_jobs, BY_NUMBER),
-        (SQL.lease_jobs, BY_NUMBER),
-        *((part, BY_NUMBER) for part in parts_of(SQL.complete_plain)),
+        *((ways_of(block).of_any, BY_NUMBER) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),
+        *((ways_of(block).of_neighbours, IN_A_ROW) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),
         (SQL.renew_leases, BY_NUMBER),
         (SQL.save_jobs, BY_NUMBER),
         (SQL.held_members, BY_NUMBER),

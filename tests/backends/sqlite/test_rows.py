@@ -165,6 +165,8 @@ def test_ready_jobs_that_do_not_fit_into_one_value_are_read_in_parts(db: sqlite.
     with Undone(db) as tx:
         jobs = inserted(tx, [{"input": bytes([number])} for number in range(9)])
         other = inserted(tx, [{"type": "u"}])
+        for job in (*jobs, *other):
+            job.updated_at = 0  # a claim sets it
         lanes = LaneBook()
         first, second = (2 * lanes.id_of(tx, each[0].lane) for each in (jobs, other))
         narrow = Narrow(db)

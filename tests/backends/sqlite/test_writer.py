@@ -11,12 +11,15 @@ from tests.backends.sqlite.conftest import plain, submit
 
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.sqlite import SqliteStore, checkpoint
-from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.exchange import Submission
+
+LOG_HEADER_BYTES = 32
+"""another one whenever it begins"""
 
 
 def trace(store: SqliteStore) -> list[str]:
@@ -158,6 +161,26 @@ async def test_the_log_stays_small(store: SqliteStore, path: Path, monkeypatch: 
         await store.workers()  # readers come and go
         sizes.append(log.stat().st_size)
     assert max(sizes) < 300_000
+
+
+@pytest.mark.parametrize("kept", [False] if has_wal_reset_bug() else [False, True])
+async def test_the_log_begins_again(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    """As large as it was, where the library can say how much of it is in use; else it is emptied."""
+    monkeypatch.setattr(checkpoint, "WAL_BYTES_MAX", 200_000)
+    monkeypatch.setattr(checkpoint, "has_wal_reset_bug", lambda: not kept)
+    store._writer._checkpointer = checkpoint.Checkpointer(path)
+    log = path.with_name("jobs.db-wal")
+    sizes: list[int] = []
+    begun: set[bytes] = set()
+    for number in range(100):
+        await submit(store, plain(f"job-{number}", input=b"x" * 20_000))
+        sizes.append(log.stat().st_size)
+        begun.add(log.read_bytes()[:LOG_HEADER_BYTES])
+    assert 5 <= len(begun - {b""}) <= 30
+    assert max(sizes) < 300_000
+    assert (min(sizes[20:]) >= 200_000) == kept
 
 
 async def test_a_reader_that_stays_lets_the_log_grow_until_it_goes(

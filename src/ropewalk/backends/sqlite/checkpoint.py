@@ -1,8 +1,11 @@
 """Moving the write-ahead log back into the file, bounded, at one moment of our choosing.
 
-SQLite's automatic checkpoints run beside other processes' commits, and up to 3.51.2 that can corrupt the file. A
-TRUNCATE checkpoint holds the write lock, so nobody commits meanwhile, on every version; and it leaves an empty log, so
-its size says how much there is to move. It costs nothing measurable against the automatic one.
+SQLite's automatic checkpoints run beside other processes' commits, and up to 3.51.2 that can corrupt the file. Ours
+hold the write lock, so nobody commits meanwhile, on every version.
+
+A commit costs less in a log that is written from its beginning again than in one that grows: its blocks are there. So
+the log is kept, where the library can say how much of it is in use. Older ones cannot: there it is emptied every time,
+and its size says how much there is to move.
 """
 
 from __future__ import annotations
@@ -10,25 +13,29 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
-from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
 
 WAL_BYTES_MAX: Final = 16 * 1024 * 1024
 WAL_BYTES_ALARMING: Final = 256 * 1024 * 1024
 WAIT_FOR_READERS_MS: Final = 250
+FRAME_HEADER_BYTES: Final = 24
 
 
 class Checkpointer:
     def __init__(self, path: Path) -> None:
         self._wal = path.with_name(path.name + "-wal")
         self._next_bytes = WAL_BYTES_MAX
+        self._reuses = not has_wal_reset_bug()
 
     def after_commit(self, db: sqlite.Connection) -> None:
         size = self._size()
-        if size < self._next_bytes:
+        if size < self._next_bytes or (self._reuses and _used_bytes(db) < self._next_bytes):
             return
-        if self._move_back(db):
+        # One that a reader made grow is not kept.
+        keeps = self._reuses and size < 2 * WAL_BYTES_MAX
+        if _move_back(db, "RESTART" if keeps else "TRUNCATE"):
             self._next_bytes = WAL_BYTES_MAX
             return
         # A reader still needs the log. Asking again after every commit would make all writers wait for it.
@@ -40,16 +47,25 @@ class Checkpointer:
                 size // 1024**2,
             )
 
-    def _move_back(self, db: sqlite.Connection) -> bool:
-        db.execute(f"PRAGMA busy_timeout = {WAIT_FOR_READERS_MS}")
-        try:
-            busy: int = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        finally:
-            db.execute("PRAGMA busy_timeout = 0")
-        return busy == 0
-
     def _size(self) -> int:
         try:
             return os.stat(self._wal).st_size  # noqa: PTH116  on the hot path: a third of Path.stat's cost
         except OSError:
             return 0
+
+
+def _used_bytes(db: sqlite.Connection) -> int:
+    """What was written since the log last began, as long as it is not all moved back."""
+    _, frames, moved = db.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()
+    [page_bytes] = db.execute("PRAGMA page_size").fetchone()
+    used: int = 0 if frames == moved else frames * (page_bytes + FRAME_HEADER_BYTES)
+    return used
+
+
+def _move_back(db: sqlite.Connection, mode: Literal["RESTART", "TRUNCATE"]) -> bool:
+    db.execute(f"PRAGMA busy_timeout = {WAIT_FOR_READERS_MS}")
+    try:
+        busy: int = db.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()[0]
+    finally:
+        db.execute("PRAGMA busy_timeout = 0")
+    return busy == 0

@@ -12,6 +12,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -21,12 +22,14 @@ from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
 from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.neighbours import Ways, parted, ways_of
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.domain.instants import Instant
 
 ROWS_PER_STATEMENT_MAX: Final = 128
 
 _columns = msgspec.json.Decoder(list[list[int]])
+_number = itemgetter(0)
 
 
 class Tx:
@@ -48,26 +51,39 @@ class Tx:
 
     def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
         """The same for many rows at once; `rest` follows them in the statement."""
-        before, done = self._db.total_changes, 0
-        for size in chunk_sizes(len(rows), ROWS_PER_STATEMENT_MAX):
-            values = [*chain.from_iterable(rows[done : done + size]), *rest]
+        ways, before = ways_of(block), self._db.total_changes
+        pieces, others = parted(rows, ways.alike)
+        self._run_pieces(ways, pieces, others, rest)
+        return self._db.total_changes - before
+
+    def _run_pieces(self, ways: Ways, pieces: Sequence[Row], others: Sequence[Row], rest: Row) -> None:
+        for said in pieces:
+            self._db.execute(ways.of_neighbours, (*said, *rest))
+        done = 0
+        for size in chunk_sizes(len(others), ROWS_PER_STATEMENT_MAX):
+            values = [*chain.from_iterable(others[done : done + size]), *rest]
             try:
-                self._db.execute(for_rows(block, size), values)
+                self._db.execute(for_rows(ways.of_any, size), values)
             except sqlite.IntegrityError as error:
                 raise AlreadyThere from error
             done += size
-        return self._db.total_changes - before
 
     def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
         """The same, of at least one, for a block that tells of the rows it changed, column by column.
 
         It is two statements: one tells, of rows named by their first two values; the other changes them.
         """
-        which, change = parts_of(block)
-        asked = msgspec.json.encode({row[0]: row[1] for row in rows}).decode()
-        told = _columns.decode(self.value(which, (asked, *rest)))
+        which, change = map(ways_of, parts_of(block))
+        pieces, others = parted(sorted(rows, key=_number), which.alike)
+        answers = [self.value(which.of_neighbours, (*said, *rest)) for said in pieces]
+        if others:
+            asked = msgspec.json.encode({row[0]: row[1] for row in others}).decode()
+            answers.append(self.value(which.of_any, (asked, *rest)))
+        told = [[*chain.from_iterable(column)] for column in zip(*map(_columns.decode, answers), strict=True)]
         if told[0]:
-            changed = self.run_rows(change, rows, *rest)
+            before = self._db.total_changes
+            self._run_pieces(change, pieces, others, rest)
+            changed = self._db.total_changes - before
             assert changed == len(told[0]), f"{len(told[0])} rows were to be changed, {changed} were"
         return told
 

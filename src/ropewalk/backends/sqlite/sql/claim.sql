@@ -61,7 +61,7 @@ SELECT json_group_array(stream) FROM found WHERE stream IS NOT NULL
 
 -- name: ready_heads
 -- The first jobs of each of many streams, behind the rank given with it.
-SELECT /* see record_columns */
+SELECT /* see ready_columns */
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq IN (
     SELECT head.seq FROM job AS head
@@ -76,7 +76,7 @@ CROSS JOIN job ON job.seq IN (
 
 -- name: ready_jobs
 -- The next jobs of one stream, in order.
-SELECT /* see record_columns */
+SELECT /* see ready_columns */
 FROM (
     SELECT seq FROM job
     WHERE place = 1 AND stream = ? AND (prio_key, time_key, seq) > (?, ?, ?) AND format <= ?
@@ -94,3 +94,9 @@ UPDATE job SET
     start_rev = rev + 1, started_at = ?
 FROM given
 WHERE job.seq = given.seq AND job.place = 1
+-- neighbours: up, up, same
+UPDATE job SET
+    place = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = ?5, attempt = attempt + 1,
+    fence = max(fence, ?6) + 1, owner = ?7, ticket = ?2 + seq - ?1, lease_expires_at = ?3,
+    start_rev = rev + 1, started_at = ?8
+WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND place = 1

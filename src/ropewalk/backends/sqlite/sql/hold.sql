@@ -11,6 +11,13 @@ SELECT json_array(
 FROM json_each(?1) AS done
 CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER)
 WHERE job.fence = done.value AND job.owner = ?4 AND job.place = 2 AND job.flags & ~?5 = 0
+-- neighbours: up, same, bytes
+SELECT json_array(
+    json_group_array(seq), json_group_array(lane),
+    json_group_array(started_at - run_at), json_group_array(?5 - started_at), json_group_array(?5 - created_at)
+)
+FROM job
+WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?7 AND place = 2 AND flags & ~?8 = 0
 -- then
 WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)
 UPDATE job SET
@@ -18,6 +25,12 @@ UPDATE job SET
     lease_expires_at = NULL, error = NULL, result = done.result
 FROM done
 WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2 AND job.flags & ~? = 0
+-- neighbours: up, same, bytes
+UPDATE job SET
+    place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?5, finished_at = ?6,
+    lease_expires_at = NULL, error = NULL,
+    result = substr(?3, 1 + (seq - ?1) * (length(?3) / ?4), length(?3) / ?4)
+WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?7 AND place = 2 AND flags & ~?8 = 0
 
 -- name: leases_to_renew
 SELECT json_group_array(json_array(job.seq, fence, json(cancel)))

@@ -10,6 +10,18 @@ json_group_array(json_array(
     run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
     lease_expires_at, start_rev, started_at, finished_at, format, trace
 )),
+/* see other_columns */
+
+-- part: ready_columns
+-- The same of jobs that are ready, to be claimed: without what a claim is about to set.
+json_group_array(json_array(
+    job.seq, job.id, tenant, job.type, queue, '', 'waiting', 'submit', priority, prio_key, time_key, created_at,
+    run_at, 0, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, NULL, 0,
+    NULL, 0, NULL, finished_at, format, trace
+)),
+/* see other_columns */
+
+-- part: other_columns
 json_group_object(job.seq, json_object(
     'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
     'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', json(coalesce(tags, '{}')),
