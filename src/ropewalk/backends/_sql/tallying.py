@@ -80,9 +80,9 @@ class TallyBook:
 
     def flush(self) -> None:
         tallies, self._tallies = self._tallies, Tallies[int]()
-        at = minute_of(self._tx.now)
-        rows = [(at, lane, _text(tally)) for lane, tally in tallies.by_lane.items() if tally != _EMPTY]
-        self._tx.run_rows(self._tx.sql.insert_tallies, rows)
+        counted = [(lane, _text(tally)) for lane, tally in tallies.by_lane.items() if tally != _EMPTY]
+        rows = [(minute_of(self._tx.now), *of_lane) for of_lane in counted]
+        self._tx.run_rows_later(self._tx.sql.insert_tallies, rows)
 
 
 def count_submitted(tx: Tx, lanes: LaneBook, ids: Sequence[int]) -> None:

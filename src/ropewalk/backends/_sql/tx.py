@@ -34,6 +34,11 @@ class Tx(Protocol):
     def now(self) -> Instant: ...
 
     @property
+    def given_now(self) -> Instant | None:
+        """The same for a statement that can find it out itself; None where asking first would be a trip for nothing."""
+        ...
+
+    @property
     def sql(self) -> Statements: ...
 
     @property
@@ -47,6 +52,13 @@ class Tx(Protocol):
 
     def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
         """The same for many rows at once; `rest` follows them in the statement. Raises AlreadyThere."""
+        ...
+
+    def run_rows_later(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> None:
+        """The same by the end of the transaction, for a block that surely changes one of each: nobody waits for it.
+
+        Where a round trip is time, it travels with what follows, with the commit at the latest.
+        """
         ...
 
     def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:

@@ -7,8 +7,8 @@ settlement. A connection that broke is never used again; before the commit nothi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import psycopg
 
@@ -18,14 +18,17 @@ from ropewalk.backends._sql.servant import Servant
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.faults import breaks_connection, may_run_again, translated
-from ropewalk.backends.postgres.line import SILENCE_SECONDS_MAX, Line
-from ropewalk.backends.postgres.opening import Opened, open_store
+from ropewalk.backends.postgres.line import SILENCE_SECONDS_MAX, Line, Silence
+from ropewalk.backends.postgres.opening import PREPARED_MAX, Opened, open_store
+from ropewalk.backends.postgres.post import Post
+from ropewalk.backends.postgres.said import Said
 from ropewalk.backends.postgres.statements import READING, SQL
-from ropewalk.backends.postgres.tx import Connection, Tx
-from ropewalk.domain.instants import Instant
+from ropewalk.backends.postgres.trips import Trips
+from ropewalk.backends.postgres.tx import Tx
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime
 
+T = TypeVar("T")
 Clock: TypeAlias = Literal["server", "runtime"]
 
 TRIES_MAX: Final = 10
@@ -37,6 +40,8 @@ PAUSE_SECONDS_FIRST: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 5.0
 
 NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+BEGUN: Final = "(extract(epoch FROM transaction_timestamp()) * 1000000)::bigint"
+"""the time throughout a transaction of ours: whichever statement asks is told the same"""
 # Every statement of ours finds few rows by an index, whatever the statistics say of a table that grows and shrinks.
 _PLANS: Final = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
 _log = logging.getLogger("ropewalk.postgres")
@@ -90,7 +95,7 @@ class Door:
 class Session(Servant):
     """One thread, one connection. `clock="runtime"` lets a fake clock decide instead of the server's."""
 
-    _begin_as: str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+    _begin_as: bytes = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     _sql: Statements = SQL
     _plans: tuple[str, ...] = _PLANS
     _silence_seconds_max: float = SILENCE_SECONDS_MAX
@@ -99,8 +104,9 @@ class Session(Servant):
         self._door = door
         self._clock = clock
         self._lanes = LaneBook()
-        self._db: Connection | None = None
-        self._begin = b""
+        self._db: Line | None = None
+        self._post: Post | None = None
+        self._begin: Sequence[Said] = ()
         super().__init__(runtime, f"ropewalk-postgres-{name}")
 
     async def _serve(self, requests: list[Request[Any]]) -> None:
@@ -112,6 +118,11 @@ class Session(Servant):
                     break
                 await self._let_pass(number)
             deliver([request])
+            with self._busy:
+                self._clear_up()
+
+    def _clear_up(self) -> None:
+        """What nobody has to wait for."""
 
     async def _let_pass(self, number: int) -> None:
         """Not again at once: whoever was in the way waits for what was just let go, and should get it first."""
@@ -129,69 +140,70 @@ class Session(Servant):
             request.fail(translated(error, self._door.address.shown))
         return True
 
-    def _transact(self, work: Callable[[Tx], object]) -> object:
-        db, now = self._begun()
+    def _transact(self, work: Callable[[Tx], T]) -> T:
+        """A connection that broke while nobody used it is replaced: nothing has happened on it yet."""
+        if self._post is not None:
+            trips = self._trips(self._post)
+            try:
+                return self._run(work, trips)
+            except psycopg.Error as error:
+                if trips.answered or not breaks_connection(error) or isinstance(error, Silence):
+                    raise
+        return self._run(work, self._trips(self._connected()))
+
+    def _connected(self) -> Post:
+        db = self._db = self._door.open(silence_seconds_max=self._silence_seconds_max)
+        ours = db.prepare_threshold is not None
+        self._begin = (Said(self._begin_as), Said(self._settled_in(db) if ours else self._settling_in()))
+        self._post = Post(db, prepared_max=PREPARED_MAX if ours else None)
+        return self._post
+
+    def _settled_in(self, db: Line) -> bytes:
+        """Where the session is ours alone, it keeps its settings."""
+        db.execute(beginning(self._door.address.schema, self._plans, for_good=True))
+        return f"SELECT {BEGUN}".encode()
+
+    def _settling_in(self) -> bytes:
+        return beginning(self._door.address.schema, self._plans, BEGUN)
+
+    def _trips(self, post: Post) -> Trips:
+        return Trips(post, self._begin, self._runtime.now if self._clock == "runtime" else None)
+
+    def _run(self, work: Callable[[Tx], T], trips: Trips) -> T:
         try:
-            value = work(Tx(db, now, self._lanes, self._sql, begin=self._begin))
+            value = work(Tx(trips, self._lanes, self._sql))
         except BaseException as error:
-            self._undo(error)
+            self._undo(error, tried=trips.tried)
             raise
-        self._commit(db)
+        self._commit(trips)
         return value
 
-    def _begun(self) -> tuple[Connection, Instant]:
-        """A connection that broke while nobody used it is replaced: nothing has happened on it yet."""
-        if self._db is not None:
-            try:
-                return self._db, self._begin_on(self._db)
-            except psycopg.Error as error:
-                self._undo(error)
-                if not breaks_connection(error):
-                    raise
-        self._db = self._door.open(silence_seconds_max=self._silence_seconds_max)
-        self._begin = f"{self._begin_as}; ".encode() + self._settled_in(self._db)
-        return self._db, self._begin_on(self._db)
-
-    def _settled_in(self, db: Connection) -> bytes:
-        """How every transaction begins: where the session is ours alone, it keeps its settings."""
-        schema = self._door.address.schema
-        if db.prepare_threshold is None:
-            return beginning(schema, self._plans)
-        db.execute(beginning(schema, self._plans, for_good=True))
-        return f"SELECT {NOW}".encode()
-
-    def _begin_on(self, db: Connection) -> Instant:
-        cursor = db.execute(self._begin)
-        while cursor.nextset():
-            pass
-        found = cursor.fetchone()
-        assert found is not None
-        now: Instant = self._runtime.now() if self._clock == "runtime" else found[0]
-        return now
-
-    def _commit(self, db: Connection) -> None:
+    def _commit(self, trips: Trips) -> None:
+        """Together with what was put off until now: where that fails, the commit is not even tried."""
         try:
-            answer = db.execute(b"COMMIT").statusmessage
+            trips.commit()
         except psycopg.Error as error:
             self._undo(error)
+            if not breaks_connection(error):
+                raise
             raise translated(error, self._door.address.shown, committing=True) from error
-        assert answer == "COMMIT", f"a transaction in which a statement had failed was committed: {answer}"
 
-    def _undo(self, error: BaseException) -> None:
+    def _undo(self, error: BaseException, *, tried: bool = True) -> None:
         """Roll back; where even that is impossible, or the line broke, there is nothing to be saved."""
         db = self._db
         if db is None:
             return
         try:
             if not breaks_connection(error) and not db.closed:
-                db.execute(b"ROLLBACK")
+                if tried:
+                    db.execute(b"ROLLBACK")
                 return
         except psycopg.Error:
             _log.debug("could not roll back after %s", error)
         self._disconnect()
 
     def _disconnect(self) -> None:
-        db, self._db = self._db, None
+        db, self._db, self._post = self._db, None, None
         self._lanes.forget()
         if db is not None:
             db.close()
@@ -200,18 +212,31 @@ class Session(Servant):
 class ReadingSession(Session):
     """Everything one request reads is of one instant."""
 
-    _begin_as = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    _begin_as = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     _sql = READING
     _plans = ("jit",)
     _silence_seconds_max = 25.0  # to count a great many takes its time
+    _unended: Trips | None = None
+
+    def _commit(self, trips: Trips) -> None:
+        """Nothing depends on it: whoever asked is told first."""
+        self._unended = trips
+
+    def _clear_up(self) -> None:
+        trips, self._unended = self._unended, None
+        if trips is not None and self._post is not None:
+            try:
+                trips.commit()
+            except psycopg.Error as error:
+                self._undo(error)
 
 
-def beginning(schema: str, off: tuple[str, ...] = _PLANS, *, for_good: bool = False) -> bytes:
-    """Settings that end with the transaction (no session is ours behind a pooler), and the time, in one round trip."""
+def beginning(schema: str, off: tuple[str, ...] = _PLANS, time: str = NOW, *, for_good: bool = False) -> bytes:
+    """The time, and settings that end with the transaction: no session is ours behind a pooler."""
     settings = settings_in(schema, off) | {"idle_in_transaction_session_timeout": SILENCE}
     until = "false" if for_good else "true"
     chosen = ", ".join(f"set_config('{name}', '{value}', {until})" for name, value in settings.items())
-    return f"SELECT {NOW}, {chosen}".encode()
+    return f"SELECT {time}, {chosen}".encode()
 
 
 def settings_in(schema: str, off: tuple[str, ...] = _PLANS) -> dict[str, str]:

@@ -19,14 +19,22 @@ SILENCE_SECONDS_MAX: Final = 15.0
 T = TypeVar("T")
 
 
+class Silence(psycopg.OperationalError):
+    """The server said nothing for too long. The connection is closed."""
+
+
 class Line(psycopg.Connection[tuple[Any, ...]]):
     silence_seconds_max: float | None = SILENCE_SECONDS_MAX
-    """how long one statement may take to answer; None: as long as it likes"""
+    """how long one trip may take to be answered; None: as long as it likes"""
 
     def wait(self, gen: PQGen[T], interval: float = LOOK_SECONDS, *rest: Any, **options: Any) -> T:
         if self.silence_seconds_max is not None and interval > 0:
             gen = _impatient(gen, self.silence_seconds_max, interval)
-        return super().wait(gen, interval, *rest, **options)
+        try:
+            return super().wait(gen, interval, *rest, **options)
+        except Silence:
+            self.close()  # whatever it still says answers a question nobody asks any more
+            raise
 
 
 def _impatient(work: PQGen[T], seconds_max: float, interval_seconds: float) -> PQGen[T]:
@@ -38,7 +46,7 @@ def _impatient(work: PQGen[T], seconds_max: float, interval_seconds: float) -> P
             ready = yield wanted
             silent_seconds = 0.0 if ready else silent_seconds + interval_seconds
             if silent_seconds >= seconds_max:
-                raise psycopg.OperationalError(f"no answer for {seconds_max:g} s")
+                raise Silence(f"no answer for {seconds_max:g} s")
             wanted = work.send(ready)
     except StopIteration as end:
         answer: T = end.value

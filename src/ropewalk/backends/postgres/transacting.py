@@ -19,6 +19,7 @@ from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends.postgres.connections import Clock, Door, beginning
 from ropewalk.backends.postgres.faults import translated
 from ropewalk.backends.postgres.statements import SQL
+from ropewalk.backends.postgres.trips import AtOnce
 from ropewalk.backends.postgres.tx import Connection, Tx
 from ropewalk.domain.instants import SECOND, Instant, Span
 from ropewalk.domain.transition import Settlement
@@ -97,7 +98,7 @@ class PostgresTransaction(UserTransaction):
 
     def _settle(self, db: Connection, owner: str, settlement: Settlement) -> Settlements:
         try:
-            answers = holding.settle(Tx(db, self._enter(db), LaneBook(), SQL), LaneBook(), owner, [settlement])
+            answers = holding.settle(Tx(AtOnce(db, self._enter(db)), LaneBook(), SQL), LaneBook(), owner, [settlement])
         except SerializationFailure:
             # A job was moved while we waited for it. Undone is undone; if it was this one, say so.
             db.execute(b"ROLLBACK")
@@ -118,7 +119,8 @@ class PostgresTransaction(UserTransaction):
 
     def _lost(self, db: Connection, owner: str, settlement: Settlement) -> Settled | None:
         db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
-        reason = renewing.why_lost(Tx(db, self._enter(db), LaneBook(), SQL), owner, settlement.seq, settlement.fence)
+        tx = Tx(AtOnce(db, self._enter(db)), LaneBook(), SQL)
+        reason = renewing.why_lost(tx, owner, settlement.seq, settlement.fence)
         db.execute(b"ROLLBACK")
         return None if reason is None else Settled(seq=settlement.seq, fence=settlement.fence, lost=reason)
 

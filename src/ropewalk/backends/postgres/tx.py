@@ -7,9 +7,9 @@ arrays item by item (1 µs each); those of numbers and text are put together her
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import lru_cache, partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, cast
@@ -25,6 +25,8 @@ from ropewalk.backends._sql import blocks
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, Values
+from ropewalk.backends.postgres.said import Given, Said
+from ropewalk.backends.postgres.trips import Answer, Wire
 from ropewalk.domain.instants import Instant
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
@@ -65,17 +67,20 @@ class Raw(Loader):
 
 
 class Tx:
-    __slots__ = ("_begin", "_db", "lanes", "now", "sql")
+    __slots__ = ("_wire", "lanes", "sql")
 
-    def __init__(
-        self, db: Connection, now: Instant, lanes: LaneBook, sql: Statements, *, begin: bytes | None = None
-    ) -> None:
-        self._db = db
-        self._begin = begin
-        """how the transaction was begun, as long as nothing has happened in it that must not be undone"""
-        self.now = now
+    def __init__(self, wire: Wire, lanes: LaneBook, sql: Statements) -> None:
+        self._wire = wire
         self.lanes = lanes
         self.sql = sql
+
+    @property
+    def now(self) -> Instant:
+        return self._wire.now
+
+    @property
+    def given_now(self) -> Instant | None:
+        return self._wire.given_now
 
     def run(self, sql: str, values: Values = ()) -> int:
         """Change something; answers how many rows."""
@@ -83,20 +88,22 @@ class Tx:
 
     def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
         """The same for many rows at once; `rest` follows them in the statement."""
-        if not rows:
-            return 0
         try:
-            if "%(1)s" not in block:
-                return self._execute(block, [*_arrays(rows), *rest]).rowcount
-            return sum(self._execute(block, [*_arrays(part), *rest]).rowcount for part in _ordered_parts(rows))
+            return sum(answer.rowcount for answer in self._wire.ask(_said_of_rows(block, rows, rest))) if rows else 0
         except UniqueViolation as error:
             raise AlreadyThere from error
+
+    def run_rows_later(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> None:
+        """The same by the end of the transaction, for a block that changes one of each."""
+        for part in _parts(block, rows):
+            [said] = _said(block, [*_arrays(part), *rest])
+            self._wire.later(said, partial(_check_changed, len(part)))
 
     def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
         """The same, of at least one, for a block that tells of the rows it changed, column by column."""
         told: list[list[list[int]]] = []
-        for part in _ordered_parts(rows):
-            found = self._execute(block, [*_arrays(part), *rest]).fetchone()
+        for answer in self._wire.ask(_said_of_rows(block, rows, rest)):
+            found = answer.fetchone()
             assert found is not None
             told.append(_columns.decode(found[0]))
         return [list(chain(*parts)) for parts in zip(*told, strict=True)]
@@ -127,31 +134,28 @@ class Tx:
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
         return _insert_block(tuple(columns), own, self.sql.next_seq)
 
-    @contextmanager
-    def savepoint(self) -> Generator[None]:
-        """What is done inside is undone when it raises; the transaction goes on."""
-        begin = self._begin
-        if begin is None:
-            self._db.execute(b"SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            if not self._db.closed:
-                self._db.execute(b"ROLLBACK TO part; RELEASE part" if begin is None else b"ROLLBACK; " + begin)
-            raise
-        if begin is None:
-            self._db.execute(b"RELEASE part")
+    def savepoint(self) -> AbstractContextManager[None]:
+        return self._wire.savepoint()
 
-    def _execute(self, sql: str, values: Values | list[Any]) -> psycopg.Cursor[tuple[Any, ...]]:
-        if isinstance(values, Mapping):
-            sql = _named(sql)
-        elif "%(1)s" in sql:
-            values = {str(number): value for number, value in enumerate(values, 1)}
-        self._begin = None
-        *before, last = parts_of(sql)
-        for statement in before:
-            self._db.execute(statement, values, prepare=True, binary=True)
-        return self._db.execute(last, values, prepare=True, binary=True)
+    def _execute(self, sql: str, values: Values) -> Answer:
+        return self._wire.ask(_said(sql, values))[-1]
+
+
+def _said(sql: str, values: Values | list[Any]) -> list[Said]:
+    given: Given = values
+    if isinstance(values, Mapping):
+        sql = _named(sql)
+    elif "%(1)s" in sql:
+        given = {str(number): value for number, value in enumerate(values, 1)}
+    return [Said(part, given) for part in parts_of(sql)]
+
+
+def _said_of_rows(block: str, rows: Sequence[Row], rest: Sequence[SqlValue]) -> list[Said]:
+    return [said for part in _parts(block, rows) for said in _said(block, [*_arrays(part), *rest])]
+
+
+def _check_changed(rows: int, answer: Answer) -> None:
+    assert answer.rowcount == rows, f"{rows} rows were to be changed, {answer.rowcount} were"
 
 
 @lru_cache(maxsize=64)
@@ -194,7 +198,12 @@ def _type(column: str) -> str:
     return "bytea" if column == "input" else "text"
 
 
-def _ordered_parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+def _parts(block: str, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """Blocks that find values by number want them in order, and not too many."""
+    if "%(1)s" not in block:
+        if rows:
+            yield rows
+        return
     ordered = sorted(rows, key=_number)
     for start in range(0, len(rows), SET_TOGETHER_MAX):
         yield ordered[start : start + SET_TOGETHER_MAX]

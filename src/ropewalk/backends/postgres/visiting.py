@@ -7,7 +7,7 @@ transaction, but this one goes on after us: they are put back, by us or by the s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import msgspec
 import psycopg
@@ -19,7 +19,8 @@ from ropewalk.backends.postgres.connections import NOW, Clock, settings_in
 from ropewalk.backends.postgres.drivers.speaking import Speaker, Voice
 from ropewalk.backends.postgres.faults import may_run_again, translated
 from ropewalk.backends.postgres.statements import SQL
-from ropewalk.backends.postgres.tx import Connection, Tx
+from ropewalk.backends.postgres.trips import AtOnce
+from ropewalk.backends.postgres.tx import Tx
 from ropewalk.domain.instants import Instant
 from ropewalk.errors import InvalidInput, WeakDurability
 from ropewalk.ports.runtime import Runtime
@@ -87,7 +88,7 @@ def _visit_once(speaker: Speaker, house: House, work: Callable[[Tx], T]) -> T:
         if found["lock_timeout"] != "0":
             del ours["lock_timeout"]  # the user's own patience
         _set(speaker, ours)
-        value = work(Tx(cast("Connection", Voice(speaker)), now, LaneBook(house.quotas), SQL))
+        value = work(Tx(AtOnce(Voice(speaker), now), LaneBook(house.quotas), SQL))
         _set(speaker, {name: found[name] for name in ours})
         speaker.surely("RELEASE ropewalk")
     except BaseException:

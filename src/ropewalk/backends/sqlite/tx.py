@@ -43,6 +43,10 @@ class Tx:
         self.lanes = LaneBook() if lanes is None else lanes
         self.sql: Statements = SQL
 
+    @property
+    def given_now(self) -> Instant:
+        return self.now
+
     def run(self, sql: str, values: Values = ()) -> int:
         """Change something; answers how many rows."""
         before = self._db.total_changes
@@ -67,6 +71,11 @@ class Tx:
             except sqlite.IntegrityError as error:
                 raise AlreadyThere from error
             done += size
+
+    def run_rows_later(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> None:
+        """The same, at once: a statement is no trip here."""
+        changed = self.run_rows(block, rows, *rest)
+        assert changed == len(rows), f"{len(rows)} rows were to be changed, {changed} were"
 
     def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
         """The same, of at least one, for a block that tells of the rows it changed, column by column.

@@ -1,20 +1,27 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
+-- part: begun
+(extract(epoch FROM transaction_timestamp()) * 1000000)::bigint
+
 -- name: complete_plain
 -- The end of those that this owner holds, with no other flags than these. What it has to wait for it looks at again. Of
--- each it tells number and lane, and how long it waited, ran, and took in all, column by column.
-WITH done AS (
+-- each it tells number and lane, and how long it waited, ran, and took in all, column by column. Where no time is given, it
+-- is the one at which the transaction began.
+WITH given AS MATERIALIZED (
+    SELECT coalesce(%(4)s::bigint, /* see begun */) AS updated, coalesce(%(5)s::bigint, /* see begun */) AS finished
+),
+done AS (
     UPDATE standing SET
-        place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = %(4)s, finished_at = %(5)s,
-        lease_expires_at = NULL, error = NULL, result = each(3 bytea)
+        place = 3, status = 'completed', last_move = 'complete', rev = rev + 1,
+        updated_at = (SELECT updated FROM given), finished_at = (SELECT finished FROM given), lease_expires_at = NULL,
+        error = NULL, result = each(3 bytea)
     WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
         AND (flags & ~(%(7)s::integer)) = 0
-    RETURNING
-        seq, stream / 2 AS lane, started_at - run_at AS wait, %(5)s - started_at AS run, %(5)s - created_at AS total
+    RETURNING seq, stream / 2 AS lane, run_at, started_at, created_at, finished_at
 )
 SELECT json_build_array(
-    coalesce(json_agg(seq), '[]'), coalesce(json_agg(lane), '[]'), coalesce(json_agg(wait), '[]'),
-    coalesce(json_agg(run), '[]'), coalesce(json_agg(total), '[]')
+    coalesce(json_agg(seq), '[]'), coalesce(json_agg(lane), '[]'), coalesce(json_agg(started_at - run_at), '[]'),
+    coalesce(json_agg(finished_at - started_at), '[]'), coalesce(json_agg(finished_at - created_at), '[]')
 ) FROM done
 
 -- name: leases_to_renew
