@@ -2,7 +2,13 @@
 .DEFAULT_GOAL := help
 
 PYTHON_IN_VENV := .venv/bin/python
+# Tests start hundreds of processes: what they import is compiled once, and not again by each.
+unexport PYTHONDONTWRITEBYTECODE
 CHECKS := check-lint check-format check-basedpyright check-mypy check-layers check-dependencies
+# All tests run side by side, one process a core; a choice of them at once in one, which is there sooner.
+WORKERS = $(if $(ARGS),0,auto)
+BUDGET = 10
+SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadgroup
 COMPILE = $(PYTHON_IN_VENV) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make $@" $(if $(UPGRADE),--upgrade)
 
@@ -13,10 +19,14 @@ demo: runtime ## see it work: a queue in one file, a worker that is killed, noth
 	@$(PYTHON_IN_VENV) -m ropewalk demo
 
 test: development ## run the tests (ARGS="-k retry" chooses)
-	@$(PYTHON_IN_VENV) -m pytest -m "not system" $(ARGS)
+	@$(PYTHON_IN_VENV) -m pytest -m "not system" $(SIDE_BY_SIDE) $(ARGS)
 
 test-system: development ## run the tests that need more than pip brings
-	@$(PYTHON_IN_VENV) -m pytest -m system $(ARGS)
+	@$(PYTHON_IN_VENV) -m pytest -m system $(SIDE_BY_SIDE) $(ARGS)
+
+verify: development ## try what is drawn at random BUDGET=10 times as often (ARGS= as for test)
+	@ROPEWALK_BUDGET=$(BUDGET) ROPEWALK_EXAMPLES=$$((60 * $(BUDGET))) \
+		$(PYTHON_IN_VENV) -m pytest -m "(hypothesis or drawn or torture) and not system" $(SIDE_BY_SIDE) $(ARGS)
 
 check: development ## lint, format, types (twice), layers, dependencies
 	@$(MAKE) --no-print-directory --keep-going --jobs $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(CHECKS)
@@ -71,4 +81,4 @@ check-dependencies: RUN = deptry src
 $(CHECKS):
 	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system check bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers clean runtime development $(CHECKS)
+.PHONY: help demo test test-system verify check bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers clean runtime development $(CHECKS)

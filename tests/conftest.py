@@ -1,11 +1,44 @@
-"""Settings every test shares."""
+"""Settings every test shares, and how tests are shared out where they run side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.budget import BUDGET, EXAMPLES
+
 # A busy machine makes a slow example, not a wrong one: time is bounded per test (pytest-timeout), not per example.
-settings.register_profile("ropewalk", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(
+    "ropewalk", max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.load_profile("ropewalk")
 
 pytest_plugins = ["tests.servers.fixtures", "tests.backends.postgres.backend"]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A larger budget tortures more often, at other moments each time."""
+    if BUDGET > 1 and metafunc.definition.get_closest_marker("torture") is not None:
+        metafunc.fixturenames.append("time_of_budget")
+        metafunc.parametrize("time_of_budget", range(BUDGET))
+
+
+@pytest.hookimpl(tryfirst=True)  # after the shuffle, and before groups are read from the markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Fleets take the machine one at a time, so they share a group; what takes long begins early, not last."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
+    for item in items:
+        if item.get_closest_marker("torture") is not None:
+            item.add_marker(pytest.mark.xdist_group("torture"))
+        if BUDGET > 1:
+            item.add_marker(pytest.mark.timeout(0), append=False)  # a larger budget takes the time it takes
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Half a surrogate pair, which some tests log, goes through no pipe to the process that reports."""
+    report = yield
+    report.sections = [(name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections]
+    return report

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.backends.test_memory import MemoryBackend
 from tests.backends.test_sqlite import SqliteBackend
+from tests.budget import BUDGET
 from tests.domain.test_rate import allowed
 
 from ropewalk.domain.flow_limit import FlowLimit
@@ -106,7 +107,7 @@ class Model:
 
 
 @pytest.mark.parametrize("make_backend", [MemoryBackend, SqliteBackend])
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120 * BUDGET, deadline=None)
 @given(st.lists(actions, min_size=10, max_size=60))
 def test_no_limit_is_exceeded_and_no_room_left_unused(
     make_backend: Callable[[], Backend], actions: list[tuple[Any, ...]]

@@ -56,7 +56,10 @@ class TestMemory(contract.StoreContract):
         return MemoryBackend()
 
 
-TestMemoryAgainstItself = contract.differential(MemoryBackend)
+@pytest.mark.drawn
+@pytest.mark.timeout(600)  # thousands of steps, one after the other
+class TestMemoryAgainstItself(contract.differential(MemoryBackend)):
+    """Random lives: the model keeps its own promises."""
 
 
 @pytest.fixture

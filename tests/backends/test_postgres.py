@@ -16,6 +16,7 @@ class TestPostgres(contract.StoreContract):
         return PostgresBackend(postgres_schemas, postgres.dsn())
 
 
+@pytest.mark.drawn
 @pytest.mark.timeout(600)  # thousands of transactions, one after the other
 def test_the_store_answers_like_the_model(postgres: Postgres, postgres_schemas: Schemas) -> None:
     machine = contract.differential(lambda: PostgresBackend(postgres_schemas, postgres.dsn(), gapless=True))

@@ -35,6 +35,7 @@ class TestWithoutWakeUps(QuietContract):
         return PostgresBackend(schemas_of(newest_postgres), newest_postgres.dsn(), notify="off")
 
 
+@pytest.mark.drawn
 @pytest.mark.timeout(600)  # thousands of transactions, one after the other
 def test_a_pooled_store_answers_like_the_model(
     newest_postgres: Postgres, schemas_of: SchemasOf, shared_pooler: PgBouncer
@@ -43,6 +44,7 @@ def test_a_pooled_store_answers_like_the_model(
     contract.differential(lambda: PostgresBackend(schemas, dsn, gapless=True))().test_the_store_answers_like_the_model()
 
 
+@pytest.mark.drawn
 @pytest.mark.timeout(600)
 def test_a_quiet_store_answers_like_the_model(newest_postgres: Postgres, schemas_of: SchemasOf) -> None:
     schemas, dsn = schemas_of(newest_postgres), newest_postgres.dsn()

@@ -51,4 +51,7 @@ class TestSqlite(contract.StoreContract):
         return SqliteBackend()
 
 
-TestSqliteAgainstTheModel = contract.differential(SqliteBackend)
+@pytest.mark.drawn
+@pytest.mark.timeout(600)  # thousands of steps, one after the other
+class TestSqliteAgainstTheModel(contract.differential(SqliteBackend)):
+    """Random lives."""

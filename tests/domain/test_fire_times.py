@@ -14,6 +14,7 @@ from ropewalk.domain.cron import parse_cron
 from ropewalk.domain.fire_times import next_after
 from ropewalk.domain.zone import zone_of
 from ropewalk.errors import InvalidInput
+from tests.budget import BUDGET
 from tests.domain.clocks import Spec, Watch, changes, changes_of
 from tests.domain.cron_draws import specs
 from tests.domain.cron_specs import SPECS, fires
@@ -126,7 +127,7 @@ near_changes = st.deferred(
 places = ordinary | near_changes
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 * BUDGET)
 @given(specs(), places)
 def test_random_expressions(spec: Spec, place: tuple[ZoneInfo, datetime]) -> None:
     check(spec, place, before=timedelta(hours=5), behind=timedelta(hours=12), step=MINUTE)

@@ -42,6 +42,7 @@ from ropewalk.domain.retry import BUILT_IN
 from ropewalk.domain.sequel import Suspension
 from ropewalk.domain.states import Move, Status, is_legal
 from ropewalk.domain.transition import Effects, decide, expire, lose, settle
+from tests.budget import BUDGET
 from tests.domain.records import NOW, OOPS, a_job, start
 
 spans = st.integers(0, 3 * SECOND)
@@ -240,4 +241,4 @@ def kinds(history: list[HistoryEntry]) -> str:
 
 
 TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=150, stateful_step_count=30)
+TestLife.settings = settings(max_examples=150 * BUDGET, stateful_step_count=30)

@@ -168,9 +168,9 @@ async def test_older_than(make_app: MakeApp) -> None:
     fleet = Fleet(make_app)
     async with fleet.app as app:
         [died] = await fleet.let_die(1)
-        async with app.worker(redrive=Redrive(types=[charge], older_than=timedelta(hours=1), every=86_400)) as worker:
+        async with app.worker(redrive=Redrive(types=[charge], older_than=timedelta(minutes=2), every=86_400)) as worker:
             await worker.idle()
-            await fleet.runtime.advance(minutes=59, seconds=59)
+            await fleet.runtime.advance(minutes=1, seconds=59)
             await redriver(worker).run_once()
             assert await fleet.runs([died]) == [1]
             await fleet.runtime.advance(seconds=1)

@@ -4,11 +4,15 @@ the system. Unpacked once; `make clean` removes it with the environment.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -24,14 +28,30 @@ class PackageMissing(Exception):
 def unpacked(package: str) -> Path:
     """The root of the unpacked tree."""
     root = CACHE / package
-    if not root.exists():
-        CACHE.mkdir(exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f"{package}-", dir=CACHE) as workshop:
-            tree = Path(workshop) / "tree"
-            for archive in _downloaded(package, Path(workshop)):
-                _run(package, "dpkg", "-x", str(archive), str(tree))
-            tree.rename(root)
+    CACHE.mkdir(exist_ok=True)
+    with _one_at_a_time():
+        if not root.exists():
+            _unpack(package, root)
     return root
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Tests run side by side: one fetches, the others wait and find it there."""
+    folder = os.open(CACHE, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _unpack(package: str, root: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix=f"{package}-", dir=CACHE) as workshop:
+        tree = Path(workshop) / "tree"
+        for archive in _downloaded(package, Path(workshop)):
+            _run(package, "dpkg", "-x", str(archive), str(tree))
+        tree.rename(root)
 
 
 def _downloaded(package: str, workshop: Path) -> list[Path]:

@@ -1,4 +1,5 @@
-"""What pytest hands out: one PostgreSQL server a run, a database or schema a test, servers of one's own on demand.
+"""What pytest hands out: a PostgreSQL server for each process that runs tests, a database or schema a test, servers of
+one's own on demand.
 
 Tests that ask for any of these run on the newest PostgreSQL in `make test` and on the oldest supported one in
 `make test-system`. The server they share is not durable.

@@ -1,6 +1,6 @@
 """Random graphs through the stores, against the evaluator.
 
-A failing graph is printed; `ROPEWALK_GRAPH=<seed>` runs that one alone, `ROPEWALK_GRAPHS=<number>` more than usual.
+A failing graph is printed; `ROPEWALK_GRAPH=<seed>` runs that one alone. `make verify` draws more of them.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.ports.store import Store
 from ropewalk.testing import FakeRuntime
 from tests.backends.postgres.backend import PostgresBackend, SchemasOf
+from tests.budget import BUDGET
 from tests.servers.postgres import Postgres
 from tests.servers.schemas import Schemas
 from tests.workflow.checking import check
 from tests.workflow.drawing import draw
+
+pytestmark = pytest.mark.drawn
 
 Opening: TypeAlias = Callable[[FakeRuntime, int], Awaitable[Store]]
 
 PER_STORE = 50
 """graphs that share a store, each as a tenant of its own"""
 ONE = os.environ.get("ROPEWALK_GRAPH")
-MANY = os.environ.get("ROPEWALK_GRAPHS")
 
 
 def seeds(usual: int, *, first: int = 0) -> range:
     if ONE is not None:
         return range(int(ONE), int(ONE) + 1)
-    return range(first, first + (usual if MANY is None else int(MANY)))
+    return range(first, first + usual * BUDGET)
 
 
 async def run_all(seeds: range, opened: Opening) -> None:

@@ -31,19 +31,19 @@ def as_it_is(answer: object) -> object:
 class Lockstep:
     def __init__(self, backend: Backend) -> None:
         self.runtime = FakeRuntime()
-        self._loop = asyncio.Runner()
+        self._runner = asyncio.Runner()
         self._backend = backend
         self._model = MemoryStore(self.runtime)
-        self._subject = self._loop.run(backend.open(self.runtime))
+        self._subject = self._run(backend.open(self.runtime))
         self.jobs: list[JobRecord] = []
         """as of the last check, in order of submission"""
 
     def close(self) -> None:
-        self._loop.run(self._backend.close())
-        self._loop.close()
+        self._run(self._backend.close())
+        self._runner.close()
 
     def advance(self, seconds: float) -> None:
-        self._loop.run(self.runtime.advance(seconds))
+        self._run(self.runtime.advance(seconds))
 
     def ask(self, verb: Callable[[Store], Awaitable[T]], *, compared: Callable[[T], object] = as_it_is) -> T:
         """Both stores' answer; `compared` leaves out what the port does not promise."""
@@ -99,7 +99,8 @@ class Lockstep:
         async def wait() -> T:
             return await answer
 
-        return self._loop.run(wait())
+        # Not `Runner.run`, which sets a handler of SIGINT for every call: there are tens of thousands.
+        return self._runner.get_loop().run_until_complete(wait())
 
 
 def _without_zeros(queues: list[QueueInfo]) -> list[object]:
