@@ -98,5 +98,5 @@ def test_what_being_watched_costs_can_be_measured(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows = [line.split()[:2] for line in done.stdout.splitlines()[2:]]
-    assert rows == [[store, level.name] for store in ("memory", "sqlite") for level in (OFF, *LEVELS)]
+    assert rows == [[store, level.name] for store in ("memory", "sqlite", "postgres") for level in (OFF, *LEVELS)]
     assert list(tmp_path.iterdir()) == []

@@ -20,7 +20,7 @@ async def fine() -> None: ...
 
 
 def numbered(number: int) -> Event:
-    return event_of(a_job(id=str(number)), "started", to_datetime(NOW))
+    return event_of(a_job(id=str(number)), "started", NOW)
 
 
 def tell(hub: EventHub, numbers: range) -> None:
@@ -42,6 +42,13 @@ async def listening(hub: EventHub) -> AsyncGenerator[Event]:
     hub.emit(numbered(-1))
     assert (await first).job_id == "-1"
     return events
+
+
+def test_an_event_says_when() -> None:
+    """O1: made when asked for, yet a part of it like any other."""
+    event = event_of(a_job(), "started", NOW)
+    assert event.at == to_datetime(NOW) and f"at={event.at!r}" in repr(event)
+    assert event == event_of(a_job(), "started", NOW) != event_of(a_job(), "started", NOW + 1)
 
 
 async def test_what_a_worker_does_is_heard_in_order() -> None:

@@ -5,16 +5,24 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import context, trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from opentelemetry.sdk.trace.sampling import (
+    ALWAYS_OFF,
+    ALWAYS_ON,
+    DEFAULT_ON,
+    ParentBased,
+    Sampler,
+    TraceIdRatioBased,
+)
 from opentelemetry.trace import SpanKind, StatusCode
 
 from ropewalk import Abort, App, Context, Result, Retry, job
@@ -52,6 +60,9 @@ async def unlucky(ctx: Context) -> int:
 @job
 async def logs(ctx: Context) -> None:
     ctx.log.warning("here")
+
+
+DROPPED = f"00-{'1' * 32}-{'2' * 16}-00"
 
 
 class Traces:
@@ -160,6 +171,56 @@ async def test_a_trace_nobody_records_stays_unrecorded(make_app: MakeApp) -> Non
     assert stored is not None
     _, _, span_id, flags = stored.split("-")
     assert (seen, int(flags, 16) & 1) == (span_id, 0)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "recorded"),
+    [
+        (DEFAULT_ON, False),
+        (ParentBased(TraceIdRatioBased(1.0)), False),
+        (ALWAYS_OFF, False),
+        (ALWAYS_ON, True),
+        (TraceIdRatioBased(1.0), True),
+        (ParentBased(ALWAYS_OFF, remote_parent_not_sampled=ALWAYS_ON), True),
+        (ParentBased(DEFAULT_ON, remote_parent_not_sampled=ALWAYS_ON), True),
+    ],
+    ids=lambda value: value.get_description() if isinstance(value, Sampler) else "",
+)
+def test_what_the_sender_dropped_is_for_the_sampler_to_decide(sampler: Sampler, recorded: bool) -> None:
+    """O7: those that always drop it are not asked, and that is all the difference."""
+    traces = Traces(sampler=sampler)
+    traces.tracing.attempt(a_job(trace=DROPPED), "w").ended(Released())
+    assert [parent_of(span) for span in traces.spans()] == [(int("1" * 32, 16), int("2" * 16, 16))] * recorded
+
+
+@pytest.mark.parametrize(
+    "carried",
+    [
+        lambda here: here,
+        lambda here: context.set_value("key", "value", here),
+        lambda here: context.Context(dict(here)),
+        lambda here: context.Context({**here}),
+        lambda here: context.Context(here.items()),
+        lambda here: context.Context(zip(here.keys(), here.values(), strict=True)),
+        lambda here: context.Context({key: here[key] for key in here if key in here}),
+    ],
+)
+def test_a_context_nobody_records_can_be_carried_on(carried: Callable[[context.Context], context.Context]) -> None:
+    """O7: into a thread that did not inherit it, with something put in, or copied as a dict."""
+    leave = Traces().tracing.attempt(a_job(trace=DROPPED), "w").enter()
+    here = context.get_current()
+    leave()
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(span_in, carried(here)).result() == "2" * 16
+    assert len(here) == 1
+
+
+def span_in(carried: context.Context) -> str:
+    token = context.attach(carried)
+    try:
+        return format(trace.get_current_span().get_span_context().span_id, "016x")
+    finally:
+        context.detach(token)
 
 
 @pytest.mark.parametrize("flags", ["00", "01"])

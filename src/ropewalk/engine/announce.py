@@ -20,6 +20,7 @@ from ropewalk.ports.store import Store
 HINT_IDS_MAX: Final = 200
 NOTHING_ELSE: Final = Ripple()
 
+_COMPLETE: Final = Move.COMPLETE
 _WAITING: Final = Status.WAITING
 
 
@@ -48,12 +49,14 @@ def announce(
     fresh = [(new, new.group_id or new.id) for new in queued]
     for each in told:
         job, move = each.job, each.move
-        if SETTLING.get(move) is _WAITING:
+        if move is _COMPLETE:  # nearly always, and then there is nothing more to ask
+            finished.append(job.id)
+        elif SETTLING.get(move) is _WAITING:
             if not job.unmet:
                 ready.add(job.queue)
         else:
             finished.append(job.id)
-            if job.on_failure is not None and move is not Move.COMPLETE:
+            if job.on_failure is not None:
                 ready.add(job.on_failure.queue)
                 fresh += _compensations(job)
     if events.meter is not None:

@@ -18,7 +18,7 @@ from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.idempotency import input_hash
-from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_datetime, to_span
+from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_span
 from ropewalk.domain.job import JobRecord, NewJob, Progress
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.limits import Limits
@@ -183,8 +183,8 @@ class Attempt:
         self.pending_progress = Progress(percent, message, 0)
         bench = self._bench
         if bench.events.heard(self.job.type):
-            now = to_datetime(bench.runtime.now())
-            event = structs.replace(event_of(self.job, "progress", now), percent=percent, message=message)
+            event = event_of(self.job, "progress", bench.runtime.now())
+            event = structs.replace(event, percent=percent, message=message)
             bench.loop.call_soon_threadsafe(bench.events.emit, event)
 
     @property

@@ -55,7 +55,8 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     type: str
     queue: str
     tenant: str
-    at: datetime
+    at_us: Instant
+    """when, in µs since 1970 (UTC); `at` is the same as a datetime"""
     attempt: int
     group_id: str
     will_retry: bool | None = None
@@ -70,6 +71,15 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     """of `schedule_fired`: its name"""
     fire_time: datetime | None = None
     """of `schedule_fired`: when it was due"""
+
+    @property
+    def at(self) -> datetime:
+        """Made when asked for: it takes as long as telling a hook does, and most hooks do not look."""
+        return to_datetime(self.at_us)
+
+    def __repr__(self) -> str:
+        told = ["at" if name == "at_us" else name for name in self.__struct_fields__]
+        return f"Event({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
 
 
 Queued: TypeAlias = tuple[NewJob, str]
@@ -121,19 +131,21 @@ class EventHub:
         """Whether anybody would hear an event of this type: ask before building one."""
         return bool(self._ears) or job_type in self._type_hooks
 
-    def tell(self, job: JobRecord, kind: EventKind, *, message: str | None = None) -> None:
+    def tell(self, job: JobRecord, kind: EventKind, message: str | None = None) -> None:
         """What happens to a job just now."""
         if self._ears or job.type in self._type_hooks:
-            event = event_of(job, kind, to_datetime(self._runtime.now()))
-            self._emit((event if message is None else structs.replace(event, message=message),))
+            event = event_of(job, kind, self._runtime.now())
+            self.emit(event if message is None else structs.replace(event, message=message))
 
     def moved(self, news: Sequence[News], at: Instant) -> None:
         """What became of jobs in one commit."""
         if not self.heard_at_all:
             return
-        moment = to_datetime(at)
-        heard = news if self._ears else [each for each in news if each.job.type in self._type_hooks]
-        self._emit([_event_of_move(each, moment) for each in heard])
+        for each in news if self._ears else [each for each in news if each.job.type in self._type_hooks]:
+            if each.move is _COMPLETE:  # nearly always
+                self.emit(event_of(each.job, "succeeded", at))
+            else:
+                self.emit(_event_of_move(each, at))
 
     def accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
         """A submission the store took."""
@@ -150,8 +162,10 @@ class EventHub:
 
     def tell_queued(self, fresh: Sequence[Queued]) -> None:
         if fresh and self.heard_at_all:
-            now = to_datetime(self._runtime.now())
-            self._emit([_event_of_new(new, group_id, now) for new, group_id in fresh if self.heard(new.type)])
+            now = self._runtime.now()
+            for new, group_id in fresh:
+                if self.heard(new.type):
+                    self.emit(_event_of_new(new, group_id, now))
 
     @property
     def heard_at_all(self) -> bool:
@@ -159,21 +173,16 @@ class EventHub:
         return bool(self._ears or self._type_hooks)
 
     def emit(self, event: Event) -> None:
-        self._emit([event])
-
-    def _emit(self, events: Sequence[Event]) -> None:
-        hooks = self._type_hooks
-        for event in events:
-            ears = self._ears
-            if hooks and (hook := hooks.get(event.type)) is not None:
-                ears = *ears, hook
-            for ear in ears:
-                try:
-                    answer = ear(event)
-                    if answer is not None and inspect.isawaitable(answer):
-                        self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
-                except Exception as error:
-                    self.report(error, "on_event")
+        ears = self._ears
+        if self._type_hooks and (hook := self._type_hooks.get(event.type)) is not None:
+            ears = *ears, hook
+        for ear in ears:
+            try:
+                answer = ear(event)
+                if answer is not None and inspect.isawaitable(answer):
+                    self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
+            except Exception as error:
+                self.report(error, "on_event")
 
     async def stream(self) -> AsyncGenerator[Event]:
         """Events of this process, from now on. A reader that falls 10 000 behind loses the oldest."""
@@ -242,23 +251,21 @@ class _Stream:
         self._arrived.set()
 
 
-def _event_of_new(new: NewJob, group_id: str, at: datetime) -> Event:
+def _event_of_new(new: NewJob, group_id: str, at: Instant) -> Event:
     return Event(
         kind="queued",
         job_id=new.id,
         type=new.type,
         queue=new.queue,
         tenant=new.tenant,
-        at=at,
+        at_us=at,
         attempt=0,
         group_id=group_id,
     )
 
 
-def _event_of_move(news: News, at: datetime) -> Event:
+def _event_of_move(news: News, at: Instant) -> Event:
     job, move = news.job, news.move
-    if move is _COMPLETE:  # nearly always
-        return event_of(job, "succeeded", at)
     if move is Move.RESOLVE:
         move = _COMPLETE if job.status is Status.COMPLETED else Move.FAIL
     will_retry, skipped = _WILL_RETRY.get(move), move is Move.SKIP
@@ -266,14 +273,14 @@ def _event_of_move(news: News, at: datetime) -> Event:
     return structs.replace(event, will_retry=will_retry, error=news.error, skipped=skipped)
 
 
-def event_of(job: JobRecord, kind: EventKind, at: datetime) -> Event:
+def event_of(job: JobRecord, kind: EventKind, at: Instant) -> Event:
     return Event(
         kind=kind,
         job_id=job.id,
         type=job.type,
         queue=job.queue,
         tenant=job.tenant,
-        at=at,
+        at_us=at,
         attempt=job.attempt,
         group_id=job.group_id or job.id,
         worker=job.owner,

@@ -6,10 +6,10 @@ process and however much later; what it queues hangs under the attempt. Names fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
-from typing import Final, assert_never
+from types import MethodType
+from typing import TYPE_CHECKING, Final, assert_never
 
 from opentelemetry import context, trace
 from opentelemetry.trace import (
@@ -44,6 +44,9 @@ from ropewalk.domain.outcome import (
 from ropewalk.domain.trace import TRACEPARENT_LENGTH, is_dropped, trace_flags, trace_ids
 from ropewalk.ports.tracing import AttemptSpan
 
+if TYPE_CHECKING:
+    from _collections_abc import dict_items, dict_keys, dict_values
+
 SYSTEM: Final = "ropewalk"
 
 _NOTHING: Final = context.Context()
@@ -55,7 +58,9 @@ class OpenTelemetry:
     """A Tracing (by shape). Without a provider, the global one as it is when the app is made."""
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
-        self._tracer = trace.get_tracer("ropewalk", tracer_provider=tracer_provider)
+        provider = trace.get_tracer_provider() if tracer_provider is None else tracer_provider
+        self._tracer = trace.get_tracer("ropewalk", tracer_provider=provider)
+        self._drops_what_was_dropped = _drops_what_was_dropped(provider)
 
     def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
         return self._sending(jobs)
@@ -63,10 +68,12 @@ class OpenTelemetry:
     def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
         if job.trace is None:
             parent = _NOTHING  # never the current one: a slot has nothing to do with who enqueued the job
-        elif is_dropped(job.trace):
-            return Unsampled(job.trace)
+        elif self._drops_what_was_dropped and is_dropped(job.trace):
+            unsampled = Unsampled()
+            unsampled.sent_with = job.trace
+            return unsampled
         else:
-            parent = trace.set_span_in_context(Sender(job.trace), _NOTHING)
+            parent = trace.set_span_in_context(NonRecordingSpan(_sender(job.trace)), _NOTHING)
         span = self._tracer.start_span(
             f"run {job.queue}",
             context=parent,
@@ -95,6 +102,19 @@ class OpenTelemetry:
             yield _sent_with(span)
 
 
+def _drops_what_was_dropped(provider: TracerProvider) -> bool:
+    """Whether its sampler never records what the sender did not: then it need not be asked, which takes several times
+    as long as all else. The SDK's parent-based samplers say of themselves how they are set up; any other is asked."""
+    describe = getattr(getattr(provider, "sampler", None), "get_description", None)
+    described = "" if describe is None else str(describe())
+    if described == "AlwaysOffSampler":
+        return True
+    nested = described.count("remoteParentNotSampled:") > 1
+    return (
+        described.startswith("ParentBased{") and not nested and "remoteParentNotSampled:AlwaysOffSampler," in described
+    )
+
+
 class OtelAttempt:
     """An AttemptSpan (by shape)."""
 
@@ -104,7 +124,7 @@ class OtelAttempt:
         self.trace = _sent_with(span)
 
     def enter(self) -> Callable[[], object]:
-        return partial(context.detach, context.attach(self._context))
+        return MethodType(context.detach, context.attach(self._context))
 
     def ended(self, outcome: Outcome) -> None:
         self._span.set_attribute("ropewalk.outcome", type(outcome).__name__.lower())
@@ -122,46 +142,78 @@ class OtelAttempt:
         self._span.set_status(Status(StatusCode.ERROR, error.message))
 
 
-class Sender(NonRecordingSpan):
-    """The span a job was sent from, read only when somebody looks: most handlers do not."""
+class Unsampled(context.Context):
+    """An AttemptSpan (by shape) of a trace nobody records, and the context its handler runs in: what that calls must
+    not begin a trace of its own. The sender's span is put in when somebody looks, which most handlers do not."""
 
-    _read: SpanContext | None = None
+    __slots__ = ("sent_with",)
 
-    def __init__(self, sent_with: str) -> None:
-        self._sent_with = sent_with
-
-    def get_span_context(self) -> SpanContext:
-        if self._read is None:
-            self._read = self._parsed()
-        return self._read
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._sent_with!r})"
-
-    def _parsed(self) -> SpanContext:
-        ids = trace_ids(self._sent_with)
-        if ids is None:
-            return INVALID_SPAN_CONTEXT
-        tracestate = self._sent_with[TRACEPARENT_LENGTH + 1 :]
-        return SpanContext(
-            int(ids[0], 16),
-            int(ids[1], 16),
-            is_remote=True,
-            trace_flags=TraceFlags(trace_flags(self._sent_with)),
-            trace_state=TraceState.from_header([tracestate]) if tracestate else None,
-        )
-
-
-class Unsampled(Sender):
-    """And an AttemptSpan of a trace nobody records: what the handler calls must not begin one of its own."""
-
+    sent_with: str
+    """set by who makes it: an __init__ would take as long as all the rest"""
     trace = None
+
+    def enter(self) -> Callable[[], object]:
+        return MethodType(context.detach, context.attach(self))  # a partial takes three times as long to make
 
     def ended(self, outcome: Outcome) -> None:
         """There is nothing to record."""
 
-    def enter(self) -> Callable[[], object]:
-        return partial(context.detach, context.attach(context.Context({_SPAN_KEY: self})))
+    # The API looks by these two; others may read it as any dict.
+
+    def get(self, key: str, default: object = None) -> object:
+        self._fill()
+        return super().get(key, default)
+
+    def copy(self) -> dict[str, object]:
+        self._fill()
+        return super().copy()
+
+    def __getitem__(self, key: str) -> object:
+        self._fill()
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self._fill()
+        return super().__contains__(key)
+
+    def __iter__(self) -> Iterator[str]:
+        self._fill()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._fill()
+        return super().__len__()
+
+    def keys(self) -> dict_keys[str, object]:
+        self._fill()
+        return super().keys()
+
+    def values(self) -> dict_values[str, object]:
+        self._fill()
+        return super().values()
+
+    def items(self) -> dict_items[str, object]:
+        self._fill()
+        return super().items()
+
+    def _fill(self) -> None:
+        if not super().__len__():
+            super().__init__({_SPAN_KEY: NonRecordingSpan(_sender(self.sent_with))})
+
+
+def _sender(sent_with: str) -> SpanContext:
+    """The span a job was sent from."""
+    ids = trace_ids(sent_with)
+    if ids is None:
+        return INVALID_SPAN_CONTEXT
+    tracestate = sent_with[TRACEPARENT_LENGTH + 1 :]
+    return SpanContext(
+        int(ids[0], 16),
+        int(ids[1], 16),
+        is_remote=True,
+        trace_flags=TraceFlags(trace_flags(sent_with)),
+        trace_state=TraceState.from_header([tracestate]) if tracestate else None,
+    )
 
 
 def _error(outcome: Outcome) -> ErrorInfo | None:

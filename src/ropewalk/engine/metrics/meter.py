@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.instants import SECOND, Instant, Span
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.states import TERMINAL, Move, Status
 from ropewalk.engine.metrics import catalogue
@@ -17,8 +16,6 @@ from ropewalk.engine.metrics.registry import Registry
 if TYPE_CHECKING:
     from ropewalk.engine.announce import News
     from ropewalk.engine.attempt import Attempt
-
-T = TypeVar("T")
 
 _OF_MOVE: Final[Mapping[Move, Metric]] = {
     Move.COMPLETE: catalogue.COMPLETED,
@@ -37,12 +34,6 @@ _GIVEN_BACK: Final[Mapping[Move, str]] = {
     Move.RELEASE: "released",
 }
 _COMPLETE: Final = Move.COMPLETE
-_ONLY_COMPLETE: Final = {_COMPLETE}
-
-_new_type = attrgetter("type")
-_job_type = attrgetter("job.type")
-_move = attrgetter("move")
-_attempt = attrgetter("job.attempt")
 
 
 class Meter:
@@ -53,42 +44,38 @@ class Meter:
         """a handler of this type begins; counted with the next batch, or when somebody looks"""
 
     def queued(self, jobs: Iterable[NewJob]) -> None:
-        for job_type, count in Counter(map(_new_type, jobs)).items():
+        for job_type, count in Counter([new.type for new in jobs]).items():
             self._registry.add(catalogue.ENQUEUED, (job_type,), count)
 
     def moved(self, news: Sequence[News]) -> None:
         """What became of jobs, whoever moved them."""
-        for job_type, of_type in _by_type(news).items():
-            moves = set(map(_move, of_type))
-            if moves == _ONLY_COMPLETE:  # nearly always, and then there is nothing to sort out
-                self._registry.add(catalogue.COMPLETED, (job_type,), len(of_type))
-                ended = of_type
-            else:
-                for move in moves:
-                    self._count(job_type, move, [each for each in of_type if each.move is move])
-                ended = [each for each in of_type if each.move is _COMPLETE or each.job.status in TERMINAL]
-            self._registry.observe(catalogue.ATTEMPTS_USED, (job_type,), [*map(_attempt, ended)])
+        for job_type, (used, others) in _by_type(news).items():
+            if used:
+                self._registry.add(catalogue.COMPLETED, (job_type,), len(used))
+            if others:
+                self._count_others(job_type, others)
+                used += [each.job.attempt for each in others if each.job.status in TERMINAL]
+            self._registry.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
 
     def settled(self, attempts: Sequence[Attempt]) -> None:
         """Attempts of this process that the store settled in one commit: how long they took."""
         if not attempts:
             return
-        registry = self._registry
+        registry, now = self._registry, attempts[-1].now()
         registry.observe(catalogue.SETTLED, (), [len(attempts)])
         self.count_begun()
-        now = attempts[-1].now()
-        ran = [each for each in attempts if each.took is not None]  # others were given back before they began
-        for job_type, of_type in _by_type(ran).items():
-            label, jobs = (job_type,), [each.job for each in of_type]
-            waits = [(job.started_at or job.run_at) - job.run_at for job in jobs]
-            registry.observe(catalogue.WAIT, label, waits, per_unit=SECOND)
-            registry.observe(catalogue.RUN, label, [each.took or 0.0 for each in of_type])
-            registry.observe(catalogue.TOTAL, label, [now - job.created_at for job in jobs], per_unit=SECOND)
+        for job_type, (waits, runs, totals) in _times(attempts, now).items():
+            registry.observe(catalogue.WAIT, (job_type,), waits, per_unit=SECOND)
+            registry.observe(catalogue.RUN, (job_type,), runs)
+            registry.observe(catalogue.TOTAL, (job_type,), totals, per_unit=SECOND)
 
     def count_begun(self) -> None:
         begun = self._begun[:]
         del self._begun[: len(begun)]  # what came meanwhile, from another thread, stays
-        for job_type, count in Counter(begun).items():
+        if not begun:
+            return
+        all_the_same = begun.count(begun[0]) == len(begun)  # nearly always, and a tenth of a Counter's time
+        for job_type, count in ({begun[0]: len(begun)} if all_the_same else Counter(begun)).items():
             self._registry.add(catalogue.STARTED, (job_type,), count)
 
     def fired(self, schedule: str) -> None:
@@ -112,20 +99,53 @@ class Meter:
     def erred(self, phase: str) -> None:
         self._registry.add(catalogue.ERRORS, (phase,), 1)
 
-    def _count(self, job_type: str, move: Move, news: Sequence[News]) -> None:
-        if move is Move.RESOLVE:
-            completed = sum(each.job.status is Status.COMPLETED for each in news)
-            self._registry.add(catalogue.COMPLETED, (job_type,), completed)
-            self._registry.add(catalogue.FAILED, (job_type,), len(news) - completed)
-        elif move in _GIVEN_BACK:
-            self._registry.add(catalogue.GIVEN_BACK, (job_type, _GIVEN_BACK[move]), len(news))
+    def _count_others(self, job_type: str, news: Sequence[News]) -> None:
+        for move, count in Counter(each.move for each in news).items():
+            if move is Move.RESOLVE:
+                completed = sum(each.move is move and each.job.status is Status.COMPLETED for each in news)
+                self._registry.add(catalogue.COMPLETED, (job_type,), completed)
+                self._registry.add(catalogue.FAILED, (job_type,), count - completed)
+            elif move in _GIVEN_BACK:
+                self._registry.add(catalogue.GIVEN_BACK, (job_type, _GIVEN_BACK[move]), count)
+            else:
+                self._registry.add(_OF_MOVE[move], (job_type,), count)
+
+
+def _by_type(news: Sequence[News]) -> dict[str, tuple[list[int], list[News]]]:
+    """The attempts used by those that completed, and the others. Every job comes by here: hence one pass."""
+    by_type: dict[str, tuple[list[int], list[News]]] = {}
+    job_type: str | None = None
+    used: list[int] = []
+    others: list[News] = []
+    for each in news:
+        job = each.job
+        if job.type != job_type:
+            job_type = job.type
+            used, others = by_type.setdefault(job_type, ([], []))
+        if each.move is _COMPLETE:
+            used.append(job.attempt)
         else:
-            self._registry.add(_OF_MOVE[move], (job_type,), len(news))
+            others.append(each)
+    return by_type
 
 
-def _by_type(many: Sequence[T]) -> dict[str, Sequence[T]]:
-    """Nearly always one type: then nothing has to be sorted out."""
-    types = set(map(_job_type, many))
-    if len(types) == 1:
-        return {types.pop(): many}
-    return {name: [each for each in many if _job_type(each) == name] for name in sorted(types)}
+def _times(attempts: Sequence[Attempt], now: Instant) -> dict[str, tuple[list[Span], list[float], list[Span]]]:
+    """By type: how long they waited, ran (in seconds) and took in all. In one pass, too."""
+    by_type: dict[str, tuple[list[Span], list[float], list[Span]]] = {}
+    job_type: str | None = None
+    waits, runs, totals = _no_times()
+    for each in attempts:
+        if each.took is None:
+            continue  # given back before it began
+        job = each.job
+        if job.type != job_type:
+            job_type = job.type
+            waits, runs, totals = by_type.setdefault(job_type, _no_times())
+        waits.append((job.started_at or job.run_at) - job.run_at)
+        runs.append(each.took)
+        totals.append(now - job.created_at)
+    return by_type
+
+
+def _no_times() -> tuple[list[Span], list[float], list[Span]]:
+    return [], [], []

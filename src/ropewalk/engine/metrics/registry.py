@@ -108,10 +108,10 @@ def _bounded(series: dict[Labels, float] | dict[Labels, Histogram], labels: Labe
 
 def counted(values: list[float] | list[int], bounds: tuple[float, ...]) -> list[tuple[int, int]]:
     """(bucket, how many values are in it), where there are any. Those of one batch are often all in the same."""
-    first, last = bisect_left(bounds, min(values)), bisect_left(bounds, max(values))
+    values.sort()  # takes less than to look for the least and the largest: they come nearly in order
+    first, last = bisect_left(bounds, values[0]), bisect_left(bounds, values[-1])
     if first == last:
         return [(first, len(values))]
-    values.sort()
     ends = [*(bisect_right(values, bound) for bound in bounds[first:last]), len(values)]
     return [(first + at, upto - below) for at, (below, upto) in enumerate(pairwise([0, *ends]))]
 

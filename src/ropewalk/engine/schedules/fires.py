@@ -102,7 +102,7 @@ class Fires:
                 type=new.type,
                 queue=new.queue,
                 tenant=schedule.tenant,
-                at=to_datetime(self._runtime.now()),
+                at_us=self._runtime.now(),
                 attempt=0,
                 group_id=accepted.group_id,
                 schedule=schedule.name,
