@@ -88,7 +88,9 @@ class Attempt:
         self.job = job
         self.key = (job.seq, job.fence)
         self.lease_us: Span = job.lease_us or job_type.options.lease_us or bench.lease_us
-        self.claimed_at = self.began_at = self.renewed_at = now
+        self.claimed_at = self.renewed_at = now
+        self.began_at: float | None = None
+        """when the handler did"""
         self.pending_progress: Progress | None = None
         self.log: LogBuffer | None = None
         """once the handler logged something that is kept"""
@@ -136,8 +138,8 @@ class Attempt:
                 self._limit_timers += (timer,)
 
     def elapsed(self) -> float:
-        """Seconds since the handler began."""
-        return self._bench.runtime.monotonic() - self.began_at
+        """Seconds since the handler began, if it did."""
+        return 0.0 if self.began_at is None else self._bench.runtime.monotonic() - self.began_at
 
     def since_claim(self) -> float:
         return self._bench.runtime.monotonic() - self.claimed_at

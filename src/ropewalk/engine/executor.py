@@ -34,7 +34,7 @@ from ropewalk.errors import JobCancelled
 from ropewalk.ports.runtime import Task
 
 BUFFER_SECONDS: Final = 0.1
-BUFFER_MAX: Final = 512
+BUFFER_MAX: Final = 1024
 _SMOOTHING = 0.05
 _TURN_SECONDS = 0.001
 _REOPEN_SECONDS = 0.05
@@ -181,8 +181,9 @@ class Executor:
             leave_span()
         attempt.end()
         self._ended_at = self._bench.runtime.monotonic()
-        attempt.took = self._ended_at - attempt.began_at
-        self.measure(attempt.took)
+        if attempt.began_at is not None:
+            attempt.took = self._ended_at - attempt.began_at
+            self.measure(attempt.took)
         try:
             self.hand_over(attempt, outcome)
         finally:
