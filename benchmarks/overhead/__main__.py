@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     facts = machine.look(asked.directory)
     print(facts)
-    rounds, jobs = asked.rounds or (1 if asked.quick else 7), asked.jobs or (1_000 if asked.quick else 3_000)
+    rounds, jobs = asked.rounds or (1 if asked.quick else 15), asked.jobs or (1_000 if asked.quick else 3_000)
     figures: Figures = defaultdict(list)
     for store in asked.only:
         with server.started() if store == "postgres" else nullcontext() as running:
@@ -77,15 +77,15 @@ def _rows(store: StoreName, figures: Figures) -> list[list[str]]:
 
 def _row(store: StoreName, level: Level, figures: Figures) -> list[str]:
     pairs = figures[store, level.name]
-    more = sorted(pair.more for pair in pairs)
-    median, target = statistics.median(more), TARGETS.get(level.name)
+    longer = sorted(pair.longer for pair in pairs)
+    median, target = statistics.median(longer), TARGETS.get(level.name)
     return [
         store,
         level.name,
         *_figures([pair.on for pair in pairs]),
-        f"{statistics.median(pair.longer for pair in pairs):+.1%}",
+        f"{statistics.median(pair.more for pair in pairs):+.1%}",
         f"{median:+.1%}",
-        f"{more[len(more) // 4]:+.1%} to {more[len(more) * 3 // 4]:+.1%}",
+        f"{longer[len(longer) // 4]:+.1%} to {longer[len(longer) * 3 // 4]:+.1%}",
         "" if target is None else f"≤ {target:.0%} {'ok' if median <= target else 'above'}",
     ]
 
@@ -95,7 +95,7 @@ def _figures(costs: list[Cost]) -> list[str]:
     return [f"{1 / wall:.0f}", f"{cpu * 1e6:.1f} µs"]
 
 
-_HEADINGS: Final = ["store", "on", "jobs/s", "CPU a job", "longer", "more CPU", "half of all", "target"]
+_HEADINGS: Final = ["store", "on", "jobs/s", "CPU a job", "more CPU", "longer", "half of all", "target"]
 
 
 def _page(table: list[list[str]], facts: machine.Machine, rounds: int, jobs: int) -> str:
@@ -104,12 +104,11 @@ def _page(table: list[list[str]], facts: machine.Machine, rounds: int, jobs: int
         "# What being watched costs\n\n"
         f"Written by `python -m benchmarks.overhead --write`: {rounds} rounds of {jobs} no-op jobs that are already\n"
         f"there, worker and client in one process ({facts}).\n"
-        "Every run stands between two with nothing on and is compared with their mean: `longer` is the median of that\n"
-        "over the rounds by the clock, `more CPU` by the processor time of all threads of this process, with the\n"
-        "middle half of the rounds beside it. The target is about the processor; the clock also shows what else the\n"
-        "machine does. Jobs were enqueued one by one, so each has a trace of its own; the sampler is the SDK's\n"
-        "parent-based one, spans go to its batch processor and are discarded there. A job that does anything takes\n"
-        "longer, and its share is smaller.\n\n"
+        "Every run stands between two with nothing on and is compared with their mean: `more CPU` is the median of\n"
+        "that over the rounds by the processor time of all threads of this process, `longer` by the clock, with the\n"
+        "middle half of the rounds beside it. The target is about the drain, so about the clock. Jobs were enqueued\n"
+        "one by one, so each has a trace of its own; the sampler is the SDK's parent-based one, spans go to its batch\n"
+        "processor and are discarded there. A job that does anything takes longer, and its share is smaller.\n\n"
         f"{report.markdown(table)}\n{about}\n"
     )
 
@@ -118,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description="What being watched costs.")
     parser.add_argument("--quick", action="store_true", help="one small round: a smoke run, not a measurement")
     parser.add_argument("--only", nargs="+", choices=STORES, default=STORES, metavar="STORE", help=", ".join(STORES))
-    parser.add_argument("--rounds", type=int, help="rounds (7; with --quick 1)")
+    parser.add_argument("--rounds", type=int, help="rounds (15; with --quick 1)")
     parser.add_argument("--jobs", type=int, help="jobs per run (3 000; with --quick 1 000)")
     parser.add_argument("--directory", type=Path, help="where stores are put (the system's temporary directory)")
     parser.add_argument("--write", action="store_true", help="write benchmarks/OVERHEAD.md")
