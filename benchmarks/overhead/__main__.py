@@ -7,7 +7,7 @@ import asyncio
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -47,22 +47,25 @@ def main(arguments: list[str] | None = None) -> int:
     facts = machine.look(asked.directory)
     print(facts)
     rounds, jobs = asked.rounds or (1 if asked.quick else 15), asked.jobs or (1_000 if asked.quick else 3_000)
+    levels = [level for level in LEVELS if level.name in asked.levels]
     figures: Figures = defaultdict(list)
     for store in asked.only:
         with server.started() if store == "postgres" else nullcontext() as running:
             for number in range(rounds):
                 print(f"{store}  round {number + 1}/{rounds}", file=sys.stderr, flush=True)
-                asyncio.run(_round(store, jobs, partial(fresh, store, running, asked.directory), figures))
-    table = [_HEADINGS, *(row for store in asked.only for row in _rows(store, figures))]
+                asyncio.run(_round(store, levels, jobs, partial(fresh, store, running, asked.directory), figures))
+    table = [_HEADINGS, *(row for store in asked.only for row in _rows(store, levels, figures))]
     print("\n".join(report.aligned(table)))
     if asked.write:
         PAGE.write_text(_page(table, facts, rounds, jobs))
     return 0
 
 
-async def _round(store: StoreName, jobs: int, place: Callable[[], Place], figures: Figures) -> None:
+async def _round(
+    store: StoreName, levels: Sequence[Level], jobs: int, place: Callable[[], Place], figures: Figures
+) -> None:
     before = await drain(OFF, jobs, place())
-    for level in LEVELS:
+    for level in levels:
         on = await drain(level, jobs, place())
         after = await drain(OFF, jobs, place())
         off = Cost((before.cpu + after.cpu) / 2, (before.wall + after.wall) / 2)
@@ -70,9 +73,9 @@ async def _round(store: StoreName, jobs: int, place: Callable[[], Place], figure
         before = after
 
 
-def _rows(store: StoreName, figures: Figures) -> list[list[str]]:
-    offs = [pair.off for level in LEVELS for pair in figures[store, level.name]]
-    return [[store, OFF.name, *_figures(offs), "", "", "", ""], *(_row(store, level, figures) for level in LEVELS)]
+def _rows(store: StoreName, levels: Sequence[Level], figures: Figures) -> list[list[str]]:
+    offs = [pair.off for level in levels for pair in figures[store, level.name]]
+    return [[store, OFF.name, *_figures(offs), "", "", "", ""], *(_row(store, level, figures) for level in levels)]
 
 
 def _row(store: StoreName, level: Level, figures: Figures) -> list[str]:
@@ -117,6 +120,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description="What being watched costs.")
     parser.add_argument("--quick", action="store_true", help="one small round: a smoke run, not a measurement")
     parser.add_argument("--only", nargs="+", choices=STORES, default=STORES, metavar="STORE", help=", ".join(STORES))
+    names = [level.name for level in LEVELS]
+    parser.add_argument("--levels", nargs="+", choices=names, default=names, metavar="LEVEL", help=", ".join(names))
     parser.add_argument("--rounds", type=int, help="rounds (15; with --quick 1)")
     parser.add_argument("--jobs", type=int, help="jobs per run (3 000; with --quick 1 000)")
     parser.add_argument("--directory", type=Path, help="where stores are put (the system's temporary directory)")
