@@ -32,7 +32,7 @@ def outcome_of_return(
         if lost:
             raise RuntimeError(f"{len(lost)} Result(s) were created by ctx and not returned: return them")
     try:
-        if context.alone and not isinstance(value, Result):
+        if context.alone and not _is_result(value):
             return Completed(_encoded(value, job_type, limits))  # most jobs: the group's value is its result
         said = _said(value)
         # A job that continues leaves its result to the next one.
@@ -46,6 +46,10 @@ def fold_of(value: object) -> Fold | None:
     """The function with which this returned value wants to be folded into its group's, if any."""
     append = _said(value).append
     return None if append is None or isinstance(append, str) else append
+
+
+def _is_result(value: object) -> bool:
+    return isinstance(value, Result)
 
 
 def _said(value: object) -> Said:
