@@ -6,6 +6,7 @@ from typing import get_args
 
 import pytest
 
+from ropewalk.domain import flags
 from ropewalk.domain.failure import DEADLINE_EXCEEDED
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.outcome import (
@@ -33,9 +34,9 @@ CALL = Suspension(position=0, name="wait-1", signal="ring", span_us=9, until=NOW
 TEN_SECONDS = ResolvedBackoff(strategy="constant", initial_us=10 * SECOND, jitter=0.5)
 
 EACH: list[tuple[Outcome, Move, dict[str, object]]] = [
-    (Completed(b"3"), Move.COMPLETE, {"result": b"3"}),
-    (Completed(None), Move.COMPLETE, {}),
-    (Completed(b"3", AFTER), Move.COMPLETE, {"result": b"3", "sequel": AFTER}),
+    (Completed(b"3"), Move.COMPLETE, {"result": b"3", "alone": True}),
+    (Completed(None), Move.COMPLETE, {"alone": True}),
+    (Completed(b"3", AFTER), Move.COMPLETE, {"result": b"3", "sequel": AFTER, "alone": True}),
     (Suspended(NAP), Move.SUSPEND, {"delay_us": 9, "suspension": NAP}),
     (Suspended(NAP_GOING_ON), Move.SUSPEND, {"delay_us": 9, "run_at": NOW + 4, "suspension": NAP_GOING_ON}),
     (Suspended(CALL), Move.SUSPEND, {"suspension": CALL}),
@@ -63,6 +64,20 @@ def decided(outcome: Outcome, *, attempt: int = 1, max_attempts: int | None = 3,
 @pytest.mark.parametrize(("outcome", "move", "fields"), EACH, ids=repr)
 def test_each_outcome_asks_for_its_move(outcome: Outcome, move: Move, fields: dict[str, object]) -> None:
     assert decided(outcome) == asking(running(), move, **fields)
+
+
+@pytest.mark.parametrize("flags", [flags.GROUPED, flags.HAS_DEPENDANTS, flags.KEYED | flags.STEPPED, flags.ON_FAILURE])
+def test_a_completion_that_concerns_others_is_not_alone(flags: int) -> None:
+    job = running()
+    job.flags = flags
+    assert not decide(job, Completed(b"3"), TEN_SECONDS, roll=0.5).alone
+
+
+@pytest.mark.parametrize("flags", [flags.STEPPED, flags.STRICT_ORDER | flags.OWN_LEASE])
+def test_a_completion_that_concerns_nobody_else_is(flags: int) -> None:
+    job = running()
+    job.flags = flags
+    assert decide(job, Completed(b"3"), TEN_SECONDS, roll=0.5).alone
 
 
 def test_every_outcome_is_in_the_table() -> None:

@@ -11,7 +11,7 @@ from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord
 from ropewalk.domain.order import order_key
 from ropewalk.domain.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, State, Status
-from ropewalk.domain.transition import Effects, claim, expire, lose, settle, under_lock
+from ropewalk.domain.transition import Effects, claim, claim_all, expire, lose, settle, under_lock
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running, start
 
 LATER = NOW + 5 * SECOND
@@ -132,6 +132,20 @@ def test_a_claim_writes_everything_together() -> None:
     assert (job.status, job.last_move) == (Status.RUNNING, Move.CLAIM)
     assert (job.owner, job.ticket, job.fence, job.attempt) == ("worker-b", 4, 1, 1)
     assert (job.lease_expires_at, job.started_at, job.start_rev) == (LATER + 30 * SECOND, LATER, 2)
+
+
+def test_many_are_claimed_like_each_of_them() -> None:
+    one_by_one, together = ([a_job(), a_job(lease_us=5 * SECOND), a_job(type="other")] for _ in range(2))
+    for jobs in (one_by_one, together):
+        start(jobs[0], epoch=3)
+        settle(jobs[0], asking(jobs[0], Move.RELEASE), NOW)
+    leases = {one_by_one[0].type: 30 * SECOND, "other": 40 * SECOND}
+    for ticket, job in enumerate(one_by_one, 7):
+        claim(job, owner="worker-b", ticket=ticket, epoch=2, lease_us=leases[job.type], now=LATER)
+    claim_all(together, "worker-b", first_ticket=7, epoch=2, leases=leases, now=LATER)
+    assert together == one_by_one
+    with pytest.raises(AssertionError, match="illegal move"):
+        claim_all(together, "worker-b", first_ticket=7, epoch=2, leases=leases, now=LATER)
 
 
 def test_a_job_may_have_a_lease_of_its_own() -> None:

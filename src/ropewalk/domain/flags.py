@@ -23,8 +23,10 @@ SKIPPED: Final = 1024
 """completed without running, because its gate could no longer open"""
 REPORT_ORPHAN: Final = 2048
 """somebody wants to hear when its group closes with nobody waiting"""
+OWN_LEASE: Final = 4096
+"""with a lease of its own, whatever its type's is"""
 
-SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN
+SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN | OWN_LEASE
 """a completed job with no other flag than these touches nothing but its own row"""
 
 

@@ -35,7 +35,7 @@ def test_readers_lock_nothing() -> None:
 
 def numbered(statement: str) -> str:
     """As the server takes it: $1 instead of the driver's %s or %(1)s, and instead of names."""
-    numbers = itertools.count(1)
+    numbers = itertools.count(1 + max(map(int, re.findall(r"%\((\d+)\)s", statement)), default=0))
     for name in dict.fromkeys(re.findall(r"(?<!:):([a-z]\w*)", statement)):
         statement = re.sub(rf"(?<!:):{name}\b", f"${next(numbers)}", statement)
     return re.sub("%s", lambda _: f"${next(numbers)}", re.sub(r"%\((\d+)\)s", r"$\1", statement))

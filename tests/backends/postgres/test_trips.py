@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 import pytest
+from psycopg.abc import PQGen
 from tests.backends.postgres.conftest import OpenStore
 
 from ropewalk.backends._sql.tx import Tx
@@ -27,14 +28,14 @@ END_SESSION = "UPDATE meta SET epoch = length(pg_terminate_backend(pg_backend_pi
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[bytes]]]:
     """By trip the first words of its statements."""
     trips: list[list[bytes]] = []
-    whole = Post.together
+    whole = Post.trip
 
-    def together(self: Post, said: Sequence[Said]) -> list[Reply]:
+    def trip(self: Post, said: Sequence[Said]) -> PQGen[list[Reply]]:
         trips.append([each.statement.split()[0] for each in said])
         return whole(self, said)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Post, "together", together)
+        patched.setattr(Post, "trip", trip)
         yield trips
 
 
@@ -54,12 +55,22 @@ async def test_trips_of_the_verbs_a_job_meets(open_store: OpenStore, monkeypatch
         await submitted(store, "c")
         assert len(trips) == 3
         [job] = (await store.claim(claim_request(owner="w"))).jobs
-        assert len(trips) == 3 + 3
+        assert len(trips) == 3 + 1
         await store.settle("w", [settlement(job)])
-        assert len(trips) == 3 + 3 + 2
-    assert all(
-        first[0] == b"BEGIN" and last[-1] == b"COMMIT" for first, last in ((trips[0], trips[2]), (trips[3], trips[5]))
-    )
+        assert len(trips) == 3 + 1 + 1
+    ends = ((trips[0], trips[2]), (trips[3], trips[3]), (trips[4], trips[4]))
+    assert all(first[0] == b"BEGIN" and last[-1] == b"COMMIT" for first, last in ends)
+
+
+async def test_trips_of_a_claim_from_two_streams(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await open_store()
+    for job_type in "abab":
+        await store.submit([Submission(jobs=[new_job(job_type)])])
+    await store.claim(claim_request(owner="w", limit=2))
+    with counted(monkeypatch) as trips:
+        jobs = (await store.claim(claim_request(owner="w", limit=2))).jobs
+        assert [job.type for job in jobs] == ["a", "b"]
+        assert len(trips) == 5, "the situation, one and another of each, the leases"
 
 
 async def test_a_reader_is_told_before_its_transaction_ends(

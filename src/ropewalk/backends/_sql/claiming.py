@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
@@ -18,15 +18,16 @@ from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.limits import Flow
-from ropewalk.backends._sql.outlook import KEYED_FROM, Outlook
+from ropewalk.backends._sql.outlook import KEYED_FROM, Outlook, SingleStream
 from ropewalk.backends._sql.ready import Heads, first_of_each, next_of, rank_of
-from ropewalk.backends._sql.tx import SqlValue, Tx
+from ropewalk.backends._sql.single_stream import claim_single_stream
+from ropewalk.backends._sql.situation import Line, Situation, asked_by
+from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends._sql.upkeep import catch_up, expire
 from ropewalk.domain import transition
 from ropewalk.domain.fairness import take_turns
-from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.gauge import SOON_US
-from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.room import Room
 from ropewalk.ports.claiming import ClaimRequest
@@ -35,7 +36,6 @@ from ropewalk.ports.exchange import Claimed, Ripple
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000
 EXPIRED_PER_CLAIM_MAX: Final = 1000
-DUE_LOOKED_AT: Final = 32
 KEYS_LOOKED_AT_MAX: Final = 256
 """streams of limit keys, shared among the lanes that have some"""
 KEYS_LOOKED_AT_MIN: Final = 16
@@ -45,22 +45,19 @@ LOOKS_PER_CLAIM_MAX: Final = 2
 READ_ONE_BY_ONE_MAX: Final = 8
 """streams, beyond which the first jobs of all of them are read in one statement"""
 
-Line: TypeAlias = tuple[str, str]
-"""(tenant, queue): order is strict within it"""
-
 _leased = attrgetter("seq", "ticket", "lease_expires_at")
 _expiry = attrgetter("lease_expires_at")
 _ints = msgspec.json.Decoder(list[int])
-_lines = msgspec.json.Decoder(list[Line])
-_dues = msgspec.json.Decoder(list[tuple[Instant, int]])
-_survey = msgspec.json.Decoder(tuple[list[int], Span])
 
 
 def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed:
+    at_once = claim_single_stream(tx, lanes, outlook, request)
+    if at_once is not None:
+        return at_once
     if tx.sql.note_started:
-        tx.run(tx.sql.note_started, _started(request))
+        tx.run(tx.sql.note_started, asked_by(request))
     look = outlook.streams is None
-    situation, before = Situation(tx, request, look=look), Ripple()
+    situation, before = Situation.read(tx, request, look=look), Ripple()
     take_back = request.take_back and outlook.sweep_due(tx.now)
     if take_back or situation.wait_is_over:
         before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
@@ -70,32 +67,8 @@ def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> C
     if situation.something_is_due:
         tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
     if take_back or situation.wait_is_over or situation.something_is_due:
-        situation = Situation(tx, request, look=look)
+        situation = Situation.read(tx, request, look=look)
     return Claiming(tx, lanes, outlook, situation, request).run(before)
-
-
-class Situation:
-    """What a claim has to know beside the jobs: what is paused, what comes due next, and where ready jobs are."""
-
-    def __init__(self, tx: Tx, request: ClaimRequest, *, look: bool) -> None:
-        found = tx.row(tx.sql.situation, {**_started(request), "dues": DUE_LOOKED_AT, "look": look})
-        assert found is not None
-        self._now = tx.now
-        self.epoch: int = found[0]
-        self.control: int = found[1]
-        """counts up whenever a limit changes"""
-        self.paused = frozenset(_lines.decode(found[2]))
-        self.dues = _dues.decode(found[3])
-        self.next_wait: Instant | None = found[4]
-        self.survey: bytes | str | None = found[5]
-
-    @property
-    def something_is_due(self) -> bool:
-        return bool(self.dues) and self.dues[0][0] <= self._now
-
-    @property
-    def wait_is_over(self) -> bool:
-        return self.next_wait is not None and self.next_wait <= self._now
 
 
 class Claiming:
@@ -108,6 +81,8 @@ class Claiming:
         self._situation = situation
         self._request = request
         self._rules = lanes.rules(tx, situation.control)
+        self._streams: Sequence[int] = ()
+        """all that have ready jobs, as far as known"""
         self._begin()
 
     def _begin(self) -> None:
@@ -125,10 +100,12 @@ class Claiming:
         """`before` is what happened on the way here."""
         remembered = self._outlook.streams
         if remembered is not None:
+            self._streams = remembered
             self._choose(remembered)
         if remembered is None or self._wants_more():
             self._begin()
             self._look()
+        self._outlook.single = self._single()
         jobs = self._lease()
         self._flow.spend()
         # Last: a compensation born in this claim is work for the next one.
@@ -144,12 +121,23 @@ class Claiming:
 
     def _look(self) -> None:
         """Choose among all streams, but of those of limit keys look at no more than some."""
-        streams, took_us = _survey.decode(self._situation.survey or self._tx.value(self._tx.sql.survey))
+        streams, took_us = self._situation.survey(self._tx)
         self._outlook.looked(streams, took_us)
+        self._streams = streams
         for _ in range(LOOKS_PER_CLAIM_MAX):
             self._choose(streams)
             if not self._more_keys or not self._wants_more():
                 return
+
+    def _single(self) -> SingleStream | None:
+        """The stream that was all there is to give, and all of it as it came."""
+        if not self._tx.sql.claim_single_stream or len(self._streams) != 1 or not self._given or self._rules:
+            return None
+        [stream] = self._streams
+        as_it_came = not self._overdue and not self._outlook.was_held_up
+        if not as_it_came or self._bounded or self._request.passing or stream >= KEYED_FROM or stream % 2:
+            return None
+        return SingleStream(stream, self._given[0].lane, self._situation.control)
 
     def _with_keys(self, streams: Sequence[int]) -> list[int]:
         """A survey names one stream of all keys of a lane. They are looked at only where the lane itself could give."""
@@ -159,7 +147,7 @@ class Claiming:
         if not above:
             return plain
         names = self._lanes.names_of(self._tx, above)
-        served = [lane for lane in above if self._serves(names[lane]) is not None]
+        served = [lane for lane in above if self._situation.line_of(names[lane]) is not None]
         served = self._flow.open_among(served)
         for lane in served:
             most = max(KEYS_LOOKED_AT_MIN, KEYS_LOOKED_AT_MAX // len(served))
@@ -201,7 +189,7 @@ class Claiming:
             suspects = stream % 2 == 1
             if suspects and not self._suspect_fits():
                 continue
-            line = self._serves(names[stream // 2])
+            line = self._situation.line_of(names[stream // 2])
             if line is not None:
                 found.setdefault(line, []).append(stream)
         if self._rules:
@@ -219,18 +207,6 @@ class Claiming:
     def _open(self, lane: int, job_type: str) -> bool:
         """Whether one more of this lane may be given."""
         return (self._room is None or self._room.admits(job_type)) and self._flow.gauges.admits(lane)
-
-    def _serves(self, lane: LaneName) -> Line | None:
-        """The line of a lane this request is for; None for every other lane."""
-        tenant, queue, job_type, _ = lane
-        request = self._request
-        wanted = (
-            job_type in request.types
-            and (request.tenants is None or tenant in request.tenants)
-            and (request.queues is None or queue in request.queues)
-            and (tenant, queue) not in self._situation.paused
-        )
-        return (tenant, queue) if wanted else None
 
     def _heads(self, lines: list[list[int]], count: int) -> Heads:
         """The first jobs of each of many streams, in one statement."""
@@ -278,9 +254,8 @@ class Claiming:
 
     def _lease(self) -> list[JobRecord]:
         tx, request, jobs, epoch = self._tx, self._request, self._given, self._situation.epoch
-        for ticket, job in enumerate(jobs, request.first_ticket):
-            lease_us = request.types[job.type]
-            transition.claim(job, owner=request.owner, ticket=ticket, epoch=epoch, lease_us=lease_us, now=tx.now)
+        first_ticket, leases = request.first_ticket, request.types
+        transition.claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=leases, now=tx.now)
         if jobs:
             self._outlook.granted(min(filter(None, map(_expiry, jobs))))
         first_fence = epoch << transition.EPOCH_SHIFT
@@ -300,17 +275,9 @@ class Claiming:
         """When there is something to do again: a job of these types comes due, a limit leaves room, there are more
         streams to look into, or a wait of any type is over."""
         unseen = self._tx.now + SOON_US if self._more_keys and self._wants_more() else None
-        times = (self._next_ready(), self._flow.gauges.room_at(), unseen, self._situation.next_wait)
+        next_ready = self._situation.next_ready(lambda dues: self._lanes.names_of(self._tx, dues))
+        times = (next_ready, self._flow.gauges.room_at(), unseen, self._situation.next_wait)
         return min((each for each in times if each is not None), default=None)
-
-    def _next_ready(self) -> Instant | None:
-        """Past a few of other types: not before the last one looked at."""
-        dues = self._situation.dues
-        names = self._lanes.names_of(self._tx, [lane for _, lane in dues])
-        for run_at, lane in dues:
-            if self._serves(names[lane]) is not None:
-                return run_at
-        return dues[-1][0] if len(dues) == DUE_LOOKED_AT else None
 
     def _lane_of(self, job: JobRecord) -> int:
         return self._lanes.id_of(self._tx, job.lane)
@@ -323,8 +290,3 @@ class Claiming:
 
     def _suspect_fits(self) -> bool:
         return not self._suspect_given and self._starts_at_once()
-
-
-def _started(request: ClaimRequest) -> dict[str, SqlValue]:
-    unstarted = msgspec.json.encode(request.unstarted).decode()
-    return {"owner": request.owner, "started_upto": request.started_upto, "unstarted": unstarted}

@@ -7,7 +7,7 @@ over all of them in one step, or looks at some.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -100,6 +100,11 @@ class LaneBook:
             for number, *name in _lanes.decode(tx.value(tx.sql.lane_names, (wanted,))):
                 self._names[number] = LaneName(*name)
                 self._ids[self._names[number]] = number
+        return self._names
+
+    @property
+    def known_names(self) -> Mapping[int, LaneName]:
+        """Those of lanes that were asked for, for whoever cannot ask."""
         return self._names
 
     def rules(self, tx: Tx, control: int) -> Rules:

@@ -15,14 +15,26 @@ Streams of limit keys may be very many: a look at those of one lane takes some o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ropewalk.backends._sql.lanes import KEYS_MAX
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import SECOND, Instant, Span
 from ropewalk.ports.claiming import ClaimRequest
 
 SurveyKeys: TypeAlias = Callable[[int, int, int], Sequence[int]]
 """streams (behind this, before that, so many)"""
+
+
+class SingleStream(NamedTuple):
+    """All that was ready, when somebody last looked, and nothing held it back."""
+
+    stream: int
+    lane: LaneName
+    control: int
+    """under which there was no limit, and its queue was not paused"""
+
+
 Rank: TypeAlias = tuple[int, Instant, int]
 """(prio_key, time_key, seq): where a job stands in its stream"""
 
@@ -46,7 +58,9 @@ class Outlook:
         self._streams: Sequence[int] | None = None
         self._reached: dict[int, Rank] = {}
         self._trusted_until = 0.0
-        self._was_held_up = False
+        self.was_held_up = False
+        self.single: SingleStream | None = None
+        """the stream that was all there was to give"""
         self._behind: dict[int, int] = {}
         """by lane: where to go on among the streams of its keys"""
 
@@ -65,12 +79,12 @@ class Outlook:
 
     def readable(self, request: ClaimRequest) -> int:
         """How many jobs a claim should expect to give, and so read at first."""
-        held_up, self._was_held_up = self._was_held_up, False
+        held_up, self.was_held_up = self.was_held_up, False
         return max(1, request.slots) if held_up else request.limit
 
     def held_up(self) -> None:
         """This claim ended at a last attempt for which there was no free slot."""
-        self._was_held_up = True
+        self.was_held_up = True
 
     @property
     def streams(self) -> Sequence[int] | None:

@@ -76,7 +76,7 @@ def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
         return _load(tx, seqs[:half]) + _load(tx, seqs[half:])
 
 
-def records_in(found: tuple[Any, ...] | None) -> list[JobRecord]:
+def records_in(found: Sequence[Any] | None) -> list[JobRecord]:
     """What a statement with `record_columns` answers."""
     assert found is not None
     records, extras, places, sizes, *pieces = found

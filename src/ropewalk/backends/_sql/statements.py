@@ -35,6 +35,8 @@ class Statements(Struct, frozen=True, kw_only=True):
     note_started: str = ""
     """where `situation` cannot do it itself"""
     promote_due: str
+    claim_single_stream: str = ""
+    """a whole claim of one stream, where every statement is a trip"""
     situation: str
     survey: str
     survey_keys: str
@@ -73,6 +75,8 @@ class Statements(Struct, frozen=True, kw_only=True):
     spend_quotas: str
     # hold.sql
     complete_plain: str
+    complete_alone: str = ""
+    """a whole settlement of such, where every statement is a trip"""
     leases_to_renew: str
     standing_of: str
     insert_lines: str

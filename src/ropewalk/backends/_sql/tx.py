@@ -69,6 +69,10 @@ class Tx(Protocol):
         """Raises TooMuch."""
         ...
 
+    def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        """The same, and with it the transaction ends, in the same trip: what follows is in another one."""
+        ...
+
     def value(self, sql: str, values: Values = ()) -> Any:
         """The first column of the first row; None without one."""
         ...

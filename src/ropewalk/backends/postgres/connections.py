@@ -7,7 +7,7 @@ settlement. A connection that broke is never used again; before the commit nothi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import psycopg
@@ -21,10 +21,12 @@ from ropewalk.backends.postgres.faults import breaks_connection, may_run_again, 
 from ropewalk.backends.postgres.line import SILENCE_SECONDS_MAX, Line, Silence
 from ropewalk.backends.postgres.opening import PREPARED_MAX, Opened, open_store
 from ropewalk.backends.postgres.post import Post
-from ropewalk.backends.postgres.said import Said
+from ropewalk.backends.postgres.said import Reply, Said
 from ropewalk.backends.postgres.statements import READING, SQL
-from ropewalk.backends.postgres.trips import Trips
+from ropewalk.backends.postgres.trips import COMMIT, ROLLBACK, Trips
 from ropewalk.backends.postgres.tx import Tx
+from ropewalk.backends.postgres.watching import has_come, may_watch
+from ropewalk.domain.flow_limit import LaneName
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime
 
@@ -44,6 +46,8 @@ BEGUN: Final = "(extract(epoch FROM transaction_timestamp()) * 1000000)::bigint"
 """the time throughout a transaction of ours: whichever statement asks is told the same"""
 # Every statement of ours finds few rows by an index, whatever the statistics say of a table that grows and shrinks.
 _PLANS: Final = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
+_OF_PARENTS: Final[list[Line]] = []
+"""connections that another process uses: kept here, where nobody closes them"""
 _log = logging.getLogger("ropewalk.postgres")
 
 
@@ -93,7 +97,10 @@ class Door:
 
 
 class Session(Servant):
-    """One thread, one connection. `clock="runtime"` lets a fake clock decide instead of the server's."""
+    """One thread, one connection. `clock="runtime"` lets a fake clock decide instead of the server's.
+
+    The loop may speak on that connection itself while the thread does not (`at_once`).
+    """
 
     _begin_as: bytes = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     _sql: Statements = SQL
@@ -105,9 +112,79 @@ class Session(Servant):
         self._clock = clock
         self._lanes = LaneBook()
         self._db: Line | None = None
+        self._left_behind: Line | None = None
         self._post: Post | None = None
         self._begin: Sequence[Said] = ()
+        self._ours = False
+        """no pooler is in between"""
+        self._on_loop = False
+        """a loop is in the middle of a trip"""
         super().__init__(runtime, f"ropewalk-postgres-{name}")
+
+    def names_of(self, _: Sequence[int]) -> Mapping[int, LaneName]:
+        """Of the lanes this session has met so far."""
+        return self._lanes.known_names
+
+    async def at_once(self, said: Sequence[Said]) -> list[Reply] | None:
+        """A whole transaction in one trip, without the thread. None, and nothing has happened, where that cannot be:
+        there is no connection yet, somebody uses it, or one of the statements failed. Then `ask`.
+
+        For transactions of one trip alone: in one of several, a handler that blocks the loop would hold all its locks.
+        """
+        if self._clock != "server" or not self._busy.acquire(blocking=False):
+            return None
+        try:
+            self._on_loop = True
+            return await self._trip_on_loop(said)
+        finally:
+            self._on_loop = False
+            self._busy.release()
+
+    async def _trip_on_loop(self, said: Sequence[Said]) -> list[Reply] | None:
+        db, post = self._db, self._post
+        if db is None or post is None or not self._ours or not may_watch(db.pgconn.socket):
+            return None
+        if has_come(db.pgconn.socket):  # nobody asked for anything: the server has ended it
+            self._disconnect()
+            return None
+        try:
+            _, *answers, committed = await post.together_on_loop([self._begin[0], *said, COMMIT])
+        except psycopg.Error as error:
+            if breaks_connection(error):
+                self._disconnect()
+                raise translated(error, self._door.address.shown, committing=True) from error
+            await self._roll_back_on_loop(post)
+            return None
+        except BaseException:
+            self._disconnect()
+            raise
+        assert committed.status == b"COMMIT", f"not committed, though nothing failed: {committed.status!r}"
+        return answers
+
+    async def _roll_back_on_loop(self, post: Post) -> None:
+        try:
+            await post.together_on_loop([ROLLBACK])
+        except BaseException:
+            self._disconnect()
+            raise
+
+    def before_fork(self) -> None:
+        """What a loop is in the middle of stays with the parent: it could not be waited for."""
+        self._left_behind = self._db if self._on_loop else None
+        if self._left_behind is None:
+            super().before_fork()
+
+    def after_fork_in_parent(self) -> None:
+        if self._left_behind is None:
+            super().after_fork_in_parent()
+        self._left_behind = None
+
+    def after_fork_in_child(self) -> None:
+        self._db = self._post = None
+        self._on_loop = False
+        if self._left_behind is not None:
+            _OF_PARENTS.append(self._left_behind)
+        super().after_fork_in_child()
 
     async def _serve(self, requests: list[Request[Any]]) -> None:
         for request in requests:
@@ -153,7 +230,7 @@ class Session(Servant):
 
     def _connected(self) -> Post:
         db = self._db = self._door.open(silence_seconds_max=self._silence_seconds_max)
-        ours = db.prepare_threshold is not None
+        ours = self._ours = db.prepare_threshold is not None
         self._begin = (Said(self._begin_as), Said(self._settled_in(db) if ours else self._settling_in()))
         self._post = Post(db, prepared_max=PREPARED_MAX if ours else None)
         return self._post
@@ -172,21 +249,17 @@ class Session(Servant):
     def _run(self, work: Callable[[Tx], T], trips: Trips) -> T:
         try:
             value = work(Tx(trips, self._lanes, self._sql))
+            self._commit(trips)
         except BaseException as error:
             self._undo(error, tried=trips.tried)
+            if trips.committing and isinstance(error, psycopg.Error) and breaks_connection(error):
+                raise translated(error, self._door.address.shown, committing=True) from error
             raise
-        self._commit(trips)
         return value
 
     def _commit(self, trips: Trips) -> None:
         """Together with what was put off until now: where that fails, the commit is not even tried."""
-        try:
-            trips.commit()
-        except psycopg.Error as error:
-            self._undo(error)
-            if not breaks_connection(error):
-                raise
-            raise translated(error, self._door.address.shown, committing=True) from error
+        trips.commit()
 
     def _undo(self, error: BaseException, *, tried: bool = True) -> None:
         """Roll back; where even that is impossible, or the line broke, there is nothing to be saved."""

@@ -7,10 +7,13 @@ driver looks up anyway: no clock, no thread.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg.abc import PQGen
+
+from ropewalk.backends.postgres.watching import wait_on_loop
 
 LOOK_SECONDS: Final = 0.1
 SILENCE_SECONDS_MAX: Final = 15.0
@@ -26,6 +29,16 @@ class Silence(psycopg.OperationalError):
 class Line(psycopg.Connection[tuple[Any, ...]]):
     silence_seconds_max: float | None = SILENCE_SECONDS_MAX
     """how long one trip may take to be answered; None: as long as it likes"""
+
+    async def wait_on_loop(self, gen: PQGen[T]) -> T:
+        """On the running loop, which goes on meanwhile. Given up in the middle, the connection is of no more use."""
+        if self.silence_seconds_max is not None:
+            gen = _impatient(gen, self.silence_seconds_max, LOOK_SECONDS)
+        try:
+            return await wait_on_loop(gen, self.pgconn.socket, LOOK_SECONDS)
+        except (Silence, asyncio.CancelledError):
+            self.close()
+            raise
 
     def wait(self, gen: PQGen[T], interval: float = LOOK_SECONDS, *rest: Any, **options: Any) -> T:
         if self.silence_seconds_max is not None and interval > 0:

@@ -41,12 +41,20 @@ class Post:
 
     def together(self, said: Sequence[Said]) -> list[Reply]:
         """Run them. The first one that fails is told; those behind it are not run."""
+        self._forget_some()
+        return self._db.wait(self.trip(said))
+
+    async def together_on_loop(self, said: Sequence[Said]) -> list[Reply]:
+        """The same without holding up the loop that runs this. For few statements: none is ever forgotten."""
+        return await self._db.wait_on_loop(self.trip(said))
+
+    def trip(self, said: Sequence[Said]) -> PQGen[list[Reply]]:
+        """The conversation, for whoever waits."""
         talk, transformer = self._db.pgconn, Transformer(self._db)
         bound = [each.bound(transformer) for each in said]
-        self._forget_some()
         talk.enter_pipeline_mode()
         try:
-            results = self._told(talk, bound)
+            results = yield from self._told(talk, bound)
         finally:
             if talk.status == ConnStatus.OK:
                 talk.exit_pipeline_mode()
@@ -59,10 +67,10 @@ class Post:
             self._db.execute(b"DEALLOCATE ALL")
             self._prepared.clear()
 
-    def _told(self, talk: PGconn, bound: Sequence[Bound]) -> list[PGresult]:
+    def _told(self, talk: PGconn, bound: Sequence[Bound]) -> PQGen[list[PGresult]]:
         sent = [shape for each in bound for shape in self._send(talk, each)]
         talk.pipeline_sync()
-        results = self._db.wait(_results(talk))
+        results = yield from _results(talk)
         for shape, result in zip(sent, results, strict=False):
             if shape is not None and result.status != ExecStatus.COMMAND_OK:
                 self._prepared.pop(shape, None)

@@ -12,10 +12,11 @@ from typing import TypeVar
 
 import psycopg
 
-from ropewalk.backends._sql import claiming, health, holding, quotas, renewing, steps
+from ropewalk.backends._sql import claiming, health, holding, quotas, renewing, single_stream, steps
 from ropewalk.backends._sql.lanes import KNOWN_MAX, QuotaBook
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends.postgres import completing
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.connections import Clock, Door, ReadingSession, Session
 from ropewalk.backends.postgres.examining import facts
@@ -23,7 +24,9 @@ from ropewalk.backends.postgres.faults import translated
 from ropewalk.backends.postgres.joining import PostgresJoining
 from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
+from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.transacting import PostgresTransaction
+from ropewalk.backends.postgres.tx import said
 from ropewalk.backends.postgres.visiting import House, Identity, ask_identity
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant, Span
@@ -159,10 +162,25 @@ class PostgresStore(SqlStore):
     # ── what must not wait behind other work has a connection of its own
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        return await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
+        claimed = await self._claimed_at_once(request)
+        if claimed is None:
+            claimed = await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
+        return claimed
+
+    async def _claimed_at_once(self, request: ClaimRequest) -> Claimed | None:
+        asked = single_stream.ask(self._outlook, request, None)
+        if asked is None:
+            return None
+        answers = await self._claims.at_once(said(SQL.claim_single_stream, asked.values))
+        if answers is None:
+            return None
+        return single_stream.tell(answers[0].fetchone(), asked, self._outlook, request, self._claims.names_of)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-        return await self._settlements.ask(lambda tx: holding.settle(tx, tx.lanes, owner, settlements))
+        asked = completing.ask(owner, settlements, None)
+        if asked is not None and await self._settlements.at_once(said(SQL.complete_alone, asked)) is not None:
+            return completing.completed(settlements)
+        return await self._settlements.ask(lambda tx: completing.settle(tx, owner, settlements))
 
     async def note(self, note: Note) -> Noted:
         return await self._settlements.ask(lambda tx: holding.note(tx, note))

@@ -16,11 +16,11 @@ from ropewalk.backends.postgres.post import Post
 from ropewalk.backends.postgres.said import Given, Reply, Said
 from ropewalk.domain.instants import Instant
 
-_COMMIT: Final = Said(b"COMMIT")
+COMMIT: Final = Said(b"COMMIT")
 _SAVEPOINT: Final = Said(b"SAVEPOINT part")
 _RELEASE: Final = Said(b"RELEASE part")
 _BACK: Final = (Said(b"ROLLBACK TO part"), _RELEASE)
-_ROLLBACK: Final = Said(b"ROLLBACK")
+ROLLBACK: Final = Said(b"ROLLBACK")
 
 
 class Answer(Protocol):
@@ -48,6 +48,10 @@ class Wire(Protocol):
 
     def ask(self, said: Sequence[Said]) -> Sequence[Answer]:
         """Run them one after the other; the answer of each."""
+        ...
+
+    def ask_last(self, said: Sequence[Said]) -> Sequence[Answer]:
+        """The same together with the commit: what is asked for after it begins another transaction."""
         ...
 
     def later(self, said: Said, heard: Heard) -> None:
@@ -87,6 +91,8 @@ class Trips:
         """whether anything was sent"""
         self.answered = False
         """whether anything went well: a connection that broke before that was not in use"""
+        self.committing = False
+        """whether a commit is under way: nobody knows what became of it if the connection breaks"""
 
     @property
     def now(self) -> Instant:
@@ -107,6 +113,12 @@ class Trips:
         self._used = True
         return self._travel(said)
 
+    def ask_last(self, said: Sequence[Said]) -> Sequence[Answer]:
+        answers = self._travel_last(said)
+        self._begun = self._used = False
+        self._now = None
+        return answers
+
     def later(self, said: Said, heard: Heard) -> None:
         self._used = True
         self._waiting.append((said, heard))
@@ -114,8 +126,7 @@ class Trips:
     def commit(self) -> None:
         """Where nothing was asked for, nothing has begun."""
         if self._begun or self._waiting:
-            told = self._travel([_COMMIT])[0].status
-            assert told == b"COMMIT", f"a transaction in which a statement had failed was committed: {told!r}"
+            self._travel_last(())
 
     @contextmanager
     def savepoint(self) -> Generator[None]:
@@ -138,9 +149,17 @@ class Trips:
             self._travel(_BACK)
             return
         if self.tried:
-            self._post.together([_ROLLBACK])
+            self._post.together([ROLLBACK])
         self._begun = self._used = False
         self._now = None
+
+    def _travel_last(self, said: Sequence[Said]) -> list[Reply]:
+        self.committing = True
+        *answers, committed = self._travel([*said, COMMIT])
+        told = committed.status
+        assert told == b"COMMIT", f"a transaction in which a statement had failed was committed: {told!r}"
+        self.committing = False
+        return answers
 
     def _travel(self, said: Sequence[Said]) -> list[Reply]:
         """One round trip, with all that waits."""
@@ -172,6 +191,9 @@ class AtOnce:
 
     def ask(self, said: Sequence[Said]) -> Sequence[Answer]:
         return [self._talk.execute(each.statement, each.values, prepare=True, binary=True) for each in said]
+
+    def ask_last(self, said: Sequence[Said]) -> Sequence[Answer]:
+        return self.ask(said)
 
     def later(self, said: Said, heard: Heard) -> None:
         [answer] = self.ask([said])

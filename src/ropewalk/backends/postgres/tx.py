@@ -96,8 +96,8 @@ class Tx:
     def run_rows_later(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> None:
         """The same by the end of the transaction, for a block that changes one of each."""
         for part in _parts(block, rows):
-            [said] = _said(block, [*_arrays(part), *rest])
-            self._wire.later(said, partial(_check_changed, len(part)))
+            [update] = said(block, [*_arrays(part), *rest])
+            self._wire.later(update, partial(_check_changed, len(part)))
 
     def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
         """The same, of at least one, for a block that tells of the rows it changed, column by column."""
@@ -110,6 +110,9 @@ class Tx:
 
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         return self._execute(sql, values).fetchone()
+
+    def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        return self._wire.ask_last(said(sql, values))[-1].fetchone()
 
     def value(self, sql: str, values: Values = ()) -> Any:
         """The first column of the first row; None without one."""
@@ -138,10 +141,11 @@ class Tx:
         return self._wire.savepoint()
 
     def _execute(self, sql: str, values: Values) -> Answer:
-        return self._wire.ask(_said(sql, values))[-1]
+        return self._wire.ask(said(sql, values))[-1]
 
 
-def _said(sql: str, values: Values | list[Any]) -> list[Said]:
+def said(sql: str, values: Values | list[Any]) -> list[Said]:
+    """The statements of a block as they are sent."""
     given: Given = values
     if isinstance(values, Mapping):
         sql = _named(sql)
@@ -151,7 +155,7 @@ def _said(sql: str, values: Values | list[Any]) -> list[Said]:
 
 
 def _said_of_rows(block: str, rows: Sequence[Row], rest: Sequence[SqlValue]) -> list[Said]:
-    return [said for part in _parts(block, rows) for said in _said(block, [*_arrays(part), *rest])]
+    return [each for part in _parts(block, rows) for each in said(block, [*_arrays(part), *rest])]
 
 
 def _check_changed(rows: int, answer: Answer) -> None:

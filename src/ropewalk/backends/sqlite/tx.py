@@ -103,6 +103,10 @@ class Tx:
             raise TooMuch from error
         return found[0] if found else None
 
+    def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
+        """The same: a commit is no trip here, and comes anyway."""
+        return self.row(sql, values)
+
     def value(self, sql: str, values: Values = ()) -> Any:
         """The first column of the first row; None without one."""
         found = self.row(sql, values)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ropewalk.domain.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, needed
 from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.flags import settles_alone
 from ropewalk.domain.instants import SECOND, Span
 from ropewalk.domain.job import IdempotencyKey, JobRecord, KeyScope, NewJob
 from ropewalk.domain.states import Move
@@ -75,6 +76,8 @@ def claim_request(
 
 
 def settlement(job: JobRecord, move: Move = Move.COMPLETE, **fields: Any) -> Settlement:
+    """As its worker would ask for it."""
+    fields.setdefault("alone", settles_alone(job.flags))
     return Settlement(seq=job.seq, fence=job.fence, move=move, **fields)
 
 

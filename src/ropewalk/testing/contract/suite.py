@@ -5,6 +5,7 @@ from __future__ import annotations
 from ropewalk.testing.contract.buffer import BufferContract
 from ropewalk.testing.contract.cancel import CancelContract
 from ropewalk.testing.contract.claim import ClaimContract
+from ropewalk.testing.contract.claims_in_a_row import ClaimsInARowContract, SettlementsInARowContract
 from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.counted_lives import CountedLivesContract
 from ropewalk.testing.contract.examine import ExamineContract
@@ -61,6 +62,8 @@ class StoreContract(
     SpawnContract,
     # being given out
     ClaimContract,
+    ClaimsInARowContract,
+    SettlementsInARowContract,
     OrderContract,
     TurnContract,
     AgeingContract,

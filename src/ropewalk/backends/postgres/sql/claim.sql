@@ -4,22 +4,94 @@ WITH due AS MATERIALIZED (
 )
 UPDATE standing SET place = 1 WHERE place = 0 AND seq = ANY (ARRAY(SELECT seq FROM due))
 
--- name: situation
--- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold. With
--- `look` also which streams have ready jobs. It notes what the worker has started on the way: every trip is time.
-WITH noted AS (
+-- part: noted
+-- What the worker has started, on the way: every trip is time.
+noted AS (
     UPDATE worker SET started_upto = :started_upto, unstarted = :unstarted
     WHERE id = :owner AND (started_upto < :started_upto OR unstarted <> :unstarted)
 )
-SELECT
-    (SELECT epoch FROM meta),
-    (SELECT control FROM meta),
-    (SELECT coalesce(json_agg(json_build_array(tenant, name)), '[]') FROM queue WHERE paused = 1),
-    (SELECT coalesce(json_agg(json_build_array(run_at, lane)), '[]') FROM (
-        SELECT run_at, stream / 2 AS lane FROM waiting WHERE unmet = 0 ORDER BY run_at LIMIT :dues
-    ) AS due),
-    (SELECT min(wake_at) FROM waiting WHERE wake_at IS NOT NULL),
+
+-- part: situation_columns
+(SELECT epoch FROM meta) AS epoch,
+(SELECT control FROM meta) AS control,
+(SELECT coalesce(json_agg(json_build_array(tenant, name)), '[]') FROM queue WHERE paused = 1) AS paused,
+(SELECT coalesce(json_agg(json_build_array(run_at, lane)), '[]') FROM (
+    SELECT run_at, stream / 2 AS lane FROM waiting WHERE unmet = 0 ORDER BY run_at LIMIT :dues
+) AS due) AS dues,
+(SELECT min(wake_at) FROM waiting WHERE wake_at IS NOT NULL) AS next_wait
+
+-- name: situation
+-- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold. With
+-- `look` also which streams have ready jobs.
+WITH /* see noted */
+SELECT /* see situation_columns */,
     CASE WHEN :look::boolean THEN (/* see survey */) END
+
+-- name: claim_single_stream
+-- A whole claim, if one stream has all ready jobs, nothing else is due, `control` is the one under which nothing was
+-- limited or paused, and each of the first jobs may be given as it stands: in time, not on its last attempt unless there
+-- is a slot for it, with the lease of its type. Otherwise it leases nothing. Without `look` it goes on behind the rank it is
+-- given, and there must be as many as were asked for. What is leased is what lease_jobs would write; it is told as it was
+-- before.
+WITH /* see noted */,
+situation AS MATERIALIZED (
+    SELECT
+        coalesce(:now::bigint, /* see begun */) AS now,
+        /* see situation_columns */,
+        CASE WHEN :look::boolean THEN (/* see survey */) END AS survey
+),
+expected AS MATERIALIZED (
+    SELECT now, epoch << :epoch_shift::integer AS first_fence
+    FROM situation
+    WHERE control = :control::bigint
+        AND coalesce((dues -> 0 ->> 0)::bigint > now, true) AND coalesce(next_wait > now, true)
+        AND coalesce(json_array_length(survey -> 0) <= 1, true)
+        AND coalesce((survey -> 0 ->> 0)::bigint = :stream::bigint, true)
+),
+found AS MATERIALIZED (
+    SELECT * FROM ready
+    WHERE stream = :stream::bigint
+        AND (prio_key, time_key, seq) > (:prio_key::bigint, :time_key::bigint, :seq::bigint)
+        AND format <= :format::integer
+        AND EXISTS (SELECT FROM expected)
+    ORDER BY prio_key, time_key, seq
+    LIMIT :limit::bigint
+    FOR UPDATE SKIP LOCKED
+),
+given AS MATERIALIZED (
+    SELECT
+        array_agg(seq) AS seqs,
+        array_agg(:first_ticket::bigint - 1 + number) AS tickets,
+        coalesce(bool_and(
+            coalesce(deadline > (SELECT now FROM expected), true)
+            AND (coalesce(attempt + 1 < max_attempts, true) OR number <= :slots::bigint)
+            AND flags & :own_lease::integer = 0
+        ), true) AND EXISTS (SELECT FROM expected) AND (:look::boolean OR count(*) = :limit::bigint) AS as_expected
+    FROM (
+        SELECT seq, row_number() OVER () AS number, deadline, attempt, max_attempts, flags FROM found ORDER BY seq
+    ) AS numbered
+),
+leased AS (
+    UPDATE standing SET
+        place = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = (SELECT now FROM expected),
+        attempt = attempt + 1, fence = greatest(fence, (SELECT first_fence FROM expected)) + 1, owner = :owner,
+        ticket = ((SELECT tickets FROM given))[width_bucket(seq, (SELECT seqs FROM given))],
+        lease_expires_at = (SELECT now FROM expected) + :lease_us::bigint, start_rev = rev + 1,
+        started_at = (SELECT now FROM expected)
+    WHERE place = 1 AND seq = ANY ((SELECT seqs FROM given)::bigint[]) AND (SELECT as_expected FROM given)
+)
+SELECT
+    (SELECT now FROM situation), (SELECT as_expected FROM given), (SELECT epoch FROM situation),
+    (SELECT control FROM situation), (SELECT paused FROM situation), (SELECT dues FROM situation),
+    (SELECT next_wait FROM situation), (SELECT survey FROM situation),
+    coalesce('[' || string_agg(concat('[', seq, ',', to_json(id), ',', :names::text, ',', concat_ws(
+        ',', priority, prio_key, time_key, created_at, run_at, 0, flags, run, rev, attempt,
+        coalesce(max_attempts::text, 'null'), crashes, max_crashes, fence, 'null,0,null,0,null',
+        coalesce(finished_at::text, 'null'), format, coalesce(to_json(trace)::text, 'null')
+    ), ']'), ',') || ']', '[]'),
+    /* see other_columns */
+FROM (SELECT * FROM found WHERE (SELECT as_expected FROM given)) AS head
+JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = head.seq OFFSET 0) AS body USING (seq)
 
 -- name: survey
 -- Which streams have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin

@@ -24,6 +24,64 @@ SELECT json_build_array(
     coalesce(json_agg(finished_at - started_at), '[]'), coalesce(json_agg(finished_at - created_at), '[]')
 ) FROM done
 
+-- name: complete_alone
+-- The same of all of these, or of none: where one cannot be completed so, it fails (there is no other way to say that
+-- without a trip). What has to be counted of them is counted here, too: a histogram's bucket is what a span begins with as
+-- a float (domain.histogram). Results come in one piece, each from its place on.
+WITH given AS MATERIALIZED (SELECT coalesce(:now::bigint, /* see begun */) AS now),
+done AS (
+    UPDATE standing SET
+        place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = (SELECT now FROM given),
+        finished_at = (SELECT now FROM given), lease_expires_at = NULL, error = NULL,
+        result = substring(:results::bytea FROM each(3 integer) FOR each(4 integer))
+    WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = :owner
+        AND (flags & ~(:flags::integer)) = 0
+    RETURNING
+        stream / 2 AS lane, greatest(0, started_at - run_at) AS wait, greatest(0, finished_at - started_at) AS run,
+        greatest(0, finished_at - created_at) AS total
+),
+alike AS MATERIALIZED (
+    SELECT
+        CASE WHEN lane < 1099511627776 THEN lane ELSE lane >> 40 END AS lane,
+        CASE wait WHEN 0 THEN 0 ELSE
+            (get_byte(float8send(wait::float8), 0) << 7) + (get_byte(float8send(wait::float8), 1) >> 1) - 8183
+        END AS wait,
+        CASE run WHEN 0 THEN 0 ELSE
+            (get_byte(float8send(run::float8), 0) << 7) + (get_byte(float8send(run::float8), 1) >> 1) - 8183
+        END AS run,
+        CASE total WHEN 0 THEN 0 ELSE
+            (get_byte(float8send(total::float8), 0) << 7) + (get_byte(float8send(total::float8), 1) >> 1) - 8183
+        END AS total,
+        count(*) AS jobs, sum(wait) AS waits, sum(run) AS runs, sum(total) AS totals, max(wait) AS wait_max,
+        max(run) AS run_max, max(total) AS total_max
+    FROM done
+    GROUP BY 1, 2, 3, 4
+),
+counted AS (
+    SELECT lane, kind, bucket, sum(jobs) AS jobs, sum(sum) AS sum, max(max) AS max
+    FROM alike
+    CROSS JOIN LATERAL (
+        VALUES ('wait', wait, waits, wait_max), ('run', run, runs, run_max), ('total', total, totals, total_max)
+    ) AS span (kind, bucket, sum, max)
+    GROUP BY lane, kind, bucket
+),
+histogram AS (
+    SELECT lane, kind, sum(jobs) AS jobs, json_build_object(
+        'counts', json_object_agg(bucket, jobs), 'sum', sum(sum), 'max', max(max)
+    ) AS spans
+    FROM counted
+    GROUP BY lane, kind
+),
+tallied AS (
+    INSERT INTO tally (at, lane, counts)
+    SELECT
+        (SELECT now / 60000000 * 60000000 FROM given), lane,
+        concat('{"ended":{"completed":', max(jobs), '},', ltrim(json_object_agg(kind, spans)::text, '{'))
+    FROM histogram
+    GROUP BY lane
+)
+SELECT 1 / (count(*) = cardinality(%(1)s::bigint[]))::integer FROM done
+
 -- name: leases_to_renew
 WITH held AS MATERIALIZED (
     SELECT seq, fence, cancel FROM running
