@@ -239,7 +239,7 @@ class Claimer:
 
 def _refill(target: int) -> int:
     """The least number worth a claim while every runner is busy."""
-    return target // 2
+    return target // 3
 
 
 def leased(jobs: Iterable[JobRecord], bench: Workbench) -> list[Attempt]:

@@ -34,7 +34,7 @@ from ropewalk.errors import JobCancelled
 from ropewalk.ports.runtime import Task
 
 BUFFER_SECONDS: Final = 0.1
-BUFFER_MAX: Final = 512
+BUFFER_MAX: Final = 1024
 _SMOOTHING = 0.05
 _TURN_SECONDS = 0.001
 _REOPEN_SECONDS = 0.05
