@@ -207,9 +207,10 @@ def test_what_the_sender_dropped_is_for_the_sampler_to_decide(sampler: Sampler, 
 )
 def test_a_context_nobody_records_can_be_carried_on(carried: Callable[[context.Context], context.Context]) -> None:
     """O7: into a thread that did not inherit it, with something put in, or copied as a dict."""
-    leave = Traces().tracing.attempt(a_job(trace=DROPPED), "w").enter()
+    tracing = Traces().tracing
+    entered = tracing.enter(tracing.attempt(a_job(trace=DROPPED), "w"))
     here = context.get_current()
-    leave()
+    tracing.leave(entered)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(span_in, carried(here)).result() == "2" * 16
     assert len(here) == 1
@@ -227,9 +228,10 @@ def span_in(carried: context.Context) -> str:
 async def test_the_state_of_a_trace_travels_with_it(flags: str) -> None:
     """O7: into what the handler calls, recorded or not."""
     traces, sent_with = Traces(), f"00-{'1' * 32}-{'2' * 16}-{flags} vendor=x,other=y"
-    leave = traces.tracing.attempt(a_job(trace=sent_with), "w").enter()
+    tracing = traces.tracing
+    entered = tracing.enter(tracing.attempt(a_job(trace=sent_with), "w"))
     here = trace.get_current_span().get_span_context()
-    leave()
+    tracing.leave(entered)
     assert (format(here.trace_id, "032x"), here.trace_flags & 1) == ("1" * 32, int(flags))
     assert here.trace_state.to_header() == "vendor=x,other=y"
     assert not trace.get_current_span().get_span_context().is_valid
@@ -266,6 +268,46 @@ class OnlyFirst(OpenTelemetry):
         return super().attempt(job, worker)
 
 
+class Elsewhere:
+    """A runtime context (by shape) that is no context variable, as OTEL_PYTHON_CONTEXT may name one."""
+
+    def __init__(self) -> None:
+        self._stack = [context.Context()]
+
+    def attach(self, entered: context.Context) -> int:
+        self._stack.append(entered)
+        return len(self._stack)
+
+    def get_current(self) -> context.Context:
+        return self._stack[-1]
+
+    def detach(self, token: int) -> None:
+        assert token == len(self._stack)
+        self._stack.pop()
+
+
+@pytest.mark.parametrize("flags", ["00", "01"])
+def test_the_current_context_may_be_kept_anywhere(flags: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """O7: by whatever the API was told to keep it."""
+    monkeypatch.setattr(context, "_RUNTIME_CONTEXT", Elsewhere())
+    tracing = Traces().tracing
+    entered = tracing.enter(tracing.attempt(a_job(trace=f"00-{'1' * 32}-{'2' * 16}-{flags}"), "w"))
+    inside = trace.get_current_span().get_span_context()
+    tracing.leave(entered)
+    assert format(inside.trace_id, "032x") == "1" * 32
+    assert not trace.get_current_span().get_span_context().is_valid
+
+
+def test_what_was_current_around_the_worker_stays() -> None:
+    """O7: an attempt that is recorded adds its span to it."""
+    token = context.attach(context.set_value("around", "the worker"))
+    tracing = Traces().tracing
+    entered = tracing.enter(tracing.attempt(a_job(trace=None), "w"))
+    assert (context.get_value("around"), trace.get_current_span().is_recording()) == ("the worker", True)
+    tracing.leave(entered)
+    context.detach(token)
+
+
 async def test_a_span_is_left_with_its_handler(make_app: MakeApp) -> None:
     """O7: what runs next in the same slot does not find it."""
     app = make_app(leaf, tracing=OnlyFirst(Traces().provider), on_error=lambda *_: None)
@@ -281,6 +323,12 @@ class Broken:
     def attempt(self, job: object, worker: str) -> Any:
         raise RuntimeError("attempt")
 
+    def enter(self, span: object, /) -> Any:
+        raise AssertionError("there is none")
+
+    def leave(self, entered: object, /) -> None:
+        raise AssertionError("nothing was entered")
+
 
 class BrokenSpan:
     trace = "00-" + "1" * 32 + "-" + "3" * 16 + "-01"
@@ -291,14 +339,25 @@ class BrokenSpan:
     def attempt(self, job: object, worker: str) -> BrokenSpan:
         return self
 
-    def enter(self) -> Any:
+    def enter(self, span: object, /) -> Any:
         raise RuntimeError("enter")
+
+    def leave(self, entered: object, /) -> None:
+        raise AssertionError("nothing was entered")
 
     def ended(self, outcome: object) -> None:
         raise RuntimeError("ended")
 
 
-@pytest.mark.parametrize(("tracing", "times"), [(Broken(), 2), (BrokenSpan(), 2)])
+class NoWayOut(BrokenSpan):
+    def enter(self, span: object, /) -> Any:
+        return "entered"
+
+    def leave(self, entered: object, /) -> None:
+        raise RuntimeError(f"leave {entered}")
+
+
+@pytest.mark.parametrize(("tracing", "times"), [(Broken(), 2), (BrokenSpan(), 2), (NoWayOut(), 2)])
 async def test_tracing_that_raises_disturbs_nothing(make_app: MakeApp, tracing: Any, times: int) -> None:
     """O1: it is reported."""
     reported: list[str] = []

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.outcome import Outcome, Released
-from ropewalk.engine import tracing
 from ropewalk.engine.attempt import Attempt
 from ropewalk.engine.batch_call import BatchCall
 from ropewalk.engine.wake import Wake
@@ -74,9 +73,7 @@ class Batches:
                 if attempt.stopped is not None:
                     executor.hand_over(attempt, executor.stopped(attempt))
                 else:
-                    executor.begin(attempt, call)
-                    if self._bench.tracing is not None:
-                        tracing.began(attempt, self._bench.tracing, self._bench, enter=False)
+                    executor.begin(attempt, call, enter=None)
             if call.attempts:
                 await self._settle(call, me)
         finally:

@@ -123,29 +123,70 @@ class EventHub:
         self._ears: tuple[EventHook, ...] = () if on_event is None else (on_event,)
         """those who hear of every type"""
         self._type_hooks: dict[str, EventHook] = {}
+        self._hear: EventHook = self.emit
+        self._gather()
 
     def hook_type(self, name: str, hook: EventHook) -> None:
         self._type_hooks[name] = hook
+        self._gather()
 
     def heard(self, job_type: str) -> bool:
         """Whether anybody would hear an event of this type: ask before building one."""
         return bool(self._ears) or job_type in self._type_hooks
 
+    # Every job comes by the next two, so they do by themselves what event_of and emit do: each call further in took a
+    # tenth of the time in which a hook is told.
+
     def tell(self, job: JobRecord, kind: EventKind, message: str | None = None) -> None:
         """What happens to a job just now."""
-        if self._ears or job.type in self._type_hooks:
-            event = event_of(job, kind, self._runtime.now())
-            self.emit(event if message is None else structs.replace(event, message=message))
+        if not self._ears and job.type not in self._type_hooks:
+            return
+        event = Event(
+            kind=kind,
+            job_id=job.id,
+            type=job.type,
+            queue=job.queue,
+            tenant=job.tenant,
+            at_us=self._runtime.now(),
+            attempt=job.attempt,
+            group_id=job.group_id or job.id,
+            message=message,
+            worker=job.owner,
+        )
+        try:
+            answer = self._hear(event)
+            if answer is not None:
+                self._answered(answer)
+        except Exception as error:
+            self.report(error, "on_event")
 
     def moved(self, news: Sequence[News], at: Instant) -> None:
         """What became of jobs in one commit."""
         if not self.heard_at_all:
             return
+        hear = self._hear
         for each in news if self._ears else [each for each in news if each.job.type in self._type_hooks]:
+            job = each.job
             if each.move is _COMPLETE:  # nearly always
-                self.emit(event_of(each.job, "succeeded", at))
+                event = Event(
+                    kind="succeeded",
+                    job_id=job.id,
+                    type=job.type,
+                    queue=job.queue,
+                    tenant=job.tenant,
+                    at_us=at,
+                    attempt=job.attempt,
+                    group_id=job.group_id or job.id,
+                    worker=job.owner,
+                )
             else:
-                self.emit(_event_of_move(each, at))
+                event = _event_of_move(each, at)
+            try:
+                answer = hear(event)
+                if answer is not None:
+                    self._answered(answer)
+            except Exception as error:
+                self.report(error, "on_event")
 
     def accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
         """A submission the store took."""
@@ -179,8 +220,8 @@ class EventHub:
         for ear in ears:
             try:
                 answer = ear(event)
-                if answer is not None and inspect.isawaitable(answer):
-                    self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
+                if answer is not None:
+                    self._answered(answer)
             except Exception as error:
                 self.report(error, "on_event")
 
@@ -188,11 +229,13 @@ class EventHub:
         """Events of this process, from now on. A reader that falls 10 000 behind loses the oldest."""
         stream = _Stream(10_000)
         self._ears += (stream.put,)
+        self._gather()
         try:
             while True:
                 yield await stream.get()
         finally:
             self._ears = tuple(ear for ear in self._ears if ear != stream.put)
+            self._gather()
 
     def loop_failed(self, error: BaseException, name: str) -> None:
         """A background loop failed, and is about to be started again."""
@@ -211,6 +254,14 @@ class EventHub:
             self._on_error(error, phase)
         except Exception:
             logger.exception("on_error raised while reporting %r of %s", error, phase)
+
+    def _gather(self) -> None:
+        """Whom to tell of an event of any type: where only one listens that one itself, else the way to all of them."""
+        self._hear = self._ears[0] if len(self._ears) == 1 and not self._type_hooks else self.emit
+
+    def _answered(self, answer: object) -> None:
+        if inspect.isawaitable(answer):
+            self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
 
     async def _finish(self, answer: Awaitable[object]) -> None:
         try:

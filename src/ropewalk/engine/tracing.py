@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,19 +22,6 @@ PHASE = "tracing"
 
 Raised: TypeAlias = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
 """what a with statement tells"""
-
-
-def began(attempt: Attempt, tracing: Tracing, bench: Workbench, *, enter: bool) -> Callable[[], object] | None:
-    """What the attempt queues and logs from now on belongs to its span. The answer undoes entering it."""
-    try:
-        span = tracing.attempt(attempt.job, bench.owner)
-        if span.trace is not None:
-            attempt.job.trace = span.trace  # our copy: the stored job keeps what it was sent with
-            attempt.span = span
-        return span.enter() if enter else None
-    except Exception as error:
-        bench.events.report(error, PHASE)
-        return None
 
 
 def ended(attempt: Attempt, outcome: Outcome, bench: Workbench) -> None:

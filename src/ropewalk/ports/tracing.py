@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.outcome import Outcome
@@ -24,10 +24,6 @@ class AttemptSpan(Protocol):
         """
         ...
 
-    def enter(self) -> Callable[[], object]:
-        """Make it the current one, here and in what is called from here; the answer undoes that."""
-        ...
-
     def ended(self, outcome: Outcome) -> None: ...
 
 
@@ -38,4 +34,14 @@ class Tracing(Protocol):
 
     def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
         """A handler is about to run; `job.trace` is what the job carries."""
+        ...
+
+    # Of the whole and not of a span: what is asked for every attempt can be one call of something built in then.
+
+    def enter(self, span: Any, /) -> Any:
+        """Make the span of an attempt the current one, here and in what is called from here."""
+        ...
+
+    def leave(self, entered: Any, /) -> object:
+        """As it was before; `entered` is what `enter` answered."""
         ...
