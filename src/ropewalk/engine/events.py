@@ -123,6 +123,7 @@ class EventHub:
         self._ears: tuple[EventHook, ...] = () if on_event is None else (on_event,)
         """those who hear of every type"""
         self._type_hooks: dict[str, EventHook] = {}
+        self._now = runtime.now
         self._hear: EventHook = self.emit
         self._gather()
 
@@ -147,7 +148,7 @@ class EventHub:
             type=job.type,
             queue=job.queue,
             tenant=job.tenant,
-            at_us=self._runtime.now(),
+            at_us=self._now(),
             attempt=job.attempt,
             group_id=job.group_id or job.id,
             message=message,

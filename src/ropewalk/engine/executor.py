@@ -201,9 +201,10 @@ class Executor:
         if self.on_begin is not None:
             self.on_begin(attempt)
         attempt.begin(me, timeout_us=self._timeout(attempt), deadline_in_us=deadline_in)
-        if bench.events.meter is not None:
-            bench.events.meter.began(job.type)
-        bench.events.tell(job, "started")
+        events = bench.events
+        if events.meter is not None:
+            events.meter.began(job.type)
+        events.tell(job, "started")
         if self._tracing is None:
             return None
         try:  # here and not in tracing.py: a call further in took a seventh of what a dropped trace costs
@@ -212,7 +213,7 @@ class Executor:
                 job.trace, attempt.span = span.trace, span  # our copy: the stored job keeps what it was sent with
             return None if enter is None else enter(span)
         except Exception as error:
-            bench.events.report(error, tracing.PHASE)
+            events.report(error, tracing.PHASE)
             return None
 
     def _timeout(self, attempt: Attempt) -> Span | None:
