@@ -49,7 +49,8 @@ SHARE_OF_LOOKING: Final = 0.1
 
 
 class Outlook:
-    """Used by one claim at a time."""
+    """Used by one claim at a time, but for one that is answered on a loop while a thread begins the next: neither can
+    make the other miss a job for longer than a look is trusted."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic

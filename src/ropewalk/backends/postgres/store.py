@@ -2,7 +2,7 @@
 
 The verbs are those of every SQL store (backends/_sql); the statements in `sql/` and the connections are this one's.
 Five connections a store, so that what waits for a lock holds up nothing else (connections.py), and one for wake-ups.
-The time is the server's.
+What a worker does most is one trip, and goes past their threads (`at_once`). The time is the server's.
 """
 
 from __future__ import annotations
