@@ -183,11 +183,14 @@ class SettlementsInARowContract(Contract):
 
     async def test_they_are_counted_like_one_by_one(self, bench: Bench) -> None:
         """O4: how long each of them waited, ran, and took in all."""
-        waits, jobs = [0, 1, 70_000, 3 * SECOND, 3 * SECOND + 1], list[JobRecord]()
-        for wait in waits:
-            await bench.add()
+        waits, jobs = [3 * SECOND, 3 * SECOND + 1, 70_000, 1, 0], list[JobRecord]()
+        await bench.add()
+        for wait in (3 * SECOND, 1, 70_000, 1, 0):
+            if len(jobs) != 1:  # the first two came together: alike in all but a µs
+                await bench.add()
             await bench.runtime.advance(wait / SECOND)
             jobs.append(await bench.claim_one())
+        await bench.runtime.advance(1)
         taken = [bench.runtime.now() - job.created_at for job in jobs]
         assert len(await bench.settle_all("worker", [settlement(job) for job in jobs])) == len(jobs)
         flow = (await bench.store.stats("default", StatsQuery(last_us=HOUR))).flow
