@@ -2,6 +2,7 @@
 
 What waits for a lock on one connection holds up nobody on another, so that renewals never stand behind a long
 settlement. A connection that broke is never used again; before the commit nothing happened, during it nobody knows.
+While its thread does not use one, a loop may: for a whole transaction in one trip (`Session.at_once`).
 """
 
 from __future__ import annotations
