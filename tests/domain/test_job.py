@@ -47,13 +47,18 @@ def test_a_deadline_wins_over_a_ttl(options: dict[str, int], deadline: int | Non
         ({"on_failure": FollowUp(type="undo")}, flags.ON_FAILURE),
         ({"callback_url": "https://example.com/hook"}, flags.CALLBACK),
         ({"strict_order": True}, flags.STRICT_ORDER),
+        ({"trace": f"00-{'1' * 32}-{'2' * 16}-00"}, flags.UNRECORDED),
+        ({"trace": f"00-{'1' * 32}-{'2' * 16}-02 vendor=1"}, flags.UNRECORDED),
+        ({"trace": f"00-{'1' * 32}-{'2' * 16}-01"}, 0),
+        ({"trace": f"00-{'1' * 32}-{'2' * 16}-03 vendor=0"}, 0),
+        ({"trace": "nonsense"}, 0),
         ({"strict_order": True, "key": IdempotencyKey(key="k")}, flags.STRICT_ORDER | flags.KEYED),
     ],
 )
 def test_flags_name_what_it_uses(options: dict[str, object], expected: int) -> None:
     job = a_job(**options)
     assert job.flags == expected
-    assert flags.settles_alone(job.flags) == (expected in (0, flags.STRICT_ORDER))
+    assert flags.settles_alone(job.flags) == (expected in (0, flags.STRICT_ORDER, flags.UNRECORDED))
 
 
 def test_flags_are_single_bits() -> None:

@@ -26,6 +26,7 @@ from opentelemetry.sdk.trace.sampling import (
 from opentelemetry.trace import SpanKind, StatusCode
 
 from ropewalk import Abort, App, Context, Result, Retry, job
+from ropewalk.domain.flags import UNRECORDED
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.outcome import Released
 from ropewalk.integrations.otel import OpenTelemetry
@@ -191,6 +192,33 @@ def test_what_the_sender_dropped_is_for_the_sampler_to_decide(sampler: Sampler, 
     traces = Traces(sampler=sampler)
     traces.tracing.attempt(a_job(trace=DROPPED), "w").ended(Released())
     assert [parent_of(span) for span in traces.spans()] == [(int("1" * 32, 16), int("2" * 16, 16))] * recorded
+    assert (traces.tracing.passed_on is None) == recorded
+
+
+@pytest.mark.parametrize(("flags", "asked"), [("00", 0), ("02", 0), ("01", 1), ("03", 1)])
+async def test_of_what_is_passed_on_nobody_is_asked(make_app: MakeApp, flags: str, asked: int) -> None:
+    """O7: a dropped trace costs next to nothing."""
+    tracing = Counting(f"00-{'1' * 32}-{'2' * 16}-{flags}")
+    app = make_app(leaf, tracing=tracing)
+    async with app.running():
+        seen = await app.enqueue(leaf(1)).result(timeout=10)
+    assert (tracing.asked, seen != "2" * 16) == (asked, bool(asked))
+
+
+class Counting(OpenTelemetry):
+    """All jobs are sent with the same trace."""
+
+    def __init__(self, sent_with: str) -> None:
+        super().__init__(Traces().provider)
+        self.sent_with = sent_with
+        self.asked = 0
+
+    def sending(self, jobs: object) -> Any:
+        return nullcontext(self.sent_with)
+
+    def attempt(self, job: JobRecord, worker: str) -> Any:
+        self.asked += 1
+        return super().attempt(job, worker)
 
 
 @pytest.mark.parametrize(
@@ -208,12 +236,20 @@ def test_what_the_sender_dropped_is_for_the_sampler_to_decide(sampler: Sampler, 
 def test_a_context_nobody_records_can_be_carried_on(carried: Callable[[context.Context], context.Context]) -> None:
     """O7: into a thread that did not inherit it, with something put in, or copied as a dict."""
     tracing = Traces().tracing
-    entered = tracing.enter(tracing.attempt(a_job(trace=DROPPED), "w"))
+    entered = tracing.enter(span_of(tracing, DROPPED))
     here = context.get_current()
     tracing.leave(entered)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(span_in, carried(here)).result() == "2" * 16
     assert len(here) == 1
+
+
+def span_of(tracing: Tracing, sent_with: str) -> Any:
+    """As the engine makes it."""
+    job = a_job(trace=sent_with)
+    if tracing.passed_on is not None and job.flags & UNRECORDED:
+        return tracing.passed_on(sent_with)
+    return tracing.attempt(job, "w")
 
 
 def span_in(carried: context.Context) -> str:
@@ -229,7 +265,7 @@ async def test_the_state_of_a_trace_travels_with_it(flags: str) -> None:
     """O7: into what the handler calls, recorded or not."""
     traces, sent_with = Traces(), f"00-{'1' * 32}-{'2' * 16}-{flags} vendor=x,other=y"
     tracing = traces.tracing
-    entered = tracing.enter(tracing.attempt(a_job(trace=sent_with), "w"))
+    entered = tracing.enter(span_of(tracing, sent_with))
     here = trace.get_current_span().get_span_context()
     tracing.leave(entered)
     assert (format(here.trace_id, "032x"), here.trace_flags & 1) == ("1" * 32, int(flags))
@@ -291,7 +327,7 @@ def test_the_current_context_may_be_kept_anywhere(flags: str, monkeypatch: pytes
     """O7: by whatever the API was told to keep it."""
     monkeypatch.setattr(context, "_RUNTIME_CONTEXT", Elsewhere())
     tracing = Traces().tracing
-    entered = tracing.enter(tracing.attempt(a_job(trace=f"00-{'1' * 32}-{'2' * 16}-{flags}"), "w"))
+    entered = tracing.enter(span_of(tracing, f"00-{'1' * 32}-{'2' * 16}-{flags}"))
     inside = trace.get_current_span().get_span_context()
     tracing.leave(entered)
     assert format(inside.trace_id, "032x") == "1" * 32
@@ -317,6 +353,8 @@ async def test_a_span_is_left_with_its_handler(make_app: MakeApp) -> None:
 
 
 class Broken:
+    passed_on = None
+
     def sending(self, jobs: object) -> Any:
         raise RuntimeError("sending")
 
@@ -332,6 +370,7 @@ class Broken:
 
 class BrokenSpan:
     trace = "00-" + "1" * 32 + "-" + "3" * 16 + "-01"
+    passed_on = None
 
     def sending(self, jobs: object) -> Any:
         return nullcontext("00-" + "1" * 32 + "-" + "2" * 16 + "-01")

@@ -25,8 +25,10 @@ REPORT_ORPHAN: Final = 2048
 """somebody wants to hear when its group closes with nobody waiting"""
 OWN_LEASE: Final = 4096
 """with a lease of its own, whatever its type's is"""
+UNRECORDED: Final = 8192
+"""its sender's trace is one that nobody records: asked of every attempt, hence not read from the text of it"""
 
-SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN | OWN_LEASE
+SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN | OWN_LEASE | UNRECORDED
 """a completed job with no other flag than these touches nothing but its own row"""
 
 

@@ -20,6 +20,7 @@ from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.order import order_key
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.states import TERMINAL, Move, State, Status, state_of
+from ropewalk.domain.trace import unrecorded
 
 DEFAULT_TENANT = "default"
 DEFAULT_QUEUE = "default"
@@ -266,6 +267,7 @@ def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
         | (flag.STRICT_ORDER if new.strict_order else 0)
         | (flag.REPORT_ORPHAN if new.report_orphan else 0)
         | (flag.OWN_LEASE if new.lease_us is not None else 0)
+        | (flag.UNRECORDED if new.trace is not None and unrecorded(new.trace) else 0)
     )
     prio_key, time_key = order_key(new.priority, run_at, flags)
     deadline = new.deadline

@@ -7,14 +7,15 @@ from typing import Final
 
 TRACEPARENT_LENGTH: Final = 55
 
-SAMPLING: Final = slice(54, 55)
-"""the digit that says whether the sender had it recorded,"""
-DROPPED: Final = frozenset("02468ace")
-"""and what it is where nobody does. To be looked at for every job, hence without a call"""
-
+_EVEN: Final = frozenset("02468ace")
 _TRACEPARENT: Final = re.compile(
     r"(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32})-((?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(?: |$)"
 )
+
+
+def unrecorded(trace: str) -> bool:
+    """Whether its flags say that the sender did not have it recorded."""
+    return trace[TRACEPARENT_LENGTH - 1 : TRACEPARENT_LENGTH] in _EVEN
 
 
 def trace_ids(trace: str | None) -> tuple[str, str] | None:

@@ -17,6 +17,7 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.verdict import described
 from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.flags import UNRECORDED
 from ropewalk.domain.instants import SECOND, Span, to_span
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
@@ -50,6 +51,10 @@ class Executor:
         self._tasks: list[Task] = []
         self.closing = False
         self._tracing = bench.tracing
+        self._enter = self._leave = self._passed_on = None
+        if bench.tracing is not None:  # looked up once: every attempt comes by them
+            self._enter, self._leave = bench.tracing.enter, bench.tracing.leave
+            self._passed_on = bench.tracing.passed_on
         self._handlings: dict[str, Handling] = {}
         self._turn_began_at = self._ended_at = bench.runtime.monotonic()
         """when a slot was woken last, and when a handler ended last"""
@@ -157,7 +162,7 @@ class Executor:
             if attempt.stopped is not None:
                 outcome = self.stopped(attempt)
             else:
-                entered = self.begin(attempt, me, None if self._tracing is None else self._tracing.enter)
+                entered = self.begin(attempt, me, self._enter)
                 handling = self._handlings.get(attempt.job.type) or self._handling_of(attempt.job_type)
                 outcome = await handling.call(attempt)
         except asyncio.CancelledError as error:
@@ -176,9 +181,9 @@ class Executor:
         return self._handlings.setdefault(job_type.name, handling)
 
     def _ended(self, attempt: Attempt, outcome: Outcome, entered: object) -> None:
-        if entered is not None and self._tracing is not None:
+        if entered is not None and self._leave is not None:
             try:
-                self._tracing.leave(entered)
+                self._leave(entered)
             except Exception as error:
                 self._bench.events.report(error, tracing.PHASE)
         attempt.end()
@@ -208,6 +213,8 @@ class Executor:
         if self._tracing is None:
             return None
         try:  # here and not in tracing.py: a call further in took a seventh of what a dropped trace costs
+            if job.flags & UNRECORDED and self._passed_on is not None:
+                return None if enter is None else enter(self._passed_on(job.trace))
             span = self._tracing.attempt(job, bench.owner)
             if span.trace is not None:
                 job.trace, attempt.span = span.trace, span  # our copy: the stored job keeps what it was sent with

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
+from msgspec import Struct
 from opentelemetry import context, trace
 from opentelemetry.trace import (
     INVALID_SPAN,
@@ -41,7 +42,7 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
-from ropewalk.domain.trace import DROPPED, SAMPLING, TRACEPARENT_LENGTH, traceparent
+from ropewalk.domain.trace import TRACEPARENT_LENGTH, traceparent
 from ropewalk.ports.tracing import AttemptSpan
 
 if TYPE_CHECKING:
@@ -60,21 +61,15 @@ class OpenTelemetry:
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         provider = trace.get_tracer_provider() if tracer_provider is None else tracer_provider
         self._tracer = trace.get_tracer("ropewalk", tracer_provider=provider)
-        self._drops_what_was_dropped = _drops_what_was_dropped(provider)
+        self.passed_on = PassedOn if _drops_what_was_dropped(provider) else None
         self.enter, self.leave = _in_and_out()
 
     def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
         return self._sending(jobs)
 
     def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
-        if job.trace is None:
-            parent = _NOTHING  # never the current one: a slot has nothing to do with who enqueued the job
-        elif self._drops_what_was_dropped and job.trace[SAMPLING] in DROPPED:
-            unsampled = Unsampled()
-            unsampled.sent_with = job.trace
-            return unsampled
-        else:
-            parent = context.Context({_SPAN_KEY: NonRecordingSpan(_sender(job.trace))})
+        # Never under the current one: a slot has nothing to do with who enqueued the job.
+        parent = _NOTHING if job.trace is None else _sent_in(job.trace)
         span = self._tracer.start_span(
             f"run {job.queue}",
             context=parent,
@@ -154,60 +149,51 @@ class Recorded(context.Context):
         self._span.set_status(Status(StatusCode.ERROR, error.message))
 
 
-class Unsampled(context.Context):
-    """An AttemptSpan (by shape) of a trace nobody records, and the context its handler runs in: what that calls must
-    not begin a trace of its own. The sender's span is put in when somebody looks, which most handlers do not."""
-
-    __slots__ = ("sent_with",)
+class PassedOn(Struct, gc=False):
+    """The context of a handler whose trace nobody records: what that calls must not begin one of its own. A Context by
+    shape only, made without a frame of Python's; the sender's span is put in when somebody looks, which most handlers
+    do not."""
 
     sent_with: str
-    """set by who makes it: an __init__ would take as long as all the rest"""
-    trace = None
-
-    def ended(self, outcome: Outcome) -> None:
-        """There is nothing to record."""
+    filled: context.Context | None = None
 
     # The API looks by these two; others may read it as any dict.
 
     def get(self, key: str, default: object = None) -> object:
-        self._fill()
-        return super().get(key, default)
+        return self._context().get(key, default)
 
     def copy(self) -> dict[str, object]:
-        self._fill()
-        return super().copy()
+        return self._context().copy()
 
     def __getitem__(self, key: str) -> object:
-        self._fill()
-        return super().__getitem__(key)
+        return self._context()[key]
 
     def __contains__(self, key: object) -> bool:
-        self._fill()
-        return super().__contains__(key)
+        return key in self._context()
 
     def __iter__(self) -> Iterator[str]:
-        self._fill()
-        return super().__iter__()
+        return iter(self._context())
 
     def __len__(self) -> int:
-        self._fill()
-        return super().__len__()
+        return len(self._context())
 
     def keys(self) -> dict_keys[str, object]:
-        self._fill()
-        return super().keys()
+        return self._context().keys()
 
     def values(self) -> dict_values[str, object]:
-        self._fill()
-        return super().values()
+        return self._context().values()
 
     def items(self) -> dict_items[str, object]:
-        self._fill()
-        return super().items()
+        return self._context().items()
 
-    def _fill(self) -> None:
-        if not super().__len__():
-            super().__init__({_SPAN_KEY: NonRecordingSpan(_sender(self.sent_with))})
+    def _context(self) -> context.Context:
+        if self.filled is None:
+            self.filled = _sent_in(self.sent_with)
+        return self.filled
+
+
+def _sent_in(sent_with: str) -> context.Context:
+    return context.Context({_SPAN_KEY: NonRecordingSpan(_sender(sent_with))})
 
 
 def _sender(sent_with: str) -> SpanContext:

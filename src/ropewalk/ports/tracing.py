@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -34,6 +34,14 @@ class Tracing(Protocol):
 
     def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
         """A handler is about to run; `job.trace` is what the job carries."""
+        ...
+
+    @property
+    def passed_on(self) -> Callable[[Any], Any] | None:
+        """Makes of `job.trace`, where the sender did not have that recorded, what `enter` takes.
+
+        None where such a job might be recorded all the same: then `attempt` is asked.
+        """
         ...
 
     # Of the whole and not of a span: what is asked for every attempt can be one call of something built in then.

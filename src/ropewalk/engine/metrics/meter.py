@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from ropewalk.domain.instants import SECOND, Instant, Span
+from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.states import TERMINAL, Move, Status
 from ropewalk.engine.metrics import catalogue
@@ -16,6 +16,8 @@ from ropewalk.engine.metrics.registry import Registry
 if TYPE_CHECKING:
     from ropewalk.engine.announce import News
     from ropewalk.engine.attempt import Attempt
+
+    Told = TypeVar("Told", News, Attempt)
 
 _OF_MOVE: Final[Mapping[Move, Metric]] = {
     Move.COMPLETE: catalogue.COMPLETED,
@@ -49,10 +51,12 @@ class Meter:
 
     def moved(self, news: Sequence[News]) -> None:
         """What became of jobs, whoever moved them."""
-        for job_type, (used, others) in _by_type(news).items():
+        for job_type, told in _by_type(news).items():
+            used = [each.job.attempt for each in told if each.move is _COMPLETE]
             if used:
                 self._registry.add(catalogue.COMPLETED, (job_type,), len(used))
-            if others:
+            if len(used) < len(told):
+                others = [each for each in told if each.move is not _COMPLETE]
                 self._count_others(job_type, others)
                 used += [each.job.attempt for each in others if each.job.status in TERMINAL]
             self._registry.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
@@ -64,10 +68,13 @@ class Meter:
         registry, now = self._registry, attempts[-1].now()
         registry.observe(catalogue.SETTLED, (), [len(attempts)])
         self.count_begun()
-        for job_type, (waits, runs, totals) in _times(attempts, now).items():
+        for job_type, told in _by_type(attempts).items():
+            runs = [each.took for each in told if each.took is not None]
+            jobs = [each.job for each in told if each.took is not None]  # not those given back before they began
+            waits = [(job.started_at or job.run_at) - job.run_at for job in jobs]
             registry.observe(catalogue.WAIT, (job_type,), waits, per_unit=SECOND)
             registry.observe(catalogue.RUN, (job_type,), runs)
-            registry.observe(catalogue.TOTAL, (job_type,), totals, per_unit=SECOND)
+            registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
 
     def count_begun(self) -> None:
         begun = self._begun[:]
@@ -111,41 +118,11 @@ class Meter:
                 self._registry.add(_OF_MOVE[move], (job_type,), count)
 
 
-def _by_type(news: Sequence[News]) -> dict[str, tuple[list[int], list[News]]]:
-    """The attempts used by those that completed, and the others. Every job comes by here: hence one pass."""
-    by_type: dict[str, tuple[list[int], list[News]]] = {}
-    job_type: str | None = None
-    used: list[int] = []
-    others: list[News] = []
-    for each in news:
-        job = each.job
-        if job.type != job_type:
-            job_type = job.type
-            used, others = by_type.setdefault(job_type, ([], []))
-        if each.move is _COMPLETE:
-            used.append(job.attempt)
-        else:
-            others.append(each)
-    return by_type
-
-
-def _times(attempts: Sequence[Attempt], now: Instant) -> dict[str, tuple[list[Span], list[float], list[Span]]]:
-    """By type: how long they waited, ran (in seconds) and took in all. In one pass, too."""
-    by_type: dict[str, tuple[list[Span], list[float], list[Span]]] = {}
-    job_type: str | None = None
-    waits, runs, totals = _no_times()
-    for each in attempts:
-        if each.took is None:
-            continue  # given back before it began
-        job = each.job
-        if job.type != job_type:
-            job_type = job.type
-            waits, runs, totals = by_type.setdefault(job_type, _no_times())
-        waits.append((job.started_at or job.run_at) - job.run_at)
-        runs.append(each.took)
-        totals.append(now - job.created_at)
-    return by_type
-
-
-def _no_times() -> tuple[list[Span], list[float], list[Span]]:
-    return [], [], []
+def _by_type(told: Sequence[Told]) -> dict[str, Sequence[Told]]:
+    types = {each.job.type for each in told}
+    if len(types) == 1:  # nearly always, and every job comes by here
+        return {types.pop(): told}
+    by_type: dict[str, list[Told]] = {}
+    for each in told:
+        by_type.setdefault(each.job.type, []).append(each)
+    return dict(by_type)
