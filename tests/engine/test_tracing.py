@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -25,12 +26,14 @@ from opentelemetry.sdk.trace.sampling import (
 )
 from opentelemetry.trace import SpanKind, StatusCode
 
-from ropewalk import Abort, App, Context, Result, Retry, job
+from ropewalk import Abort, App, Context, Result, Retry, State, job, schedule
 from ropewalk.domain.flags import UNRECORDED
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.outcome import Released
+from ropewalk.engine.services.scheduler import Scheduler
 from ropewalk.integrations.otel import OpenTelemetry
 from ropewalk.ports.tracing import Tracing
+from ropewalk.testing import FakeRuntime
 from tests.domain.records import a_job
 from tests.engine.conftest import MakeApp
 
@@ -159,6 +162,38 @@ async def test_a_batch_is_one_producer_span(make_app: MakeApp) -> None:
     [sent] = traces.spans(SpanKind.PRODUCER)
     assert (sent.attributes or {})["messaging.batch.message_count"] == 3
     assert [parent_of(each) for each in traces.spans(SpanKind.CONSUMER)] == [ids(sent)] * 3
+
+
+async def test_a_fire_of_a_schedule_is_a_producer_span(make_app: MakeApp) -> None:
+    """O7: each begins a trace, and all attempts at its job are in it."""
+    traces, runtime = Traces(), FakeRuntime()
+    timed = schedule("s", every=10, job=unlucky())
+    app = make_app(unlucky, tracing=traces.tracing, schedules=[timed], runtime=runtime)
+    async with app.running():
+        await runtime.advance(seconds=25)
+    first, second = traces.spans(SpanKind.PRODUCER)
+    assert [(span.name, (span.attributes or {})["ropewalk.schedule"]) for span in (first, second)] == [
+        ("enqueue default", "s")
+    ] * 2
+    assert parent_of(first) is parent_of(second) is None and ids(first)[0] != ids(second)[0]
+    tried = Counter(parent_of(span) for span in traces.spans(SpanKind.CONSUMER))
+    assert tried == {ids(first): 2, ids(second): 2}
+
+
+async def test_who_comes_second_to_a_fire_leaves_no_span(make_app: MakeApp) -> None:
+    """O7: two schedulers saw it due, one of them enqueued the job."""
+    traces, reported = Traces(), list[str]()
+    runtime = FakeRuntime()
+    app = make_app(leaf, tracing=traces.tracing, runtime=runtime, on_error=lambda _, phase: reported.append(phase))
+    async with app, app.worker(scheduler=False) as worker:
+        await app.create_schedule("s", every=10, job=leaf(1))
+        await runtime.advance(seconds=10)
+        schedulers = [Scheduler(worker._started.bench, app._core.fires) for _ in range(2)]
+        found = await app._core.store.due_schedules(after=None, limit=10)
+        assert [await each._fire(found) for each in schedulers] == [True, True]
+        await worker.idle()
+    [fired], [ran] = traces.spans(SpanKind.PRODUCER), traces.spans(SpanKind.CONSUMER)
+    assert (parent_of(ran), reported) == (ids(fired), [])
 
 
 async def test_a_trace_nobody_records_stays_unrecorded(make_app: MakeApp) -> None:
@@ -358,6 +393,9 @@ class Broken:
     def sending(self, jobs: object) -> Any:
         raise RuntimeError("sending")
 
+    def firing(self, schedule: str, job: object) -> Any:
+        raise RuntimeError("firing")
+
     def attempt(self, job: object, worker: str) -> Any:
         raise RuntimeError("attempt")
 
@@ -374,6 +412,12 @@ class BrokenSpan:
 
     def sending(self, jobs: object) -> Any:
         return nullcontext("00-" + "1" * 32 + "-" + "2" * 16 + "-01")
+
+    def firing(self, schedule: str, job: object) -> BrokenSpan:
+        return self
+
+    def fired(self) -> None:
+        raise RuntimeError("fired")
 
     def attempt(self, job: object, worker: str) -> BrokenSpan:
         return self
@@ -404,6 +448,20 @@ async def test_tracing_that_raises_disturbs_nothing(make_app: MakeApp, tracing: 
     async with app.running():
         await app.enqueue(leaf(1)).result(timeout=10)
     assert reported == ["tracing"] * times
+
+
+@pytest.mark.parametrize("tracing", [Broken(), BrokenSpan()])
+async def test_nor_does_it_keep_a_schedule_from_firing(make_app: MakeApp, tracing: Any) -> None:
+    """O1"""
+    reported: list[str] = []
+    runtime, timed = FakeRuntime(), schedule("s", every=10, job=leaf(1))
+    app = make_app(
+        leaf, tracing=tracing, schedules=[timed], runtime=runtime, on_error=lambda _, at: reported.append(at)
+    )
+    async with app.running():
+        await runtime.advance(seconds=15)
+        [fired] = (await app.search()).jobs
+    assert (fired.state, set(reported)) == (State.COMPLETED, {"tracing"})
 
 
 def test_nothing_is_imported_unless_asked_for() -> None:

@@ -76,7 +76,7 @@ class Core:
         self.awaited = Awaited(runtime)
         self.declared: list[DeclaredSchedule] = []
         self.functions = ScheduleFunctions(functions)
-        self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule)
+        self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule, tracing=tracing)
         planner = Planner(self.functions, self._job_of_schedule, limits)
         self.timetable = Timetable(store, events, self.functions, self.fires, planner)
         for each in schedules:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import structs
 
+from ropewalk.domain.job import NewJob
 from ropewalk.domain.outcome import Outcome
 from ropewalk.engine.events import EventHub
 from ropewalk.ports.exchange import Submission
-from ropewalk.ports.tracing import Tracing
+from ropewalk.ports.tracing import FireSpan, Tracing
 
 if TYPE_CHECKING:
     from ropewalk.engine.attempt import Attempt
@@ -32,6 +33,24 @@ def ended(attempt: Attempt, outcome: Outcome, bench: Workbench) -> None:
         span.ended(outcome)
     except Exception as error:
         bench.events.report(error, PHASE)
+
+
+def firing(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub) -> FireSpan | None:
+    """The job of a fire is about to be written, unless somebody else is first: `fired` says that it was."""
+    if tracing is None:
+        return None
+    try:
+        return tracing.firing(schedule, job)
+    except Exception as error:
+        events.report(error, PHASE)
+        return None
+
+
+def fired(span: FireSpan, events: EventHub) -> None:
+    try:
+        span.fired()
+    except Exception as error:
+        events.report(error, PHASE)
 
 
 class Sending:

@@ -43,7 +43,7 @@ from ropewalk.domain.outcome import (
     Suspended,
 )
 from ropewalk.domain.trace import TRACEPARENT_LENGTH, traceparent
-from ropewalk.ports.tracing import AttemptSpan
+from ropewalk.ports.tracing import AttemptSpan, FireSpan
 
 if TYPE_CHECKING:
     from _collections_abc import dict_items, dict_keys, dict_values
@@ -66,6 +66,15 @@ class OpenTelemetry:
 
     def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
         return self._sending(jobs)
+
+    def firing(self, schedule: str, job: NewJob) -> FireSpan:
+        span = self._tracer.start_span(
+            f"enqueue {job.queue}",
+            context=_NOTHING,  # each fire is the beginning of something
+            kind=SpanKind.PRODUCER,
+            attributes={**_common(job, "enqueue", "send"), **_message(job), "ropewalk.schedule": schedule},
+        )
+        return Firing(span)
 
     def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:
         # Never under the current one: a slot has nothing to do with who enqueued the job.
@@ -118,6 +127,17 @@ def _in_and_out() -> tuple[Callable[[Any], Any], Callable[[Any], object]]:
     context.detach(token)
     kept_in: ContextVar[Any] | None = getattr(token, "var", None)
     return (context.attach, context.detach) if kept_in is None else (kept_in.set, kept_in.reset)
+
+
+class Firing:
+    """A FireSpan (by shape). What is not ended is not exported: a scheduler that came second leaves no span behind."""
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self.trace = _sent_with(span)
+
+    def fired(self) -> None:
+        self._span.end()
 
 
 # What runs an attempt's handler is its span and the context in one, so that entering it takes nothing else.

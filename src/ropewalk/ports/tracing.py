@@ -27,9 +27,24 @@ class AttemptSpan(Protocol):
     def ended(self, outcome: Outcome) -> None: ...
 
 
+class FireSpan(Protocol):
+    """A fire of a schedule, of which nobody hears unless this process was the first to write its job."""
+
+    @property
+    def trace(self) -> str | None:
+        """The context the job is to carry."""
+        ...
+
+    def fired(self) -> None: ...
+
+
 class Tracing(Protocol):
     def sending(self, jobs: Sequence[NewJob]) -> AbstractContextManager[str | None]:
         """Around a submission: gives the context the jobs are to carry."""
+        ...
+
+    def firing(self, schedule: str, job: NewJob) -> FireSpan:
+        """A schedule is about to enqueue the job of one fire."""
         ...
 
     def attempt(self, job: JobRecord, worker: str) -> AttemptSpan:

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.definitions.job import Job
 from ropewalk.domain.due import advance, due
@@ -15,36 +15,55 @@ from ropewalk.domain.job import NewJob
 from ropewalk.domain.schedule import Schedule, job_of
 from ropewalk.engine.events import Event, EventHub
 from ropewalk.engine.schedules.functions import ScheduleFunctions
+from ropewalk.engine.tracing import fired, firing
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.ports.exchange import Accepted
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.schedules import ScheduleChanged
 from ropewalk.ports.store import Store
+from ropewalk.ports.tracing import FireSpan, Tracing
 
 MakeJob: TypeAlias = "Callable[[Job[Any, Any], str], NewJob]"
 """options resolved and checked, for a tenant"""
 
 
+class Fire(Struct, frozen=True):
+    at: Instant
+    job: NewJob
+    span: FireSpan | None
+    """where the app traces"""
+
+
 class Turn(Struct, frozen=True):
-    """What a schedule becomes, and the jobs that come with it."""
+    """What a schedule becomes, and the fires that come with it."""
 
     after: Schedule | None
     """None: it is deleted"""
-    jobs: list[NewJob] = []
-    fires: list[Instant] = []
-    """of each job"""
+    fires: list[Fire] = []
+
+    @property
+    def jobs(self) -> list[NewJob]:
+        return [fire.job for fire in self.fires]
 
 
 class Fires:
     def __init__(
-        self, store: Store, runtime: Runtime, events: EventHub, functions: ScheduleFunctions, make_job: MakeJob
+        self,
+        store: Store,
+        runtime: Runtime,
+        events: EventHub,
+        functions: ScheduleFunctions,
+        make_job: MakeJob,
+        *,
+        tracing: Tracing | None = None,
     ) -> None:
         self._store = store
         self._runtime = runtime
         self._events = events
         self._functions = functions
         self._make_job = make_job
+        self._tracing = tracing
 
     async def take(self, schedule: Schedule, now: Instant) -> Turn | None:
         """What is due, unless it is nothing or only another process can go on. Raises what the functions raise."""
@@ -52,8 +71,12 @@ class Fires:
         if taken.next_fire == schedule.next_fire or (taken.fires and not self.can_make(schedule)):
             return None
         made = [(fire, await self.job(schedule, fire)) for fire in taken.fires]
-        jobs = [(fire, job_of(schedule, new, fire)) for fire, new in made if new is not None]
-        return Turn(advance(schedule, taken), [new for _, new in jobs], [fire for fire, _ in jobs])
+        fires = [self._fire(schedule, at, job_of(schedule, new, at)) for at, new in made if new is not None]
+        return Turn(advance(schedule, taken), fires)
+
+    def _fire(self, schedule: Schedule, at: Instant, new: NewJob) -> Fire:
+        span = firing(schedule.name, new, self._tracing, self._events)
+        return Fire(at, new if span is None else structs.replace(new, trace=span.trace), span)
 
     def can_make(self, schedule: Schedule) -> bool:
         """Is the function here that makes its jobs, if it has one?"""
@@ -78,21 +101,24 @@ class Fires:
     def told(self, schedule: Schedule, turn: Turn, changed: ScheduleChanged) -> None:
         """After the commit: hooks hear of the fires, workers of the jobs, on_error of those that were refused."""
         queues: set[str] = set()
-        for new, fire, answer in zip(turn.jobs, turn.fires, changed.answers, strict=True):
+        for fire, answer in zip(turn.fires, changed.answers, strict=True):
             if isinstance(answer, RopewalkError):
                 self._events.report(answer, f"schedule {schedule.name}")
                 continue
             [accepted] = answer
             if self._events.meter is not None:
                 self._events.meter.fired(schedule.name)
-            self._tell(schedule, new, fire, accepted)
-            self._events.accepted([new], [accepted])
+            if fire.span is not None:
+                fired(fire.span, self._events)
+            self._tell(schedule, fire, accepted)
+            self._events.accepted([fire.job], [accepted])
             if not accepted.duplicate:
-                queues.add(new.queue)
+                queues.add(fire.job.queue)
         if queues:
             self._store.notifier.publish(Hint(ready=tuple(queues)))
 
-    def _tell(self, schedule: Schedule, new: NewJob, fire: Instant, accepted: Accepted) -> None:
+    def _tell(self, schedule: Schedule, fire: Fire, accepted: Accepted) -> None:
+        new = fire.job
         if not self._events.heard(new.type):
             return
         self._events.emit(
@@ -106,6 +132,6 @@ class Fires:
                 attempt=0,
                 group_id=accepted.group_id,
                 schedule=schedule.name,
-                fire_time=to_datetime(fire),
+                fire_time=to_datetime(fire.at),
             )
         )

@@ -93,7 +93,7 @@ class Timetable:
             return Turn(after)
         owed = await self._owed(held, now)
         assert owed.after is not None, "no fire deletes its schedule"
-        return Turn(replan(owed.after), owed.jobs, owed.fires)
+        return Turn(replan(owed.after), owed.fires)
 
     async def _owed(self, held: Schedule, now: Instant) -> Turn:
         """What cannot be made here is given up, loudly: this change may be what mends the schedule."""
