@@ -169,8 +169,9 @@ async def test_a_fire_of_a_schedule_is_a_producer_span(make_app: MakeApp) -> Non
     traces, runtime = Traces(), FakeRuntime()
     timed = schedule("s", every=10, job=unlucky())
     app = make_app(unlucky, tracing=traces.tracing, schedules=[timed], runtime=runtime)
-    async with app.running():
-        await runtime.advance(seconds=25)
+    with traces.provider.get_tracer("main").start_as_current_span("whoever starts the worker"):
+        async with app.running():
+            await runtime.advance(seconds=25)
     first, second = traces.spans(SpanKind.PRODUCER)
     assert [(span.name, (span.attributes or {})["ropewalk.schedule"]) for span in (first, second)] == [
         ("enqueue default", "s")
