@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from ropewalk import Abort, InvalidInput, Retention, State, job
+from ropewalk import Abort, App, Context, InvalidInput, Retention, State, job
 from ropewalk.domain.instants import DAY, MINUTE, Span
 from ropewalk.engine.services import tallies
 from ropewalk.engine.services.tallies import TallyFolderConfig
+from ropewalk.testing import FakeRuntime
 from tests.engine.conftest import MakeApp
 
 
@@ -23,6 +26,11 @@ async def add(a: int, b: int) -> int:
 @job(queue="mail")
 async def send(to: str) -> None:
     raise Abort(f"{to!r} is no address")
+
+
+@job
+async def nap(ctx: Context) -> None:
+    await ctx.resource(FakeRuntime).sleep(0.02)
 
 
 async def test_what_a_worker_did_is_told(make_app: MakeApp) -> None:
@@ -45,6 +53,25 @@ async def test_what_a_worker_did_is_told(make_app: MakeApp) -> None:
     assert told.states == {State.COMPLETED: 5, State.FAILED: 1}
     assert (of_type.flow.completed, of_queue.flow.failed, of_acme.flow.completed) == (5, 1, 1)
     assert (blocking.flow.finished, blocking.slice_us) == (6, MINUTE)
+
+
+async def test_a_handler_runs_from_where_it_begins(make_app: MakeApp) -> None:
+    """O4: what a worker has at hand for a free slot waits; how long its results take to be accepted is neither."""
+    runtime = FakeRuntime()
+
+    @asynccontextmanager
+    async def lifespan(_: App) -> AsyncGenerator[FakeRuntime]:
+        yield runtime
+
+    app = make_app(nap, runtime=runtime, lifespan=lifespan)
+    async with app:
+        await app.enqueue_many([nap() for _ in range(20)])
+        async with app.worker(concurrency=1):
+            while (await app.stats()).flow.completed < 20:
+                await runtime.advance(seconds=0.01)
+            flow = (await app.stats()).flow
+    assert (flow.run.count, round(flow.run.mean_us, -1), round(flow.run.max_us, -1)) == (20, 20_000, 20_000)
+    assert flow.wait.max_us >= 19 * 20_000
 
 
 async def test_a_stretch_of_the_past(make_app: MakeApp) -> None:

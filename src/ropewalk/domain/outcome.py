@@ -66,4 +66,5 @@ class Released(Struct, frozen=True):
     delay_us: Span = 0
 
 
-Outcome: TypeAlias = Completed | Errored | Crashed | Aborted | Deferred | Suspended | Expired | Cancelled | Released
+NotCompleted: TypeAlias = Errored | Crashed | Aborted | Deferred | Suspended | Expired | Cancelled | Released
+Outcome: TypeAlias = Completed | NotCompleted

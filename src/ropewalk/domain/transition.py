@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.domain.compensation import compensation
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo
@@ -28,6 +28,7 @@ from ropewalk.domain.outcome import (
     Deferred,
     Errored,
     Expired,
+    NotCompleted,
     Outcome,
     Released,
     Suspended,
@@ -43,6 +44,14 @@ EPOCH_SHIFT: Final = 32
 _WAITING, _RUNNING = Status.WAITING, Status.RUNNING
 _CLAIM, _COMPLETE = Move.CLAIM, Move.COMPLETE
 _CONCERNS_OTHERS: Final = ~SETTLES_ALONE
+
+
+class Spent(Struct, frozen=True, gc=False):
+    """Where the time of an attempt went, as only its worker knows: the store saw a claim and a settlement."""
+
+    waited_us: Span
+    """from the claim until its handler began"""
+    ran_us: Span
 
 
 class Settlement(Struct, frozen=True, kw_only=True, gc=False):
@@ -66,6 +75,8 @@ class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     """with SUSPEND: what it waits for"""
     lines: tuple[LogLine, ...] = ()
     """what it logged and the store has not yet, as far as it knows"""
+    spent: Spent | None = None
+    """None where no handler began"""
 
 
 class Effects(Struct, frozen=True, gc=False):
@@ -79,17 +90,33 @@ class Effects(Struct, frozen=True, gc=False):
     """a move outside any attempt: history would have a gap without it"""
     ready_at: Instant | None = None
     """when the attempt that ended could have started; None where none ended"""
+    spent: Spent | None = None
+    """of that attempt, where its worker told"""
     left: Status | None = None
     """how a job had ended that is open again"""
 
 
-def decide(job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float) -> Settlement:
+def decide(
+    job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float, spent: Spent | None = None
+) -> Settlement:
     """The worker's half: which move an outcome asks for. `roll` in [0, 1) spreads the backoff."""
+    if not isinstance(outcome, Completed):
+        return structs.replace(_decide_otherwise(job, outcome, backoff, roll), spent=spent)
+    alone = job.flags & _CONCERNS_OTHERS == 0
+    return Settlement(
+        seq=job.seq,
+        fence=job.fence,
+        move=_COMPLETE,
+        result=outcome.result,
+        sequel=outcome.sequel,
+        alone=alone,
+        spent=spent,
+    )
+
+
+def _decide_otherwise(job: JobRecord, outcome: NotCompleted, backoff: ResolvedBackoff, roll: float) -> Settlement:
     seq, fence = job.seq, job.fence
     match outcome:
-        case Completed(result, sequel):
-            alone = job.flags & _CONCERNS_OTHERS == 0
-            return Settlement(seq=seq, fence=fence, move=_COMPLETE, result=result, sequel=sequel, alone=alone)
         case Suspended(suspension):
             wait = 0 if suspension.signal is not None else suspension.span_us or 0
             at = None if suspension.signal is not None else suspension.until
@@ -168,7 +195,7 @@ def settle(job: JobRecord, asked: Settlement, now: Instant, *, signal_arrived: b
     if asked.crashed:
         job.crashes += 1
     move, run_at = under_lock(job, asked, now)
-    effects = _end_attempt(job, move, error=asked.error, result=asked.result, run_at=run_at, now=now)
+    effects = _end_attempt(job, move, asked, error=asked.error, run_at=run_at, now=now)
     if move is Move.SUSPEND and asked.suspension is not None:
         job.flags |= STEPPED
         if asked.suspension.signal is not None and not signal_arrived:
@@ -186,9 +213,10 @@ def lose(job: JobRecord, *, started: bool, now: Instant) -> Effects:
         job.crashes += 1
         if _last_chance(job, job.crashes):
             asked = Move.BURY
-    move, run_at = under_lock(job, Settlement(seq=job.seq, fence=job.fence, move=asked), now)
+    settlement = Settlement(seq=job.seq, fence=job.fence, move=asked)
+    move, run_at = under_lock(job, settlement, now)
     error = WORKER_LOST if started and move is not Move.CANCEL else None
-    return _end_attempt(job, move, error=error, result=None, run_at=run_at, now=now)
+    return _end_attempt(job, move, settlement, error=error, run_at=run_at, now=now)
 
 
 def expire(job: JobRecord, now: Instant) -> Effects:
@@ -204,7 +232,7 @@ def _last_chance(job: JobRecord, crashes: int) -> bool:
 
 
 def _end_attempt(
-    job: JobRecord, move: Move, *, error: ErrorInfo | None, result: bytes | None, run_at: Instant, now: Instant
+    job: JobRecord, move: Move, asked: Settlement, *, error: ErrorInfo | None, run_at: Instant, now: Instant
 ) -> Effects:
     status = SETTLING[move]
     fence, owner, attempt, start_rev, ready_at = job.fence, job.owner, job.attempt, job.start_rev, job.run_at
@@ -225,12 +253,12 @@ def _end_attempt(
         _wait_until(job, run_at)
     follow_up = None
     if move is Move.COMPLETE:
-        job.result = result
+        job.result = asked.result
         job.error = None
     if status is not Status.WAITING:
         follow_up = _finish(job, now)
     if move is Move.COMPLETE:
-        return Effects(move, ready_at=ready_at)
+        return Effects(move, ready_at=ready_at, spent=asked.spent)
     record = AttemptRecord(
         seq=job.seq,
         fence=fence,
@@ -245,7 +273,7 @@ def _end_attempt(
         error=error,
         next_run_at=next_run_at,
     )
-    return Effects(move, record, follow_up, ready_at=ready_at)
+    return Effects(move, record, follow_up, ready_at=ready_at, spent=asked.spent)
 
 
 def _step(job: JobRecord, move: Move, before: Status, after: Status, now: Instant) -> None:

@@ -24,7 +24,7 @@ from ropewalk.domain.lease import LossReason
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.transition import Settlement, Spent
 from ropewalk.engine import transacting
 from ropewalk.engine.events import event_of
 from ropewalk.engine.folding import PendingFold
@@ -162,6 +162,14 @@ class Attempt:
     def notice(self, why: Cancellation) -> None:
         """A cooperative cancellation: the handler sees it when it looks."""
         self._notice = why
+
+    def spent(self) -> Spent | None:
+        """How long its handler waited here, and how long it has run; None where it never began."""
+        began_at = self.began_at
+        if began_at is None:
+            return None
+        took = self.elapsed() if self.took is None else self.took
+        return Spent(int((began_at - self.claimed_at) * SECOND), int(took * SECOND))
 
     def with_lines(self, asked: Settlement) -> Settlement:
         """A settlement takes along what was logged and not sent yet."""

@@ -289,11 +289,11 @@ class Executor:
             bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason)
             return
         if isinstance(outcome, Completed):
-            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0))
+            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.spent()))
             return
         outcome = self._spaced(attempt, self._placed(attempt, outcome))
         backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
-        self._settler.put(attempt, decide(attempt.job, outcome, backoff, bench.runtime.random()))
+        self._settler.put(attempt, decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent()))
 
     def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         """Errors also say where and how long."""

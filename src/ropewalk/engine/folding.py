@@ -90,7 +90,7 @@ class Folding:
         if pending.refused is not None and sequel.contribution.expected_version == held.version:
             # The value is still the one it was folded over: something else about it was refused.
             attempt.fold = None
-            return refused_for_good(attempt.job, pending.refused, self._bench)
+            return refused_for_good(attempt, pending.refused, self._bench)
         if pending.tries >= TRIES_MAX:
             return self._given_up(attempt, Errored(CONTENDED))
         pending.tries += 1
@@ -116,7 +116,7 @@ class Folding:
         attempt.fold = None
         bench = self._bench
         backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
-        return decide(attempt.job, outcome, backoff, bench.runtime.random())
+        return decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent())
 
 
 def _group(attempt: Attempt) -> _Group:

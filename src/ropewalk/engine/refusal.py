@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
-from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.job import NewJob
 from ropewalk.domain.outcome import Aborted
 from ropewalk.domain.retry import BUILT_IN
 from ropewalk.domain.sequel import Sequel
@@ -13,13 +14,16 @@ from ropewalk.domain.transition import Settlement, decide
 from ropewalk.engine.workbench import Workbench
 from ropewalk.errors import RopewalkError
 
+if TYPE_CHECKING:
+    from ropewalk.engine.attempt import Attempt
+
 
 def written_with(sequel: Sequel) -> list[NewJob]:
     """The jobs that came with a completion."""
     return [*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))]
 
 
-def refused_for_good(job: JobRecord, error: RopewalkError, bench: Workbench) -> Settlement:
+def refused_for_good(attempt: Attempt, error: RopewalkError, bench: Workbench) -> Settlement:
     """A dependency that is not there or an id that is taken will be so next time, too: no further attempt."""
     told = ErrorInfo(
         category=Category.PERMANENT,
@@ -29,7 +33,7 @@ def refused_for_good(job: JobRecord, error: RopewalkError, bench: Workbench) -> 
         worker=bench.owner,
         host=bench.host,
     )
-    return decide(job, Aborted(told), BUILT_IN, 0.0)
+    return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.spent())
 
 
 def code_of(error: RopewalkError) -> str:

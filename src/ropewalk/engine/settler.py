@@ -118,7 +118,7 @@ class Settler:
         """What became of them, for the worker's books, hooks and everybody who waits."""
         news: list[News] = []
         freed: set[str] = set()
-        accepted: list[Attempt] = []
+        accepted: list[tuple[Attempt, Settlement]] = []
         queued: list[NewJob] = []
         for (attempt, asked), answer in zip(batch, answers.settled, strict=True):
             if answer.refused is not None:
@@ -128,7 +128,7 @@ class Settler:
             if answer.move is None:
                 self._refused(attempt, answer)
                 continue
-            accepted.append(attempt)
+            accepted.append((attempt, asked))
             if answer.job is None:
                 news.append(News(attempt.job, answer.move, asked.error))
             else:
@@ -157,7 +157,7 @@ class Settler:
     def _settle_otherwise(self, attempt: Attempt, asked: Settlement, error: RopewalkError) -> None:
         """What should follow cannot be written. The lease is still ours, so the attempt gets another ending."""
         if attempt.fold is None:
-            asked = refused_for_good(attempt.job, error, self._bench)
+            asked = refused_for_good(attempt, error, self._bench)
         else:
             attempt.fold.refused = error
         self.put(attempt, asked)

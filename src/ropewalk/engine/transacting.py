@@ -32,7 +32,8 @@ async def commit(
 ) -> Settled:
     """The answer to its settlement. Everything that keeps the job from completing undoes the handler's writes, too."""
     try:
-        settlement = decide(attempt.job, _completed(attempt, bench, context, returned), BUILT_IN, 0.0)
+        outcome = _completed(attempt, bench, context, returned)
+        settlement = decide(attempt.job, outcome, BUILT_IN, 0.0, attempt.spent())
         answers = await held.settle(bench.owner, attempt.with_lines(settlement))
     finally:
         await held.rollback()

@@ -86,7 +86,7 @@ def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[S
             plain.append(None)
     completed = complete(tx, owner, rows, SETTLES_ALONE)
     tallies = TallyBook(tx, lanes)
-    tallies.completed(completed)
+    tallies.completed(completed, filter(None, plain))
     tallies.flush()
     done = set(completed.seqs)
     return [

@@ -50,18 +50,20 @@ class Settling:
         if not held:
             return
         rows: list[Row] = []
+        completing: list[Settlement] = []
         changes: dict[int, ScopeChange] = {}
         added: list[tuple[int, int, Contribution]] = []
         for at, scope_id in _only_counted(settlements, answers, held):
             asked = settlements[at]
             rows.append((asked.seq, asked.fence, self._tx.blob(asked.result)))
+            completing.append(asked)
             answers[at] = Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE)
             change = changes.get(scope_id) or changes.setdefault(scope_id, ScopeChange(scope=scope_id))
             change.left += 1
             change.completed += 1
             if (contribution := _contribution(asked)) is not None:
                 added.append((scope_id, asked.seq, contribution))
-        self._complete(rows)
+        self._complete(rows, completing)
         self._contribute(added)
         self._rippling.add(changes.values())
 
@@ -103,10 +105,10 @@ class Settling:
         found = self._tx.value(self._tx.sql.held_members, (wanted, self._owner, SETTLES_ALONE | GROUPED))
         return {seq: (fence, scope_id) for seq, fence, scope_id in _members.decode(found)}
 
-    def _complete(self, rows: list[Row]) -> None:
+    def _complete(self, rows: list[Row], settlements: list[Settlement]) -> None:
         done = complete(self._tx, self._owner, rows, SETTLES_ALONE | GROUPED)
         assert len(done.seqs) == len(rows), f"{len(rows)} leases were held, {len(done.seqs)} could be completed"
-        self._ledger.tallies.completed(done)
+        self._ledger.tallies.completed(done, settlements)
 
     def _contribute(self, added: list[tuple[int, int, Contribution]]) -> None:
         scopes = self._ledger.scopes({scope_id for scope_id, _, _ in added})

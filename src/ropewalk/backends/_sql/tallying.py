@@ -7,7 +7,7 @@ holds, and where somebody holds a sum puts another one beside it: the next one t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -20,8 +20,8 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.reckoning import StatsQuery, Window, reckon
 from ropewalk.domain.states import State, Status
 from ropewalk.domain.statistics import Statistics
-from ropewalk.domain.tally import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.tally import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of, parts_of
+from ropewalk.domain.transition import Effects, Settlement, Spent
 
 _EMPTY: Final = Tally()
 _places = msgspec.json.Decoder(list[tuple[int, str, str]])
@@ -33,7 +33,7 @@ _endings = msgspec.json.Decoder(list[tuple[int, Status, int]])
 
 
 class Done(Struct):
-    """Leases that completed, column by column, as `complete_plain` tells them."""
+    """Leases that completed, column by column, as `complete_plain` tells them: by the store's clock."""
 
     seqs: list[int]
     lanes: list[int]
@@ -55,9 +55,11 @@ class TallyBook:
         for lane, jobs in lanes:
             self._tallies.of(_above(lane)).submitted += jobs
 
-    def completed(self, done: Done) -> None:
+    def completed(self, done: Done, settlements: Iterable[Settlement]) -> None:
+        """Of what was asked for, these are done."""
         if not done.seqs:
             return
+        _apportion(done, {each.seq: each.spent for each in settlements})
         lane = done.lanes[0]
         if done.lanes.count(lane) == len(done.lanes):  # most batches are of one type
             self._tallies.completed(_above(lane), waits=done.waits, runs=done.runs, totals=done.totals)
@@ -140,6 +142,13 @@ def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Tally]]) -> None:
     tx.run(tx.sql.delete_sums, (_json([number for number, *_ in held]),))
     kept = [(*key, _text(tally)) for key, tally in folded.items() if key[0] != EVER or tally.stands]
     tx.run_rows(tx.sql.insert_sums, kept)
+
+
+def _apportion(done: Done, spent: Mapping[int, Spent | None]) -> None:
+    """What the store saw of each, divided as its worker says."""
+    parts = [parts_of(max(0, held), spent[seq]) for seq, held in zip(done.seqs, done.runs, strict=True)]
+    done.waits = [max(0, wait) + waited for wait, (waited, _) in zip(done.waits, parts, strict=True)]
+    done.runs = [ran for _, ran in parts]
 
 
 def _above(lane: int) -> int:

@@ -51,6 +51,8 @@ def ask(owner: str, settlements: Sequence[Settlement], now: Instant | None) -> d
         "2": _array([each.fence for each in ordered]),
         "3": _array(ends[:-1]),
         "4": _array(["NULL" if each.result is None else len(each.result) for each in ordered]),
+        "5": _array(["NULL" if each.spent is None else each.spent.waited_us for each in ordered]),
+        "6": _array(["NULL" if each.spent is None else each.spent.ran_us for each in ordered]),
         "results": b"".join(results),
         "owner": owner,
         "flags": SETTLES_ALONE,

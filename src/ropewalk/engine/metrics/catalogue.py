@@ -47,7 +47,7 @@ def _spans(name: str, text: str) -> Metric:
     return Metric(name=f"ropewalk_job_{name}_seconds", help=text, kind="histogram", labels=("type",), buckets=SPANS)
 
 
-WAIT: Final = _spans("wait", "From when a job could start until a worker claimed it.")
+WAIT: Final = _spans("wait", "From when a job could start until its handler began.")
 RUN: Final = _spans("run", "How long a handler took.")
 TOTAL: Final = _spans("total", "From when a job was enqueued until its end was settled.")
 ATTEMPTS_USED: Final = Metric(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.states import TERMINAL, Move, Status
+from ropewalk.domain.transition import Settlement
 from ropewalk.engine.metrics import catalogue
 from ropewalk.engine.metrics.catalogue import Metric
 from ropewalk.engine.metrics.registry import Registry
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ropewalk.engine.announce import News
     from ropewalk.engine.attempt import Attempt
 
-    Told = TypeVar("Told", News, Attempt)
+T = TypeVar("T")
 
 _OF_MOVE: Final[Mapping[Move, Metric]] = {
     Move.COMPLETE: catalogue.COMPLETED,
@@ -51,7 +52,7 @@ class Meter:
 
     def moved(self, news: Sequence[News]) -> None:
         """What became of jobs, whoever moved them."""
-        for job_type, told in _by_type(news).items():
+        for job_type, told in _by_type(news, [each.job.type for each in news]).items():
             used = [each.job.attempt for each in told if each.move is _COMPLETE]
             if used:
                 self._registry.add(catalogue.COMPLETED, (job_type,), len(used))
@@ -61,20 +62,19 @@ class Meter:
                 used += [each.job.attempt for each in others if each.job.status in TERMINAL]
             self._registry.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
 
-    def settled(self, attempts: Sequence[Attempt]) -> None:
+    def settled(self, batch: Sequence[tuple[Attempt, Settlement]]) -> None:
         """Attempts of this process that the store settled in one commit: how long they took."""
-        if not attempts:
+        if not batch:
             return
-        registry, now = self._registry, attempts[-1].now()
-        registry.observe(catalogue.SETTLED, (), [len(attempts)])
+        registry, now = self._registry, batch[-1][0].now()
+        registry.observe(catalogue.SETTLED, (), [len(batch)])
         self.count_begun()
-        for job_type, told in _by_type(attempts).items():
-            runs = [each.took for each in told if each.took is not None]
-            jobs = [each.job for each in told if each.took is not None]  # not those given back before they began
-            waits = [(job.started_at or job.run_at) - job.run_at for job in jobs]
+        began = [(attempt.job, asked.spent) for attempt, asked in batch if asked.spent is not None]
+        for job_type, told in _by_type(began, [job.type for job, _ in began]).items():
+            waits = [(job.started_at or job.run_at) - job.run_at + spent.waited_us for job, spent in told]
             registry.observe(catalogue.WAIT, (job_type,), waits, per_unit=SECOND)
-            registry.observe(catalogue.RUN, (job_type,), runs)
-            registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
+            registry.observe(catalogue.RUN, (job_type,), [spent.ran_us for _, spent in told], per_unit=SECOND)
+            registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job, _ in told], per_unit=SECOND)
 
     def count_begun(self) -> None:
         begun = self._begun[:]
@@ -118,11 +118,11 @@ class Meter:
                 self._registry.add(_OF_MOVE[move], (job_type,), count)
 
 
-def _by_type(told: Sequence[Told]) -> dict[str, Sequence[Told]]:
-    types = {each.job.type for each in told}
-    if len(types) == 1:  # nearly always, and every job comes by here
-        return {types.pop(): told}
-    by_type: dict[str, list[Told]] = {}
-    for each in told:
-        by_type.setdefault(each.job.type, []).append(each)
-    return dict(by_type)
+def _by_type(told: Sequence[T], types: Sequence[str]) -> Mapping[str, Sequence[T]]:
+    """Apart by their types, which are named in the same order."""
+    if types and types.count(types[0]) == len(types):  # nearly always, and every job comes by here
+        return {types[0]: told}
+    by_type: dict[str, list[T]] = {}
+    for each, job_type in zip(told, types, strict=True):
+        by_type.setdefault(job_type, []).append(each)
+    return by_type

@@ -10,10 +10,11 @@ from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.states import Move, State
 from ropewalk.domain.statistics import Flow, Statistics
+from ropewalk.domain.transition import Spent
 from ropewalk.errors import Conflict
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import BOOM, LEASE, new_job, settlement
+from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement
 
 KEEP = 30 * DAY
 FRESH = Revival(include_cancelled=True)
@@ -68,6 +69,34 @@ class FlowContract(Contract):
         assert [each.max_us for each in (told.wait, told.run, told.total)] == [2 * SECOND, 3 * SECOND, 9 * SECOND]
         assert [each.mean_us for each in (told.wait, told.run, told.total)] == [2 * SECOND, 3 * SECOND, 9 * SECOND]
         assert abs(told.run.p95_us - 3 * SECOND) <= 3 * SECOND / 16
+
+    async def test_where_the_time_went_its_worker_knows(self, bench: Bench) -> None:
+        """O4: of what it held the job, how much that waited for a slot and how much its handler ran; not how long the
+        settlement took. However it ends, and whoever else has to hear of it."""
+        parent = await bench.running()
+        await bench.submit(new_job(id="member", parent_id=parent.id, spawn_key="s"), under=holder(parent))
+        await bench.submit(new_job(id="awaited"), new_job(id="alone"), new_job(id="failing"))
+        await bench.submit(new_job(gate=gate_on("awaited")))
+        jobs = {job.id: job for job in await bench.claim(4)}
+        await bench.runtime.advance(7)
+        spent = Spent(2 * SECOND, 4 * SECOND)
+        failed = settlement(jobs.pop("failing"), Move.RETRY, error=BOOM, spent=spent)
+        await bench.settle_all("worker", [failed, *(settlement(job, spent=spent) for job in jobs.values())])
+        told = await flow(bench)
+        for each, took in ((told.wait, 2 * SECOND), (told.run, 4 * SECOND)):
+            assert (each.count, each.mean_us, each.max_us) == (4, took, took)
+        assert (told.total.count, told.total.mean_us) == (3, 7 * SECOND)
+
+    async def test_no_worker_says_more_than_the_store_saw(self, bench: Bench) -> None:
+        """O4: its clock may run fast; and one that says nothing is believed to have run all the time."""
+        says = [Spent(SECOND, 3 * SECOND), Spent(3 * SECOND, SECOND), Spent(SECOND, 0), None]
+        jobs = [await bench.running() for _ in says]
+        await bench.runtime.advance(2)
+        ends = [settlement(job, spent=spent) for job, spent in zip(jobs, says, strict=True)]
+        await bench.settle_all("worker", ends)
+        told = await flow(bench)
+        assert (told.run.count, told.run.mean_us, told.run.max_us) == (4, 1.25 * SECOND, 2 * SECOND)
+        assert (told.wait.count, told.wait.mean_us, told.wait.max_us) == (4, 0.5 * SECOND, SECOND)
 
     async def test_an_attempt_that_will_be_repeated(self, bench: Bench) -> None:
         """O4: measured like every other, its wait from when it could have started; retried, not finished."""

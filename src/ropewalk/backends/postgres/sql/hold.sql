@@ -27,7 +27,8 @@ SELECT json_build_array(
 -- name: complete_alone
 -- The same of all of these, or of none: where one cannot be completed so, it fails (there is no other way to say that
 -- without a trip). What has to be counted of them is counted here, too: a histogram's bucket is what a span begins with as
--- a float (domain.histogram). Results come in one piece, each from its place on.
+-- a float (domain.histogram). Of the time they were held, each says how much it waited and ran, if it can (domain.tally).
+-- Results come in one piece, each from its place on.
 WITH given AS MATERIALIZED (SELECT coalesce(:now::bigint, /* see begun */) AS now),
 done AS (
     UPDATE standing SET
@@ -37,8 +38,13 @@ done AS (
     WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = :owner
         AND (flags & ~(:flags::integer)) = 0
     RETURNING
-        stream / 2 AS lane, greatest(0, started_at - run_at) AS wait, greatest(0, finished_at - started_at) AS run,
-        greatest(0, finished_at - created_at) AS total
+        stream / 2 AS lane, greatest(0, started_at - run_at) AS waited, greatest(0, finished_at - started_at) AS held,
+        greatest(0, finished_at - created_at) AS total, each(5 bigint) AS waited_there, each(6 bigint) AS ran
+),
+spent AS (
+    SELECT
+        lane, waited + least(waited_there, held - least(ran, held)) AS wait, least(ran, held) AS run, total
+    FROM done
 ),
 alike AS MATERIALIZED (
     SELECT
@@ -54,7 +60,7 @@ alike AS MATERIALIZED (
         END AS total,
         count(*) AS jobs, sum(wait) AS waits, sum(run) AS runs, sum(total) AS totals, max(wait) AS wait_max,
         max(run) AS run_max, max(total) AS total_max
-    FROM done
+    FROM spent
     GROUP BY 1, 2, 3, 4
 ),
 counted AS (
