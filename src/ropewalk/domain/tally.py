@@ -16,7 +16,7 @@ from ropewalk.domain.histogram import Histogram
 from ropewalk.domain.instants import DAY, HOUR, MINUTE, Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.states import GIVES_ATTEMPT_BACK, Move, Status
-from ropewalk.domain.transition import Effects, Spent
+from ropewalk.domain.transition import Effects
 
 EVER: Final[Span] = 0
 """the span of what is added up for good; it has counts alone"""
@@ -92,9 +92,9 @@ class Tallies(Generic[K]):
         tally = self.of(lane)
         if effects.ready_at is not None and effects.move not in GIVES_ATTEMPT_BACK:
             started_at = now if job.started_at is None else job.started_at
-            waited, ran = parts_of(max(0, now - started_at), effects.spent)
-            tally.wait.note(max(0, started_at - effects.ready_at) + waited)
-            tally.run.note(ran)
+            waited, spent = max(0, started_at - effects.ready_at), effects.spent
+            tally.wait.note(waited if spent is None else waited + spent.waited_us)
+            tally.run.note(max(0, now - started_at) if spent is None else spent.ran_us)
         if effects.move in TRIED_AGAIN:
             tally.retried += 1
         if effects.left is not None:
@@ -103,17 +103,6 @@ class Tallies(Generic[K]):
         if job.terminal:
             tally.ended[job.status] = tally.ended.get(job.status, 0) + 1
             tally.total.note(max(0, now - job.created_at))
-
-
-def parts_of(held_us: Span, spent: Spent | None) -> tuple[Span, Span]:
-    """How much of the time a worker held a job was waiting for its handler, and how much was that.
-
-    Without word of the worker it ran all the time; what a worker says is no more than the store saw.
-    """
-    if spent is None:
-        return 0, held_us
-    ran = min(spent.ran_us, held_us)
-    return min(spent.waited_us, held_us - ran), ran
 
 
 def _forwards(spans_us: Sequence[Span]) -> Sequence[Span]:

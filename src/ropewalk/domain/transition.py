@@ -76,7 +76,7 @@ class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     lines: tuple[LogLine, ...] = ()
     """what it logged and the store has not yet, as far as it knows"""
     spent: Spent | None = None
-    """None where no handler began"""
+    """None where no handler began: then it ran from the claim on, as far as anybody knows"""
 
 
 class Effects(Struct, frozen=True, gc=False):

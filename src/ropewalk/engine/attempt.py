@@ -168,7 +168,9 @@ class Attempt:
         began_at = self.began_at
         if began_at is None:
             return None
-        took = self.elapsed() if self.took is None else self.took
+        took = self.took
+        if took is None:
+            took = self._bench.runtime.monotonic() - began_at
         return Spent(int((began_at - self.claimed_at) * SECOND), int(took * SECOND))
 
     def with_lines(self, asked: Settlement) -> Settlement:

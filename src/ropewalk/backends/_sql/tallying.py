@@ -20,7 +20,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.reckoning import StatsQuery, Window, reckon
 from ropewalk.domain.states import State, Status
 from ropewalk.domain.statistics import Statistics
-from ropewalk.domain.tally import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of, parts_of
+from ropewalk.domain.tally import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of
 from ropewalk.domain.transition import Effects, Settlement, Spent
 
 _EMPTY: Final = Tally()
@@ -59,7 +59,7 @@ class TallyBook:
         """Of what was asked for, these are done."""
         if not done.seqs:
             return
-        _apportion(done, {each.seq: each.spent for each in settlements})
+        _as_measured(done, {each.seq: each.spent for each in settlements})
         lane = done.lanes[0]
         if done.lanes.count(lane) == len(done.lanes):  # most batches are of one type
             self._tallies.completed(_above(lane), waits=done.waits, runs=done.runs, totals=done.totals)
@@ -144,11 +144,13 @@ def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Tally]]) -> None:
     tx.run_rows(tx.sql.insert_sums, kept)
 
 
-def _apportion(done: Done, spent: Mapping[int, Spent | None]) -> None:
-    """What the store saw of each, divided as its worker says."""
-    parts = [parts_of(max(0, held), spent[seq]) for seq, held in zip(done.seqs, done.runs, strict=True)]
-    done.waits = [max(0, wait) + waited for wait, (waited, _) in zip(done.waits, parts, strict=True)]
-    done.runs = [ran for _, ran in parts]
+def _as_measured(done: Done, spent: Mapping[int, Spent | None]) -> None:
+    """What the store saw of each, as its worker knows better."""
+    measured = [spent[seq] for seq in done.seqs]
+    done.waits = [
+        wait if each is None else max(0, wait) + each.waited_us for wait, each in zip(done.waits, measured, strict=True)
+    ]
+    done.runs = [held if each is None else each.ran_us for held, each in zip(done.runs, measured, strict=True)]
 
 
 def _above(lane: int) -> int:

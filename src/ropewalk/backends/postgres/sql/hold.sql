@@ -27,8 +27,8 @@ SELECT json_build_array(
 -- name: complete_alone
 -- The same of all of these, or of none: where one cannot be completed so, it fails (there is no other way to say that
 -- without a trip). What has to be counted of them is counted here, too: a histogram's bucket is what a span begins with as
--- a float (domain.histogram). Of the time they were held, each says how much it waited and ran, if it can (domain.tally).
--- Results come in one piece, each from its place on.
+-- a float (domain.histogram). How long each waited at its worker and ran is given, where that knows. Results come in one
+-- piece, each from its place on.
 WITH given AS MATERIALIZED (SELECT coalesce(:now::bigint, /* see begun */) AS now),
 done AS (
     UPDATE standing SET
@@ -38,13 +38,9 @@ done AS (
     WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = :owner
         AND (flags & ~(:flags::integer)) = 0
     RETURNING
-        stream / 2 AS lane, greatest(0, started_at - run_at) AS waited, greatest(0, finished_at - started_at) AS held,
-        greatest(0, finished_at - created_at) AS total, each(5 bigint) AS waited_there, each(6 bigint) AS ran
-),
-spent AS (
-    SELECT
-        lane, waited + least(waited_there, held - least(ran, held)) AS wait, least(ran, held) AS run, total
-    FROM done
+        stream / 2 AS lane, greatest(0, started_at - run_at) + coalesce(each(5 bigint), 0) AS wait,
+        coalesce(each(6 bigint), greatest(0, finished_at - started_at)) AS run,
+        greatest(0, finished_at - created_at) AS total
 ),
 alike AS MATERIALIZED (
     SELECT
@@ -60,7 +56,7 @@ alike AS MATERIALIZED (
         END AS total,
         count(*) AS jobs, sum(wait) AS waits, sum(run) AS runs, sum(total) AS totals, max(wait) AS wait_max,
         max(run) AS run_max, max(total) AS total_max
-    FROM spent
+    FROM done
     GROUP BY 1, 2, 3, 4
 ),
 counted AS (
