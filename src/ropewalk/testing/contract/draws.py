@@ -27,6 +27,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import State
+from ropewalk.domain.transition import Spent
 from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import WorkerCard
 from ropewalk.testing.contract import flow_draws
@@ -155,6 +156,8 @@ outcomes = st.one_of(
     st.builds(Cancelled, st.none() | errors),
     st.builds(Suspended, flow_draws.suspensions),
 )
+endings = st.tuples(outcomes, st.none() | st.builds(Spent, short_spans, short_spans))
+"""of attempts, and where their time went"""
 
 revivals = st.builds(
     Revival,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -33,7 +33,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.retry import resolve
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import Status
-from ropewalk.domain.transition import Settlement, decide
+from ropewalk.domain.transition import Settlement, Spent, decide
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import (
@@ -50,6 +50,8 @@ from ropewalk.testing.contract.compared import cancelled, claimed, renewed, ripp
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
 from ropewalk.testing.contract.machine_flow import FlowRules, pick, picks
 from ropewalk.testing.contract.machine_schedules import ScheduleRules
+
+Ending: TypeAlias = "tuple[Outcome, Spent | None]"
 
 EXAMPLES: Final = os.environ.get("ROPEWALK_EXAMPLES")
 SETTINGS: Final = settings(
@@ -175,18 +177,18 @@ class StoreMachine(FlowRules, ScheduleRules):
         ]
         self.stores.ask(lambda store: store.renew(owner, renewals), compared=renewed)
 
-    @rule(owner=draws.owners, outcomes=st.lists(draws.outcomes, min_size=3, max_size=8))
-    def settle_what_is_held(self, owner: str, outcomes: list[Outcome]) -> None:
+    @rule(owner=draws.owners, ends=st.lists(draws.endings, min_size=3, max_size=8))
+    def settle_what_is_held(self, owner: str, ends: list[Ending]) -> None:
         held = [job for job in self.stores.jobs if job.status is Status.RUNNING and job.owner == owner]
-        asked = [_settlement(job, outcome) for job, outcome in zip(held, outcomes, strict=False)]
+        asked = [_settlement(job, ending) for job, ending in zip(held, ends, strict=False)]
         self.stores.ask(lambda store: store.settle(owner, asked), compared=settled)
 
     @precondition(FlowRules.some_lease)
-    @rule(ends=st.lists(st.tuples(pick, draws.outcomes), min_size=1, max_size=4))
-    def settle_any_lease(self, ends: list[tuple[int, Outcome]]) -> None:
+    @rule(ends=st.lists(st.tuples(pick, draws.endings), min_size=1, max_size=4))
+    def settle_any_lease(self, ends: list[tuple[int, Ending]]) -> None:
         """Old ones included; as the owner of the first, so that those of others are stale by that."""
         owner = holder(self._lease(ends[0][0])).owner
-        asked = [_settlement(self._lease(number), outcome) for number, outcome in ends]
+        asked = [_settlement(self._lease(number), ending) for number, ending in ends]
         self.stores.ask(lambda store: store.settle(owner, asked), compared=settled)
 
     @precondition(FlowRules.some_lease)
@@ -310,5 +312,6 @@ class StoreMachine(FlowRules, ScheduleRules):
         return first
 
 
-def _settlement(job: JobRecord, outcome: Outcome) -> Settlement:
-    return decide(job, outcome, resolve(job.backoff), roll=0.0)
+def _settlement(job: JobRecord, ending: Ending) -> Settlement:
+    outcome, spent = ending
+    return decide(job, outcome, resolve(job.backoff), 0.0, spent)
