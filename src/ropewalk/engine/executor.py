@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -48,7 +49,10 @@ class Executor:
         self._buffer = buffer
         self._settler = settler
         self.slots = slots
-        self._tasks: list[Task] = []
+        self._numbers = itertools.count()
+        self._tasks: dict[int, Task] = {}
+        """slots, by their numbers"""
+        self._kept_free: int | None = None
         self.closing = False
         self._tracing = bench.tracing
         self._enter = self._leave = self._passed_on = None
@@ -72,24 +76,26 @@ class Executor:
         self.batches = Batches(bench, self)
 
     def start(self) -> None:
-        for number in range(self.slots):
-            self._open_slot(number)
+        for _ in range(self.slots):
+            self._open_slot(next(self._numbers))
 
     def keep_free(self, number: int) -> None:
-        """Open more slots, so that as many are free."""
+        """Open more slots, so that as many are free; when twice as many are, some end after their attempt."""
+        self._kept_free = number
         while self.slots - len(self.running) < number:
-            self._open_slot(self.slots)
+            self._open_slot(next(self._numbers))
             self.slots += 1
 
     async def stop(self) -> None:
         """End the slots. One that is stuck behind a thread is let go: the thread ends with the process."""
         self.closing = True
-        for task in self._tasks:
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
             task.cancel()
         # A handler that will not be cancelled must not hold up the end of everything else.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
-                for task in self._tasks:
+                for task in tasks:
                     await task.finished()
 
     def expected_seconds(self) -> float | None:
@@ -105,17 +111,20 @@ class Executor:
 
     def _open_slot(self, number: int) -> None:
         if not self.closing:
-            self._tasks.append(self._bench.runtime.spawn(self._keep_slot(number), name=f"ropewalk-slot-{number}"))
+            self._tasks[number] = self._bench.runtime.spawn(self._keep_slot(number), name=f"ropewalk-slot-{number}")
 
     async def _keep_slot(self, number: int) -> None:
         """A slot that ends although the worker goes on (its handler cancelled the task it ran in) is opened anew."""
         try:
             await self._slot()
-        finally:
+        except BaseException:
             # Later, not at once: when the whole loop is being ended, there is no later.
             self._bench.runtime.after(_REOPEN_SECONDS, lambda: self._open_slot(number))
+            raise
+        del self._tasks[number]
 
     async def _slot(self) -> None:
+        """Until the worker ends, or the burst is over that it was opened for."""
         me, buffer, settler = asyncio.current_task(), self._buffer, self._settler
         assert me is not None
         while not self.closing:
@@ -131,6 +140,9 @@ class Executor:
                 await _swallow_cancellation(me)
             if settler.full:
                 await settler.room()
+            if self._kept_free is not None and self.slots - len(self.running) > 2 * self._kept_free:
+                self.slots -= 1
+                return
 
     def _in_time(self) -> bool:
         """Handlers that never wait would keep a slot going for the whole buffer: everything else has to breathe."""

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from ropewalk import App, Context, batch_job, job
+from ropewalk.engine.policies.regime import FREE_SLOTS
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.policies import Age, Balanced, Concurrency, Priority, RateLimited, Unlimited
 from tests.engine.conftest import MakeApp
@@ -125,6 +126,8 @@ async def test_without_a_bound_as_many_as_there_are(make_app: MakeApp, gate: Gat
         await gate.holds(252)
         await gate.opens()
         await worker.idle()
+        slots = [task for task in asyncio.all_tasks() if task.get_name().startswith("ropewalk-slot-")]
+        assert len(slots) == worker._started.executor.slots == 2 * FREE_SLOTS, "and not what the burst needed"
     assert gate.most == 252
 
 
