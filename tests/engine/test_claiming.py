@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import accumulate
 
 import pytest
@@ -42,3 +43,26 @@ async def test_a_busy_worker_claims_in_large_batches(make_app: MakeApp, monkeypa
     large = [size for size in warm if size >= CONCURRENCY + 50]
     # The last batch is what is left; a claim of about a slot's worth each means asking twice for the same runners.
     assert len([size for size in warm if size]) - len(large) <= 1, given
+
+
+@job(queue="flood")
+async def drop() -> None:
+    await asyncio.sleep(0.001)
+
+
+@job(queue="mail", max_attempts=1)
+async def letter() -> None:
+    pass
+
+
+async def test_a_flood_elsewhere_keeps_no_last_attempt_from_starting(make_app: MakeApp) -> None:
+    """live-5: it starts only in a free slot, and a busy worker has one for it."""
+    started: list[str] = []
+    app = make_app(drop, letter, on_event=lambda event: started.append(event.type) if event.kind == "started" else None)
+    async with app:
+        await app.enqueue_many(drop() for _ in range(600))
+        await app.enqueue_many(letter() for _ in range(5))
+        async with app.worker(concurrency=2) as worker:
+            await asyncio.wait_for(worker.idle(), 30)
+    letters = [place for place, kind in enumerate(started) if kind == "letter"]
+    assert len(letters) == 5 and letters[-1] < 100, letters

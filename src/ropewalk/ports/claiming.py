@@ -13,7 +13,8 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     """Give me up to `limit` ready jobs of these types.
 
     The first `slots` of them start at once; the rest wait in the worker's buffer, so a job on its last attempt or
-    with crashes is given only within `slots`, and of the latter at most one, only if `suspect_allowed`.
+    with crashes is given only within `slots`, and of the latter at most one, only if `suspect_allowed`. Where one comes
+    up and no slot is left for it, nothing more is given: nobody overtakes it, or none might ever be.
     Claimed jobs get tickets first_ticket, first_ticket + 1, … in order; those up to `started_upto` count as
     started, and so does every earlier ticket of this worker up to it, but for those named as `unstarted`.
     """

@@ -88,6 +88,8 @@ class Claiming:
     def _begin(self) -> None:
         """Nothing is chosen."""
         self._suspect_given = not self._request.suspect_allowed
+        self._held_up = False
+        """a job that must start at once met no free slot"""
         self._given: list[JobRecord] = []
         self._limited: list[int] = []
         self._overdue: list[int] = []
@@ -102,7 +104,7 @@ class Claiming:
         if remembered is not None:
             self._streams = remembered
             self._choose(remembered)
-        if remembered is None or self._wants_more():
+        if remembered is None or (self._wants_more() and not self._held_up):
             self._begin()
             self._look()
         self._outlook.single = self._single()
@@ -126,7 +128,7 @@ class Claiming:
         self._streams = streams
         for _ in range(LOOKS_PER_CLAIM_MAX):
             self._choose(streams)
-            if not self._more_keys or not self._wants_more():
+            if self._held_up or not self._more_keys or not self._wants_more():
                 return
 
     def _single(self) -> SingleStream | None:
@@ -187,7 +189,7 @@ class Claiming:
         names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
         for stream in streams:
             suspects = stream % 2 == 1
-            if suspects and not self._suspect_fits():
+            if suspects and self._suspect_given:
                 continue
             line = self._situation.line_of(names[stream // 2])
             if line is not None:
@@ -214,10 +216,15 @@ class Claiming:
         return first_of_each(self._tx, self._lanes, starts, count)
 
     def _in_order(self, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
-        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
+        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
+
+        One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
+        """
         now, bounded, passing = self._tx.now, self._bounded, self._request.passing
         for job in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams), key=rank_of):
-            if (job.crashes and not self._suspect_fits()) or (bounded and not self._open(self._lane_of(job), job.type)):
+            if self._held_up:
+                return
+            if (job.crashes and self._suspect_given) or (bounded and not self._open(self._lane_of(job), job.type)):
                 continue
             if job.deadline is not None and job.deadline <= now:
                 if len(self._overdue) == EXPIRED_PER_CLAIM_MAX:
@@ -226,7 +233,9 @@ class Claiming:
                 continue
             if passing and job.seq in passing:
                 continue
-            if job.max_attempts is not None and job.attempt + 1 >= job.max_attempts and not self._starts_at_once():
+            last = job.max_attempts is not None and job.attempt + 1 >= job.max_attempts
+            if (last or job.crashes) and len(self._given) >= self._request.slots:
+                self._held_up = True
                 self._outlook.held_up()
                 return
             yield job
@@ -241,7 +250,7 @@ class Claiming:
             found, size = next_of(self._tx, stream, self._outlook.start_of(stream), chunk), chunk
         else:
             found, size = heads.get(stream, []), chunk + 1
-        while found and (not suspects or self._suspect_fits()):
+        while found and not (suspects and self._suspect_given):
             for job in found:
                 yield job
                 if bounded and not self._open(lane, job.type):
@@ -284,9 +293,3 @@ class Claiming:
 
     def _wants_more(self) -> bool:
         return len(self._given) < self._request.limit
-
-    def _starts_at_once(self) -> bool:
-        return len(self._given) < self._request.slots
-
-    def _suspect_fits(self) -> bool:
-        return not self._suspect_given and self._starts_at_once()

@@ -48,6 +48,8 @@ class Claiming:
         self._now = now
         self._given: list[JobRecord] = []
         self._suspect_given = not request.suspect_allowed
+        self._held_up = False
+        """a job that must start at once met no free slot"""
         self._expired: list[tuple[JobRecord, Effects]] = []
         self._next_due: Instant | None = None
         self._gauges: Gauges[LaneName] = Gauges(now)
@@ -106,24 +108,28 @@ class Claiming:
 
     def _heads(self, lanes: Sequence[Lane]) -> list[Head]:
         heaps = [(lane.ready, lane) for lane in lanes]
-        if self._suspect_fits():
+        if not self._suspect_given:
             heaps += [(lane.suspects, lane) for lane in lanes]
         return [(top, heap, lane) for heap, lane in heaps if (top := heap.peek()) is not None]
 
     def _in_order(self, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
-        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given."""
+        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
+
+        One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
+        """
         heads = self._heads(lanes)
         heapq.heapify(heads)
         admits = self._admits if self._gauges or self._room is not None else None
         passing = self._request.passing
-        while heads:
+        while heads and not self._held_up:
             (_, _, _, _, job), heap, lane = heads[0]
-            if (job.suspect and not self._suspect_fits()) or (admits is not None and not admits(lane.name)):
+            if (job.suspect and self._suspect_given) or (admits is not None and not admits(lane.name)):
                 heapq.heappop(heads)
                 continue
             passed = job.seq in passing
             overdue = job.deadline is not None and job.deadline <= self._now
-            if not overdue and not passed and _is_last_attempt(job) and not self._starts_at_once():
+            if not overdue and not passed and _must_start_at_once(job) and len(self._given) >= self._request.slots:
+                self._held_up = True
                 return
             self._tables.lanes.pop(lane, heap, job)
             if overdue:
@@ -167,12 +173,7 @@ class Claiming:
             change.moved(job, effects)
         return change.end()
 
-    def _starts_at_once(self) -> bool:
-        return len(self._given) < self._request.slots
 
-    def _suspect_fits(self) -> bool:
-        return not self._suspect_given and self._starts_at_once()
-
-
-def _is_last_attempt(job: JobRecord) -> bool:
-    return job.max_attempts is not None and job.attempt + 1 >= job.max_attempts
+def _must_start_at_once(job: JobRecord) -> bool:
+    """Were it lost with a worker's buffer, it would be dead without having run; or it kills workers."""
+    return job.suspect or (job.max_attempts is not None and job.attempt + 1 >= job.max_attempts)

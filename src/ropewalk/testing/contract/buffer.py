@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ropewalk.domain.flow_limit import FlowLimit
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.states import Move
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE
+from ropewalk.testing.contract.build import LEASE, new_job
 
 
 class BufferContract(Contract):
@@ -30,14 +31,39 @@ class BufferContract(Contract):
         assert (await bench.claim_one(slots=1)).attempt == 2
 
     async def test_a_last_attempt_is_never_skipped_over(self, bench: Bench) -> None:
-        """Its line stops there, or it would starve; other lines go on."""
+        """live-5: neither by its own line nor by others, or no slot might ever be free for it."""
         first = await bench.add(queue="q")
         last = await bench.add(queue="q", max_attempts=1)
         behind = await bench.add("a", queue="q")
-        elsewhere = [await bench.add(queue="r") for _ in range(2)]
-        given = _ids(await bench.claim(9, slots=1))
-        assert given == {first, *elsewhere}
-        assert [job.id for job in await bench.claim(9, slots=1)] == [last, behind]
+        elsewhere = [await bench.add(queue="r") for _ in range(3)]
+        assert [job.id for job in await bench.claim(9, slots=1)] == [first, elsewhere[0]]
+        assert await bench.claim(9, slots=0) == []
+        assert [job.id for job in await bench.claim(9, slots=1)] == [last, elsewhere[1], behind, elsewhere[2]]
+
+    async def test_nor_is_a_suspect(self, bench: Bench) -> None:
+        """live-2, live-5: while it may run here at all."""
+        [suspect] = await _suspects(bench, 1, queues=("q",))
+        flood = [await bench.add(queue=queue) for queue in ("q", "r", "r")]
+        assert [job.id for job in await bench.claim(9, slots=0, turn=1)] == [flood[1]]
+        assert [job.id for job in await bench.claim(9, slots=1)] == [suspect, flood[2], flood[0]]
+
+    async def test_however_many_lines_have_work_it_gets_its_turn(self, bench: Bench) -> None:
+        """live-5: a busy worker that has now and then one slot free, and would take many more."""
+        last = await bench.add(queue="m", max_attempts=1)
+        for queue in "abcxyz":
+            await bench.submit(*(new_job(queue=queue) for _ in range(50)))
+        turns = 0
+        while last not in _ids(await bench.claim(40, slots=1, turn=turns)):
+            turns += 1
+        assert turns < 7, "as many as there are lines"
+
+    async def test_those_that_a_limit_keeps_back_hold_up_nobody(self, bench: Bench) -> None:
+        """live-5: no slot would help them."""
+        await bench.store.put_limit(FlowLimit(tenant="default", kind="queue", name="q", concurrency=1))
+        await bench.running(queue="q")
+        await bench.add(queue="q", max_attempts=1)
+        others = [await bench.add(queue="r") for _ in range(2)]
+        assert [job.id for job in await bench.claim(9, slots=0)] == others
 
     async def test_one_suspect_at_a_time_and_only_into_a_slot(self, bench: Bench) -> None:
         """R20: a killer is told from its neighbours."""
