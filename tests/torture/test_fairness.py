@@ -1,7 +1,8 @@
 """R12, R13, live-5: a tenant that floods the queue delays the others by its share of the turns, and by no more.
 
 Real worker processes, under load. One tenant has far more jobs than they can do; when they are busy with it, nine
-others come with a few each. What everybody gets is measured where the handlers start, while all ten have work waiting:
+others come with a few each, four of them with jobs that have one attempt only and so start in free slots alone
+(decision 0033). What everybody gets is measured where the handlers start, while all ten have work waiting:
 from half a second after the last of the nine came (by then what workers held in their buffers, at most 100 ms of work,
 is done) to the start of the last waiting job of whoever was through first.
 """
@@ -61,8 +62,8 @@ async def beside_a_flood(url: str, directory: Path, *, flood: int, each: int, se
         await enqueue(app, FLOOD, flood)
         with fleet(url, path):
             await until(lambda: len(starts(path)) > WINDOW, "the fleet is busy with the flood", seconds=60)
-            for tenant in SMALL:
-                await enqueue(app, tenant, each)
+            for number, tenant in enumerate(SMALL):
+                await enqueue(app, tenant, each, max_attempts=1 if number % 2 else 3)
             came = time.monotonic()
             wanted = each * len(SMALL)
             await until(lambda: len(of_small(starts(path))) == wanted, "the small ones are through", seconds=90)
@@ -110,9 +111,10 @@ def of_small(started: Sequence[Start]) -> list[Start]:
     return [each for each in started if each.tenant != FLOOD]
 
 
-async def enqueue(app: App, tenant: str, count: int) -> None:
+async def enqueue(app: App, tenant: str, count: int, max_attempts: int = 3) -> None:
+    served = jobs.serve(SERVICE_SECONDS).using(max_attempts=max_attempts)
     for first in range(0, count, BATCH):
-        batch = [jobs.serve(SERVICE_SECONDS) for _ in range(min(BATCH, count - first))]
+        batch = [served.again() for _ in range(min(BATCH, count - first))]
         await app.tenant(tenant).enqueue_many(batch)
 
 

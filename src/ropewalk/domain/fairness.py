@@ -8,9 +8,17 @@ iterators that read ahead no further than they are asked.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
+
+Line: TypeAlias = tuple[str, str]
+"""(tenant, queue): order is strict within it"""
+
+
+def start_of(lines: Sequence[Line], first: Line | None, turn: int) -> int:
+    """Where the turns begin: with the one that is to be first, if it is there, else one further every time."""
+    return lines.index(first) if first in lines else turn
 
 
 def take_turns(lines: Sequence[Iterator[T]], start: int) -> Iterator[T]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.domain.fairness import Line
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason
@@ -61,6 +62,8 @@ class Claimer:
         """counts every claim,"""
         self.answered_turn = 0
         """and which of them was answered last"""
+        self._held_up: Line | None = None
+        """where a job is next that only a free slot may take: nothing more is claimed without one"""
         self._gave_back = False
         """what was kept at hand took too long to start: nothing more is, until a slot is free"""
         self.last_poll_at: float | None = None
@@ -157,11 +160,13 @@ class Claimer:
                 started_upto=permit.upto,
                 unstarted=permit.unstarted,
                 turn=self.turn,
+                first=self._held_up,
                 take_back=self._bench.guard.calm,
             )
         )
         assert len(claimed.jobs) <= ask.limit, f"asked for {ask.limit} jobs, got {len(claimed.jobs)}"
         self._ticket += len(claimed.jobs)
+        self._held_up = claimed.held_up
         self.last_poll_at = self._bench.runtime.monotonic()
         self.claims += 1
         self.answered_turn = self.turn
@@ -217,7 +222,8 @@ class Claimer:
         if free:
             self._gave_back = False
         missing = target - (len(self._buffer) + self._executor.slots - idle)
-        if missing <= 0 or (free == 0 and (self._gave_back or missing < _refill(target))):
+        patient = self._gave_back or self._held_up is not None or missing < _refill(target)
+        if missing <= 0 or (free == 0 and patient):
             return 0
         return missing
 

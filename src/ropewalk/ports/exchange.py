@@ -9,6 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.domain.dependency import Edge
+from ropewalk.domain.fairness import Line
 from ropewalk.domain.flow_limit import FlowLimit, LaneName, Measure
 from ropewalk.domain.group_value import GroupValue
 from ropewalk.domain.instants import Instant, Span
@@ -137,6 +138,8 @@ class Claimed(Struct, frozen=True, kw_only=True):
     """groups that closed with it"""
     limited: list[int] = []
     """those of them (by seq) that count against a limit: when they end, others may have waited for that"""
+    held_up: Line | None = None
+    """where a job is next that must start at once, and no slot was left for it: the next claim is to begin there"""
 
 
 class Ripple(Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ whose limits leave no room is passed over whole. What is read is about what is g
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Final
@@ -21,11 +21,11 @@ from ropewalk.backends._sql.limits import Flow
 from ropewalk.backends._sql.outlook import KEYED_FROM, Outlook, SingleStream
 from ropewalk.backends._sql.ready import Heads, first_of_each, next_of, rank_of
 from ropewalk.backends._sql.single_stream import claim_single_stream
-from ropewalk.backends._sql.situation import Line, Situation, asked_by
+from ropewalk.backends._sql.situation import Situation, asked_by
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends._sql.upkeep import catch_up, expire
 from ropewalk.domain import transition
-from ropewalk.domain.fairness import take_turns
+from ropewalk.domain.fairness import Line, start_of, take_turns
 from ropewalk.domain.gauge import SOON_US
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
@@ -88,8 +88,10 @@ class Claiming:
     def _begin(self) -> None:
         """Nothing is chosen."""
         self._suspect_given = not self._request.suspect_allowed
-        self._held_up = False
-        """a job that must start at once met no free slot"""
+        self._held_up: Line | None = None
+        """where a job that must start at once met no free slot"""
+        self._shut: set[Line] = set()
+        """lines with jobs of limit keys that nothing may be given of: they have their turn like all others"""
         self._given: list[JobRecord] = []
         self._limited: list[int] = []
         self._overdue: list[int] = []
@@ -104,7 +106,7 @@ class Claiming:
         if remembered is not None:
             self._streams = remembered
             self._choose(remembered)
-        if remembered is None or (self._wants_more() and not self._held_up):
+        if remembered is None or (self._wants_more() and self._held_up is None):
             self._begin()
             self._look()
         self._outlook.single = self._single()
@@ -119,6 +121,7 @@ class Claiming:
             next_due=self._next_due(),
             closed=before.closed + expired.closed,
             limited=self._limited,
+            held_up=self._held_up,
         )
 
     def _look(self) -> None:
@@ -128,7 +131,7 @@ class Claiming:
         self._streams = streams
         for _ in range(LOOKS_PER_CLAIM_MAX):
             self._choose(streams)
-            if self._held_up or not self._more_keys or not self._wants_more():
+            if self._held_up is not None or not self._more_keys or not self._wants_more():
                 return
 
     def _single(self) -> SingleStream | None:
@@ -149,10 +152,11 @@ class Claiming:
         if not above:
             return plain
         names = self._lanes.names_of(self._tx, above)
-        served = [lane for lane in above if self._situation.line_of(names[lane]) is not None]
-        served = self._flow.open_among(served)
-        for lane in served:
-            most = max(KEYS_LOOKED_AT_MIN, KEYS_LOOKED_AT_MAX // len(served))
+        served = {lane: line for lane in above if (line := self._situation.line_of(names[lane])) is not None}
+        self._shut.update(served.values())
+        open_ones = self._flow.open_among(served)
+        for lane in open_ones:
+            most = max(KEYS_LOOKED_AT_MIN, KEYS_LOOKED_AT_MAX // len(open_ones))
             found, more = self._outlook.keys_of(lane, most, self._survey_keys)
             plain += found
             self._more_keys = self._more_keys or more
@@ -167,13 +171,14 @@ class Claiming:
         self._seen.update(streams)
         lines = self._lines(streams)
         # About as many as will be given, however many streams share the claim.
-        number = sum(map(len, lines))
+        number = sum(map(len, lines.values()))
         chunk = max(1, self._outlook.readable(self._request) // max(1, number))
-        heads = self._heads(lines, chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
-        in_order = [self._in_order(line, chunk, heads) for line in lines]
+        heads = self._heads(lines.values(), chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
+        in_order = [self._in_order(line, streams, chunk, heads) for line, streams in lines.items()]
+        start = start_of(list(lines), self._request.first, self._request.turn)
         wanted = self._request.limit - len(self._given)
         gauges, room = self._flow.gauges if self._flow.gauges else None, self._room
-        for job in islice(take_turns(in_order, self._request.turn), wanted):
+        for job in islice(take_turns(in_order, start), wanted):
             self._given.append(job)
             if job.crashes:
                 self._suspect_given = True
@@ -183,9 +188,9 @@ class Claiming:
                 gauges.give(lane)
                 self._limited.append(job.seq)
 
-    def _lines(self, streams: Sequence[int]) -> list[list[int]]:
+    def _lines(self, streams: Sequence[int]) -> dict[Line, list[int]]:
         """The streams to look into, line by line in order of name."""
-        found: dict[Line, list[int]] = {}
+        found: dict[Line, list[int]] = {line: [] for line in self._shut}
         names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
         for stream in streams:
             suspects = stream % 2 == 1
@@ -196,10 +201,10 @@ class Claiming:
                 found.setdefault(line, []).append(stream)
         if self._rules:
             self._flow.meet({stream // 2 for of_line in found.values() for stream in of_line})
-        return [
-            [stream for stream in found[line] if self._open(stream // 2, names[stream // 2].type)]
+        return {
+            line: [stream for stream in found[line] if self._open(stream // 2, names[stream // 2].type)]
             for line in sorted(found)
-        ]
+        }
 
     @property
     def _bounded(self) -> bool:
@@ -210,19 +215,19 @@ class Claiming:
         """Whether one more of this lane may be given."""
         return (self._room is None or self._room.admits(job_type)) and self._flow.gauges.admits(lane)
 
-    def _heads(self, lines: list[list[int]], count: int) -> Heads:
+    def _heads(self, lines: Iterable[list[int]], count: int) -> Heads:
         """The first jobs of each of many streams, in one statement."""
-        starts = [(stream, self._outlook.start_of(stream)) for line in lines for stream in line]
+        starts = [(stream, self._outlook.start_of(stream)) for streams in lines for stream in streams]
         return first_of_each(self._tx, self._lanes, starts, count)
 
-    def _in_order(self, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
+    def _in_order(self, line: Line, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
 
         One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
         """
         now, bounded, passing = self._tx.now, self._bounded, self._request.passing
         for job in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams), key=rank_of):
-            if self._held_up:
+            if self._held_up is not None:
                 return
             if (job.crashes and self._suspect_given) or (bounded and not self._open(self._lane_of(job), job.type)):
                 continue
@@ -235,7 +240,7 @@ class Claiming:
                 continue
             last = job.max_attempts is not None and job.attempt + 1 >= job.max_attempts
             if (last or job.crashes) and len(self._given) >= self._request.slots:
-                self._held_up = True
+                self._held_up = line
                 self._outlook.held_up()
                 return
             yield job

@@ -8,14 +8,12 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from ropewalk.backends._sql.tx import SqlValue, Tx
+from ropewalk.domain.fairness import Line
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.ports.claiming import ClaimRequest
 
 DUE_LOOKED_AT: Final = 32
-
-Line: TypeAlias = tuple[str, str]
-"""(tenant, queue): order is strict within it"""
 
 NamesOf: TypeAlias = Callable[[Sequence[int]], Mapping[int, LaneName]]
 """of lanes, among others"""

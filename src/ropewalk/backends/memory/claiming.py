@@ -9,11 +9,11 @@ from typing import Final, TypeAlias
 
 from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.heap import Entry, JobHeap
-from ropewalk.backends.memory.lanes import Lane, Line
+from ropewalk.backends.memory.lanes import Lane
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.upkeep import catch_up
 from ropewalk.domain import transition
-from ropewalk.domain.fairness import take_turns
+from ropewalk.domain.fairness import Line, start_of, take_turns
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.gauge import SOON_US, Gauges
 from ropewalk.domain.instants import Instant
@@ -48,8 +48,8 @@ class Claiming:
         self._now = now
         self._given: list[JobRecord] = []
         self._suspect_given = not request.suspect_allowed
-        self._held_up = False
-        """a job that must start at once met no free slot"""
+        self._held_up: Line | None = None
+        """where a job that must start at once met no free slot"""
         self._expired: list[tuple[JobRecord, Effects]] = []
         self._next_due: Instant | None = None
         self._gauges: Gauges[LaneName] = Gauges(now)
@@ -60,10 +60,10 @@ class Claiming:
 
     def run(self, before: Ripple) -> Claimed:
         """`before` is what happened on the way here."""
-        met = list(self._lines())
-        self._gauges = self._tables.limits.gauges((lane.name for lanes in met for lane in lanes), self._now)
-        lines = [self._in_order(lanes) for lanes in met]
-        for job in islice(take_turns(lines, self._request.turn), self._request.limit):
+        met, request = dict(self._lines()), self._request
+        self._gauges = self._tables.limits.gauges((lane.name for lanes in met.values() for lane in lanes), self._now)
+        lines = [self._in_order(line, lanes) for line, lanes in met.items()]
+        for job in islice(take_turns(lines, start_of(list(met), request.first, request.turn)), request.limit):
             self._give(job)
         for job in self._passed:
             self._tables.lanes.add(job, self._now)
@@ -81,17 +81,18 @@ class Claiming:
             next_due=self._next_due,
             closed=before.closed + after.closed,
             limited=self._limited,
+            held_up=self._held_up,
         )
 
-    def _lines(self) -> Iterator[list[Lane]]:
+    def _lines(self) -> Iterator[tuple[Line, list[Lane]]]:
         """The lanes to look into, line by line; only lines with something to look at take a turn."""
         self._more_keys, by_line = self._tables.lanes.serving(self._request.types, self._is_open, KEYED_LANES_MAX)
-        for _, lanes in sorted(by_line.items()):
+        for line, lanes in sorted(by_line.items()):
             for lane in lanes:
                 self._saw_due(lane.promote(self._now))
             waiting = [lane for lane in lanes if self._heads([lane])]
             if waiting:
-                yield waiting
+                yield line, waiting
 
     def _is_open(self, line: Line) -> bool:
         tenant, queue = line
@@ -112,7 +113,7 @@ class Claiming:
             heaps += [(lane.suspects, lane) for lane in lanes]
         return [(top, heap, lane) for heap, lane in heaps if (top := heap.peek()) is not None]
 
-    def _in_order(self, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
+    def _in_order(self, line: Line, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
 
         One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
@@ -121,7 +122,7 @@ class Claiming:
         heapq.heapify(heads)
         admits = self._admits if self._gauges or self._room is not None else None
         passing = self._request.passing
-        while heads and not self._held_up:
+        while heads and self._held_up is None:
             (_, _, _, _, job), heap, lane = heads[0]
             if (job.suspect and self._suspect_given) or (admits is not None and not admits(lane.name)):
                 heapq.heappop(heads)
@@ -129,7 +130,7 @@ class Claiming:
             passed = job.seq in passing
             overdue = job.deadline is not None and job.deadline <= self._now
             if not overdue and not passed and _must_start_at_once(job) and len(self._given) >= self._request.slots:
-                self._held_up = True
+                self._held_up = line
                 return
             self._tables.lanes.pop(lane, heap, job)
             if overdue:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from ropewalk.backends.memory.heap import JobHeap
+from ropewalk.domain.fairness import Line
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import RECORD_FORMAT, JobRecord
 
-Line: TypeAlias = tuple[str, str]
-"""(tenant, queue): order is strict within it"""
 Place: TypeAlias = tuple[str, str, str | None]
 """(tenant, queue, limit key) of a lane among those of its type"""
 

@@ -15,12 +15,13 @@ from ropewalk.backends.memory.edges import Edges
 from ropewalk.backends.memory.finished import Finished
 from ropewalk.backends.memory.groups import Groups
 from ropewalk.backends.memory.keys import Keys
-from ropewalk.backends.memory.lanes import Lanes, Line
+from ropewalk.backends.memory.lanes import Lanes
 from ropewalk.backends.memory.leases import Leases
 from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.backends.memory.mailbox import Mailbox
 from ropewalk.backends.memory.quotas import TenantQuotas
 from ropewalk.backends.memory.tallies import Counts
+from ropewalk.domain.fairness import Line
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.log_line import LogLine

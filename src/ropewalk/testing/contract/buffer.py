@@ -48,14 +48,26 @@ class BufferContract(Contract):
         assert [job.id for job in await bench.claim(9, slots=1)] == [suspect, flood[2], flood[0]]
 
     async def test_however_many_lines_have_work_it_gets_its_turn(self, bench: Bench) -> None:
-        """live-5: a busy worker that has now and then one slot free, and would take many more."""
-        last = await bench.add(queue="m", max_attempts=1)
-        for queue in "abcxyz":
-            await bench.submit(*(new_job(queue=queue) for _ in range(50)))
-        turns = 0
-        while last not in _ids(await bench.claim(40, slots=1, turn=turns)):
-            turns += 1
-        assert turns < 7, "as many as there are lines"
+        """live-5: a busy worker that has now and then one slot free, and would take many more. Each claim goes on where
+        the one before was held up, so that the turns are exactly those of one long claim."""
+        for queue, max_attempts in (("a", 3), ("b", 1), ("c", 3), ("d", 3), ("e", 1)):
+            await bench.submit(*(new_job(queue=queue, max_attempts=max_attempts) for _ in range(8)))
+        given: list[str] = []
+        held_up = None
+        for turn in range(16):
+            claimed = await bench.claimed(40, slots=1, turn=turn, first=held_up)
+            given += [job.queue for job in claimed.jobs]
+            held_up = claimed.held_up
+            assert held_up is not None and held_up[1] in {"b", "e"}
+        assert "".join(given).startswith("abcde" * 7)
+
+    async def test_a_line_that_has_nothing_any_more_is_not_first(self, bench: Bench) -> None:
+        last = await bench.add(queue="q", max_attempts=1)
+        assert (await bench.claimed(slots=0)).held_up == ("default", "q")
+        assert [job.id for job in await bench.claim(owner="another")] == [last]
+        others = [await bench.add(queue=queue) for queue in "pr"]
+        claimed = await bench.claimed(2, turn=1, first=("default", "q"))
+        assert ([job.id for job in claimed.jobs], claimed.held_up) == (others[::-1], None)
 
     async def test_those_that_a_limit_keeps_back_hold_up_nobody(self, bench: Bench) -> None:
         """live-5: no slot would help them."""

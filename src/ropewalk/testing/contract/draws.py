@@ -141,6 +141,7 @@ claim_requests = st.builds(
     started_upto=st.just(0),
     unstarted=st.sampled_from(((), (), (1, 2), (3, 4, 5))),
     turn=st.integers(0, 5),
+    first=st.none() | st.tuples(tenants, queues),
 )
 """tickets are the machine's to count"""
 
