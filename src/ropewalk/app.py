@@ -23,7 +23,7 @@ from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
 from ropewalk.domain.retention import Retention
-from ropewalk.engine.assembly import DEFAULT_CONCURRENCY, DEFAULT_LEASE, WorkerConfig
+from ropewalk.engine.assembly import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DEFAULT_LEASE, WorkerConfig
 from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.events import ErrorHook, EventHook, EventHub
@@ -211,7 +211,7 @@ class App(Client):
         tenants: Sequence[str] | None = None,
         concurrency: Concurrency = DEFAULT_CONCURRENCY,
         lease: Seconds | None = None,
-        grace: Seconds = 30.0,
+        grace: Seconds = DEFAULT_GRACE_SECONDS,
         poll: Seconds = 1.0,
         accept: Accept | None = None,
         backpressure: Hook | AdaptiveDelay | None = None,
@@ -248,6 +248,8 @@ class App(Client):
             self._core,
             lambda: self._bench(registry, config),
             config,
+            client=self,
+            served=registry,
             retention=self.settings.retention,
             lifespan=None if self.settings.lifespan is None else self._resources,
             on_orphan_group=self.settings.on_orphan_group,
@@ -255,7 +257,7 @@ class App(Client):
 
     @asynccontextmanager
     async def running(
-        self, *, concurrency: Concurrency = DEFAULT_CONCURRENCY, grace: Seconds = 30.0
+        self, *, concurrency: Concurrency = DEFAULT_CONCURRENCY, grace: Seconds = DEFAULT_GRACE_SECONDS
     ) -> AsyncGenerator[Worker]:
         """The client and a worker in this process: for scripts, tests and small services."""
         async with self, self.worker(concurrency=concurrency, grace=grace) as worker:

@@ -83,12 +83,13 @@ def ropewalk(url: str) -> Run:
 
 @pytest.fixture
 def start(url: str) -> Iterator[Start]:
-    """`ropewalk worker shop:app`. What is left of it when the test is over is killed, with the processes it started."""
+    """`ropewalk worker shop:app`, or another name in there. What is left of it when the test is over is killed, with
+    the processes it started."""
     started: list[subprocess.Popen[str]] = []
 
-    def worker(*options: str, **env: str) -> subprocess.Popen[str]:
+    def worker(*options: str, name: str = "app", **env: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ropewalk", "worker", "shop:app", *options],
+            [sys.executable, "-P", "-m", "ropewalk", "worker", f"shop:{name}", *options],
             env=environment(**({"ROPEWALK_URL": url} | env)),
             cwd=HERE,
             stdout=subprocess.PIPE,

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from ropewalk import App, Context, Secret, job
+from ropewalk import App, Context, Redrive, Secret, job
+from ropewalk.policies import Balanced, Unlimited
 
 
 @job
@@ -73,4 +74,12 @@ async def sign_in(ctx: Context, user: str, number: Annotated[str, Secret], api_k
 TYPES = [add, divide, sign_in, inherited, linger, deaf_thread, deaf_task, block_the_loop]
 
 app = App(jobs=TYPES)
+fast = app.worker(
+    queues=["fast"],
+    types=[divide, add],
+    concurrency=Balanced(3),
+    redrive=Redrive(types=[divide], every=0.2, max_times=1),
+)
+unbounded = app.worker(types=[add], concurrency=Unlimited())
+impatient = app.worker(grace=0.1)
 not_an_app = object()

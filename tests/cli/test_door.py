@@ -46,7 +46,7 @@ def test_with_nothing_asked_it_shows_the_help(ropewalk: Run) -> None:
         (["jobs", "list", "--limit", "0"], "error: Invalid value for '--limit': 0 is not in the range 1<=x<=1000"),
         (["jobs", "list", "--state", "done"], "error: Invalid value for '--state': 'done' is not one of 'pending'"),
         (["jobs", "list", "--tag", "urgent"], "error: --tag 'urgent' is not NAME=VALUE, like customer=42"),
-        (["worker"], "error: Missing argument 'MODULE:APP'"),
+        (["worker"], "error: Missing argument 'MODULE:NAME'"),
     ],
     ids=" ".join,
 )

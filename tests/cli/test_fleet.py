@@ -13,7 +13,9 @@ from ropewalk.cli.announcement import Announcement
 from ropewalk.cli.fleet import HURRIED_SECONDS, Fleet, Member
 from ropewalk.testing import FakeRuntime
 
-DRAIN_SECONDS = 36.0
+GRACE_SECONDS = 30.0
+OVERTIME_SECONDS = 6.0
+DRAIN_SECONDS = GRACE_SECONDS + OVERTIME_SECONDS
 
 
 class Puppet(Member):
@@ -45,8 +47,15 @@ class Puppet(Member):
     def is_over(self) -> bool:
         return self._code.done()
 
-    def begin(self) -> None:
-        said = Announcement(worker=f"id-{self.pid}", store="s", durability="d", types=["t"], concurrency=1)
+    def begin(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
+        said = Announcement(
+            worker=f"id-{self.pid}",
+            store="s",
+            durability="d",
+            types=["t"],
+            concurrency=1,
+            grace_seconds=grace_seconds,
+        )
         self._announcement.set_result(said)
 
     def end(self, code: int) -> None:
@@ -61,7 +70,14 @@ class Stage:
         self.members: list[Puppet] = []
         self.banners: list[list[str]] = []
         self.fails_to_start = False
-        self.fleet = Fleet(size, self._start, self.runtime, drain_seconds=DRAIN_SECONDS, on_complete=self._complete)
+        self.fleet = Fleet(
+            size,
+            self._start,
+            self.runtime,
+            grace_seconds=GRACE_SECONDS,
+            overtime_seconds=OVERTIME_SECONDS,
+            on_complete=self._complete,
+        )
         self.running = asyncio.ensure_future(self.fleet.run())
 
     async def _start(self, name: str) -> Member:
@@ -247,6 +263,29 @@ async def test_one_that_does_not_end_is_killed(stage: SetStage) -> None:
     await made.runtime.advance(0.1)
     assert made.members[1].heard == [signal.SIGTERM, signal.SIGKILL]
     assert await made.code() == 1
+
+
+@pytest.mark.parametrize("grace_seconds", [1.0, 300.0])
+async def test_a_member_says_itself_how_long_it_drains(grace_seconds: float, stage: SetStage) -> None:
+    """Its code may have set it: the supervisor reads none."""
+    made = await stage(1)
+    [member] = made.members
+    member.begin(grace_seconds=grace_seconds)
+    await made.runtime.settle()
+    made.fleet.stop()
+    await made.runtime.advance(grace_seconds + OVERTIME_SECONDS - 0.1)
+    assert member.heard == [signal.SIGTERM]
+    await made.runtime.advance(0.1)
+    assert member.heard == [signal.SIGTERM, signal.SIGKILL]
+
+
+async def test_one_that_never_said_is_killed_too(stage: SetStage) -> None:
+    made = await stage(1)
+    made.fleet.stop()
+    await made.runtime.advance(DRAIN_SECONDS - 0.1)
+    assert made.members[0].heard == [signal.SIGTERM]
+    await made.runtime.advance(0.1)
+    assert made.members[0].heard == [signal.SIGTERM, signal.SIGKILL]
 
 
 async def test_stopped_before_all_have_started(stage: SetStage) -> None:

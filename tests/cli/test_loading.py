@@ -13,6 +13,10 @@ BROKEN = {
     "raises": "1 / 0\n",
     "declares_wrongly": "from ropewalk import App, job\n\n@job\ndef f(*args): ...\n\napp = App(jobs=[f])\n",
     "has_two": "from ropewalk import App\nfirst = App('memory://')\nsecond = App('memory://')\n",
+    "has_a_worker": (
+        "from ropewalk import App, job\n\n@job\ndef f() -> None: ...\n\n"
+        "app = App('memory://', jobs=[f])\nmail = app.worker()\n"
+    ),
 }
 
 
@@ -31,7 +35,9 @@ def project(tmp_path: Path) -> Path:
         ("nowhere:app", "there is no module 'nowhere' in "),
         ("nowhere.jobs:app", "there is no module 'nowhere' in "),
         ("has_two:app", "module 'has_two' has no attribute 'app' (its apps: first, second)"),
-        ("has_two:App", "has_two:App is a type, not a ropewalk.App (its apps: first, second)"),
+        ("has_two:App", "has_two:App is a type, not a ropewalk.App or a worker of one (its apps: first, second)"),
+        ("has_a_worker:post", "module 'has_a_worker' has no attribute 'post' (its apps: app; its workers: mail)"),
+        ("has_a_worker:f", "has_a_worker:f is a JobType, not a ropewalk.App or a worker of one (its apps: app; its "),
         ("misses_a_module:app", "importing 'misses_a_module' needs a module that is not installed: No module named"),
         ("declares_wrongly:app", "importing 'declares_wrongly': "),
     ],
@@ -41,6 +47,18 @@ def test_what_is_wrong_is_said_in_one_line(path: str, said: str, project: Path, 
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith(f"error: {said}")
     assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("has_a_worker:mail", "has_a_worker:mail is a Worker, not a ropewalk.App (its apps: app)"),
+        ("has_a_worker:post", "module 'has_a_worker' has no attribute 'post' (its apps: app)"),
+    ],
+)
+def test_what_is_about_an_app_takes_no_worker(path: str, said: str, project: Path, ropewalk: Run) -> None:
+    answer = ropewalk("jobs", "list", "--app", path, cwd=project)
+    assert (answer.code, answer.out, answer.err) == (2, "", f"error: {said}\n")
 
 
 def test_a_wrong_declaration_is_placed(project: Path, ropewalk: Run) -> None:

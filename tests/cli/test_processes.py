@@ -63,7 +63,7 @@ def test_one_json_document_and_a_quiet_log(start: Start, app: App, url: str) -> 
     process.terminate()
     out, err = process.communicate(timeout=20)
     banner = json.loads(out)
-    assert set(banner) == {"workers", "store", "durability", "types", "concurrency"}
+    assert set(banner) == {"workers", "store", "durability", "types", "concurrency", "grace_seconds"}
     assert set(banner["workers"]) == workers
     assert (banner["store"], banner["concurrency"], "add" in banner["types"]) == (url, 10, True)
     assert err == ""

@@ -137,7 +137,7 @@ def test_one_that_has_ended(url: str) -> None:
 def test_a_worker_that_leaves_schedules_to_others() -> None:
     """Also one in a process of its own."""
     options = WorkerOptions(
-        app_path="shop:app",
+        path="shop:app",
         queues=(),
         types=(),
         tenants=(),

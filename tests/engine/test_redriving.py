@@ -8,9 +8,12 @@ from datetime import timedelta
 import pytest
 
 from ropewalk import App, Event, InvalidInput, Redrive, State, UnknownJobType, job
+from ropewalk.domain.operator import Revival
 from ropewalk.engine.assembly import Assembly
+from ropewalk.engine.services import redriver as redriving
 from ropewalk.engine.services.redriver import Redriver
 from ropewalk.engine.worker import Worker
+from ropewalk.ports.exchange import ReviveAnswer
 from ropewalk.testing import FakeRuntime
 from tests.engine.conftest import MakeApp
 
@@ -216,17 +219,17 @@ async def test_one_that_died_again_since_it_was_seen_is_left(make_app: MakeApp) 
         asked = Redrive(types=[charge], max_times=1)
         async with app.worker(redrive=asked) as one, app.worker(redrive=asked) as two:
             await asyncio.gather(one.idle(), two.idle())
-            seen = await redriver(one)._find("default", 10)
+            seen, _ = await redriver(one)._find("default", 10, pages=1)
             await redriver(two).run_once()
             await asyncio.gather(one.idle(), two.idle())
             assert [job.id for job in seen] == [died]
-            assert await redriver(one)._revive("default", seen) == 0
-        assert await fleet.runs([died]) == [2]
+            await redriver(one)._revive("default", seen)
+            assert await fleet.runs([died]) == [2]
 
 
 @pytest.mark.parametrize(
     ("served", "asked", "runs"),
-    [(None, None, [2, 1]), (["acme"], None, [1, 2]), (None, ["default", "acme"], [2, 2])],
+    [(None, None, [2, 2]), (["acme"], None, [1, 2]), (None, ["acme"], [1, 2]), (None, ["default", "acme"], [2, 2])],
 )
 async def test_whose(make_app: MakeApp, served: list[str] | None, asked: list[str] | None, runs: list[int]) -> None:
     fleet = Fleet(make_app)
@@ -237,6 +240,97 @@ async def test_whose(make_app: MakeApp, served: list[str] | None, asked: list[st
             await redriver(worker).run_once()
             await worker.idle()
         assert [*await fleet.runs([own]), *await fleet.runs([acmes], tenant="acme")] == runs
+
+
+async def rounds(fleet: Fleet, worker: Worker, count: int, ids: dict[str, list[str]]) -> list[dict[str, int]]:
+    """How many of each tenant came back in each round; tenants without any are left out."""
+    told: list[dict[str, int]] = []
+    for _ in range(count):
+        before = {tenant: sum(await fleet.runs(of, tenant=tenant)) for tenant, of in ids.items()}
+        await redriver(worker).run_once()
+        await worker.idle()
+        after = {tenant: sum(await fleet.runs(of, tenant=tenant)) for tenant, of in ids.items()}
+        told.append({tenant: after[tenant] - before[tenant] for tenant in ids if after[tenant] > before[tenant]})
+    return told
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_no_tenant_waits_until_another_has_nothing_left(make_app: MakeApp, named: bool) -> None:
+    """R16: whoever has many has its turn like the others, and what one leaves of a batch is the next one's."""
+    fleet = Fleet(make_app)
+    async with fleet.app as app:
+        ids = {tenant: await fleet.let_die(count, tenant=tenant) for tenant, count in (("a", 9), ("b", 1), ("c", 6))}
+        asked = Redrive(types=[charge], batch=4, max_times=1, tenants=[*ids] if named else None)
+        async with app.worker(redrive=asked) as worker:
+            await worker.idle()
+            told = await rounds(fleet, worker, 6, ids)
+    assert told == [{"a": 4}, {"b": 1, "c": 3}, {"a": 4}, {"c": 3, "a": 1}, {}, {}]
+
+
+async def test_a_tenant_whose_jobs_are_all_used_up_stands_in_nobodys_way(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16: what may be looked through in a round is bounded, over all tenants; the next round goes on behind it."""
+    monkeypatch.setattr(redriving, "PAGES_MAX", 2)
+    fleet = Fleet(make_app)
+    async with fleet.app as app:
+        ids = {tenant: await fleet.let_die(count, tenant=tenant) for tenant, count in (("a", 9), ("b", 1))}
+        await app.tenant("a").retry_many(ids["a"])
+        async with app.worker(grace=0) as worker:
+            await worker.idle()
+        async with app.worker(redrive=Redrive(types=[charge], batch=2, max_times=1)) as worker:
+            await worker.idle()
+            assert await rounds(fleet, worker, 3, ids) == [{}, {"b": 1}, {}]
+
+
+async def test_the_first_that_comes_back_does_not_keep_the_next_tenants_from_it(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R16: with it the worker has something to do, and is idle no more."""
+    fleet = Fleet(make_app)
+    async with fleet.app as app:
+        for tenant in ("a", "b"):
+            await fleet.let_die(1, tenant=tenant)
+        async with app.worker(redrive=Redrive(types=[charge])) as worker:
+            await worker.idle()
+            came: list[str] = []
+            store, revive = parts(worker).bench.store, parts(worker).bench.store.revive
+
+            async def watched(tenant: str, ids: list[str], revival: Revival) -> list[ReviveAnswer]:
+                came.append(tenant)
+                return await revive(tenant, ids, revival)
+
+            monkeypatch.setattr(store, "revive", watched)
+            monkeypatch.setattr(redriver(worker), "_idle", lambda: not came)
+            await redriver(worker).run_once()
+    assert came == ["a", "b"]
+
+
+async def test_a_tenant_that_comes_later_is_found(make_app: MakeApp) -> None:
+    fleet = Fleet(make_app)
+    async with fleet.app as app, app.worker(redrive=Redrive(types=[charge], max_times=1)) as worker:
+        await worker.idle()
+        await redriver(worker).run_once()
+        [died] = await fleet.let_die(1, tenant="newcomer")
+        await worker.idle()
+        await redriver(worker).run_once()
+        await worker.idle()
+        assert await fleet.runs([died], tenant="newcomer") == [2]
+
+
+async def test_a_busy_worker_asks_nothing(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = Fleet(make_app)
+    async with fleet.app as app:
+        await fleet.let_die(1)
+        await app.enqueue(long_one())
+        async with app.worker(redrive=Redrive(types=[charge]), grace=0) as worker:
+            async with asyncio.timeout(10):
+                while not parts(worker).executor.running:
+                    await fleet.runtime.settle()
+            monkeypatch.setattr(parts(worker).bench.store, "tenants_with", None)  # it would raise
+            await redriver(worker).run_once()
+            gates[0].set()
+            await worker.idle()
 
 
 @pytest.mark.parametrize(

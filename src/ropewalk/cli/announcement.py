@@ -8,6 +8,7 @@ from msgspec import Struct, to_builtins
 
 from ropewalk.app import App
 from ropewalk.cli import render
+from ropewalk.engine.worker import Worker
 
 
 class Announcement(Struct, frozen=True, kw_only=True):
@@ -15,12 +16,21 @@ class Announcement(Struct, frozen=True, kw_only=True):
     store: str
     durability: str
     types: list[str]
-    concurrency: int
+    concurrency: int | None
+    """None: as many as there are"""
+    grace_seconds: float
 
     @classmethod
-    def of(cls, worker: str, app: App, types: Sequence[str], concurrency: int) -> Announcement:
-        durability = app.durability.value
-        return cls(worker=worker, store=app.url, durability=durability, types=sorted(types), concurrency=concurrency)
+    def of(cls, worker: Worker, app: App) -> Announcement:
+        """Of one that has started: each start has an id of its own."""
+        return cls(
+            worker=worker.id,
+            store=app.url,
+            durability=app.durability.value,
+            types=list(worker.types),
+            concurrency=worker.concurrency,
+            grace_seconds=worker.grace_seconds,
+        )
 
     def show(self, *, as_json: bool) -> None:
         if as_json:
@@ -37,4 +47,5 @@ class Announcement(Struct, frozen=True, kw_only=True):
             render.echo(f"workers {', '.join(workers)} on {self._where()} at a time each")
 
     def _where(self) -> str:
-        return f"{self.store} ({self.durability}): {', '.join(self.types)}; {self.concurrency}"
+        number = "any number" if self.concurrency is None else self.concurrency
+        return f"{self.store} ({self.durability}): {', '.join(self.types)}; {number}"

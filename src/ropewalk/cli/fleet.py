@@ -62,14 +62,17 @@ class Fleet:
         start: Start,
         runtime: Runtime,
         *,
-        drain_seconds: float,
+        grace_seconds: float,
+        overtime_seconds: float,
         on_complete: Callable[[Sequence[Announcement]], object],
     ) -> None:
-        """`drain_seconds`: by then a member that drains has ended by itself."""
+        """`grace_seconds`: what a member has to drain, until it says otherwise: its code may. `overtime_seconds`: after
+        that it has ended by itself."""
         self._places = [Place(f"worker-{number}") for number in range(1, size + 1)]
         self._start = start
         self._runtime = runtime
-        self._drain_seconds = drain_seconds
+        self._grace_seconds = grace_seconds
+        self._overtime_seconds = overtime_seconds
         self._on_complete = on_complete
         self._complete = False
         self._stopping = False
@@ -102,9 +105,13 @@ class Fleet:
     def _begin_to_stop(self) -> None:
         self._stopping = True
         self._tell(signal.SIGTERM)
-        self._kill_in(self._drain_seconds)
+        graces = [each.grace_seconds for each in self._announcements()]
+        self._kill_in(max(graces, default=self._grace_seconds) + self._overtime_seconds)
         for place in self._places:
             place.go.set()
+
+    def _announcements(self) -> list[Announcement]:
+        return [each.announcement for each in self._places if each.announcement is not None]
 
     def _tell(self, told: signal.Signals) -> None:
         for place in self._places:
@@ -152,7 +159,7 @@ class Fleet:
         if place is self._places[0]:
             for other in self._places:
                 other.go.set()
-        announcements = [each.announcement for each in self._places if each.announcement is not None]
+        announcements = self._announcements()
         if len(announcements) == len(self._places):
             self._complete = True
             self._on_complete(announcements)

@@ -1,9 +1,12 @@
-"""`module:app` → the App: imported with the current directory on the path, and with errors that say what to fix."""
+"""`module:name` → the App, or the Worker: imported with the current directory on the path, and with errors that say
+what to fix.
+"""
 
 from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -11,10 +14,28 @@ from types import ModuleType
 import click
 
 from ropewalk.app import App
+from ropewalk.engine.worker import Worker
 from ropewalk.errors import RopewalkError
 
 
 def load_app(path: str) -> App:
+    found, module = _loaded(path, _apps_of)
+    if not isinstance(found, App):
+        raise click.ClickException(f"{path} is a {type(found).__name__}, not a ropewalk.App ({_apps_of(module)})")
+    return found
+
+
+def load_app_or_worker(path: str) -> App | Worker:
+    """What `ropewalk worker` can run."""
+    found, module = _loaded(path, _all_of)
+    if not isinstance(found, App | Worker):
+        kind = type(found).__name__
+        raise click.ClickException(f"{path} is a {kind}, not a ropewalk.App or a worker of one ({_all_of(module)})")
+    return found
+
+
+def _loaded(path: str, instead: Callable[[ModuleType], str]) -> tuple[object, ModuleType]:
+    """And the module it was found in; `instead` says what else could have been named there."""
     module_name, colon, attribute = path.partition(":")
     if not colon or not module_name or not attribute:
         raise click.ClickException(
@@ -24,11 +45,9 @@ def load_app(path: str) -> App:
     found: object = module
     for name in attribute.split("."):
         if not hasattr(found, name):
-            raise click.ClickException(f"module {module_name!r} has no attribute {attribute!r} ({_apps_of(module)})")
+            raise click.ClickException(f"module {module_name!r} has no attribute {attribute!r} ({instead(module)})")
         found = getattr(found, name)
-    if not isinstance(found, App):
-        raise click.ClickException(f"{path} is a {type(found).__name__}, not a ropewalk.App ({_apps_of(module)})")
-    return found
+    return found, module
 
 
 def _imported(name: str) -> ModuleType:
@@ -57,5 +76,14 @@ def _place(error: BaseException) -> str:
 
 
 def _apps_of(module: ModuleType) -> str:
-    apps = sorted(name for name, value in vars(module).items() if isinstance(value, App))
-    return f"its apps: {', '.join(apps)}" if apps else "it has no App at all"
+    apps = _names(module, App)
+    return f"its apps: {apps}" if apps else "it has no App at all"
+
+
+def _all_of(module: ModuleType) -> str:
+    workers = _names(module, Worker)
+    return f"{_apps_of(module)}; its workers: {workers}" if workers else _apps_of(module)
+
+
+def _names(module: ModuleType, kind: type) -> str:
+    return ", ".join(sorted(name for name, value in vars(module).items() if isinstance(value, kind)))

@@ -13,6 +13,7 @@ from ropewalk.cli.fleet_process import start_worker
 from ropewalk.cli.last_moments import hear_no_more
 from ropewalk.cli.worker_log import start_logging
 from ropewalk.cli.worker_options import WorkerOptions
+from ropewalk.engine.assembly import DEFAULT_GRACE_SECONDS
 from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.engine.worker import STOPPING
 
@@ -30,8 +31,14 @@ async def supervise(options: WorkerOptions, processes: int, *, as_json: bool) ->
     def show(announcements: Sequence[Announcement]) -> None:
         announcements[0].show_all([each.worker for each in announcements], as_json=as_json)
 
-    drain_seconds = options.grace + OVERTIME_SECONDS + SLACK_SECONDS
-    fleet = Fleet(processes, start, SystemRuntime(), drain_seconds=drain_seconds, on_complete=show)
+    fleet = Fleet(
+        processes,
+        start,
+        SystemRuntime(),
+        grace_seconds=DEFAULT_GRACE_SECONDS if options.grace is None else options.grace,
+        overtime_seconds=OVERTIME_SECONDS + SLACK_SECONDS,
+        on_complete=show,
+    )
     loop = asyncio.get_running_loop()
     for each in STOPPING:
         loop.add_signal_handler(each, fleet.stop)

@@ -19,16 +19,17 @@ EXAMPLES: Final = (
     "ropewalk worker shop:app --queue mail --queue images --concurrency 50",
     "ropewalk worker shop:app --type encode_video --concurrency 2 --grace 300",
     "ropewalk worker shop:app --processes 4         # one per core, for handlers that compute",
+    "ropewalk worker shop:mail                      # `mail = app.worker(...)` in shop.py",
 )
 PROCESSES_MAX: Final = 256
 
 
 @click.command(cls=Command, examples=EXAMPLES)
-@click.argument("app_path", metavar="MODULE:APP", envvar="ROPEWALK_APP")
+@click.argument("path", metavar="MODULE:NAME", envvar="ROPEWALK_APP")
 @click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only this queue. Repeatable.")
 @click.option("--type", "types", multiple=True, metavar="NAME", help="Only this job type. Repeatable.")
 @click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="Only this tenant. Repeatable.")
-@click.option("--concurrency", type=int, default=10, show_default=True, help="How many jobs at a time.")
+@click.option("--concurrency", type=int, default=None, show_default="10", help="How many jobs at a time.")
 @click.option(
     "--processes",
     type=click.IntRange(1, PROCESSES_MAX),
@@ -37,7 +38,7 @@ PROCESSES_MAX: Final = 256
     metavar="N",
     help="Workers in processes of their own, each with --concurrency; one that dies is replaced.",
 )
-@click.option("--grace", type=float, default=30, show_default=True, metavar="SECONDS", help="To finish when stopped.")
+@click.option("--grace", type=float, default=None, show_default="30", metavar="SECONDS", help="To finish when stopped.")
 @click.option(
     "--lease",
     type=float,
@@ -49,14 +50,14 @@ PROCESSES_MAX: Final = 256
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Of what is logged.")
 @json_option
 def worker(
-    app_path: str,
+    path: str,
     *,
     queues: Sequence[str],
     types: Sequence[str],
     tenants: Sequence[str],
-    concurrency: int,
+    concurrency: int | None,
     processes: int,
-    grace: float,
+    grace: float | None,
     lease: float | None,
     no_scheduler: bool,
     log_level: str,
@@ -64,15 +65,18 @@ def worker(
 ) -> ExitCode | int:
     """Run the jobs of an app until told to stop.
 
-    The app is given as MODULE:APP or in $ROPEWALK_APP. The worker says on stdout who it is, and then logs a line to
-    stderr for each thing that happens. SIGTERM or Ctrl-C drain it: nothing new is started, what runs may finish within
-    --grace seconds, the rest is given back to others without losing an attempt. A second one does not wait. It exits 0
-    after a drain; 1 if a handler did not end and had to be left behind; 3 if it gave up because the store stayed away.
+    MODULE:NAME, or $ROPEWALK_APP, is an app, or a worker that code has made of one: `mail = app.worker(...)`. Such a
+    worker has its settings from there, and takes no option that would set one of them again.
+
+    The worker says on stdout who it is, and then logs a line to stderr for each thing that happens. SIGTERM or Ctrl-C
+    drain it: nothing new is started, what runs may finish within --grace seconds, the rest is given back to others
+    without losing an attempt. A second one does not wait. It exits 0 after a drain; 1 if a handler did not end and had
+    to be left behind; 3 if it gave up because the store stayed away.
 
     With --processes all this holds for all of them together, and the exit code is the worst of theirs.
     """
     options = WorkerOptions(
-        app_path=app_path,
+        path=path,
         queues=queues,
         types=types,
         tenants=tenants,

@@ -1,33 +1,80 @@
-"""What `ropewalk worker` was told, apart from how many processes: and the same again as a command line."""
+"""What `ropewalk worker` was told, apart from how many processes: as settings of a worker, and as a command line again.
+
+What was not given is in neither: it is for the worker to say, or a default.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Final, TypedDict, cast
 
 from msgspec import Struct
 
 
-class WorkerOptions(Struct, frozen=True, kw_only=True):
-    app_path: str
+class WorkerSettings(TypedDict, total=False):
+    """Of `app.worker(...)`, as far as there are options for them."""
+
     queues: Sequence[str]
     types: Sequence[str]
     tenants: Sequence[str]
     concurrency: int
     grace: float
+    lease: float
+    scheduler: bool
+
+
+class WorkerOptions(Struct, frozen=True, kw_only=True):
+    path: str
+    """module:name, of an app or of a worker"""
+    queues: Sequence[str]
+    types: Sequence[str]
+    tenants: Sequence[str]
+    concurrency: int | None
+    grace: float | None
     lease: float | None
     scheduler: bool
     log_level: str
 
+    def settings(self) -> WorkerSettings:
+        """Those that were given."""
+        return cast("WorkerSettings", self._asked())
+
+    def given(self) -> list[str]:
+        """The options that set them."""
+        return [_OPTIONS[name] for name in self._asked()]
+
     def arguments(self) -> list[str]:
         """Of a worker in a process of its own."""
-        switches = [] if self.scheduler else ["--no-scheduler"]
-        return [*(f"{name}={value}" for name, value in self._given()), *switches, "--", self.app_path]
+        words = [word for name, value in self._asked().items() for word in _spelled(_OPTIONS[name], value)]
+        return [*words, f"--log-level={self.log_level}", "--", self.path]
 
-    def _given(self) -> Iterator[tuple[str, object]]:
-        for name, values in (("--queue", self.queues), ("--type", self.types), ("--tenant", self.tenants)):
-            yield from ((name, value) for value in values)
-        yield "--concurrency", self.concurrency
-        yield "--grace", self.grace
-        if self.lease is not None:
-            yield "--lease", self.lease
-        yield "--log-level", self.log_level
+    def _asked(self) -> dict[str, Sequence[str] | float]:
+        every: dict[str, Sequence[str] | float | None] = {
+            "queues": self.queues or None,
+            "types": self.types or None,
+            "tenants": self.tenants or None,
+            "concurrency": self.concurrency,
+            "grace": self.grace,
+            "lease": self.lease,
+            "scheduler": None if self.scheduler else False,
+        }
+        return {name: value for name, value in every.items() if value is not None}
+
+
+_OPTIONS: Final = {
+    "queues": "--queue",
+    "types": "--type",
+    "tenants": "--tenant",
+    "concurrency": "--concurrency",
+    "grace": "--grace",
+    "lease": "--lease",
+    "scheduler": "--no-scheduler",
+}
+
+
+def _spelled(option: str, value: Sequence[str] | float) -> list[str]:
+    if value is False:
+        return [option]
+    if isinstance(value, int | float):
+        return [f"{option}={value}"]
+    return [f"{option}={each}" for each in value]

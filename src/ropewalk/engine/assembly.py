@@ -39,6 +39,7 @@ from ropewalk.ports.notifier import Hint, Unsubscribe
 
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_LEASE: Final[Span] = 30 * SECOND
+DEFAULT_GRACE_SECONDS: Final = 30.0
 SETTLE_SECONDS: Final = 5.0
 """how long a stopping worker waits for the store to take its last settlements"""
 
@@ -53,7 +54,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
     backpressure: Hook | AdaptiveDelay | None = None
     backlog_alarm: BacklogAlarm | None = None
     lease_us: Span = DEFAULT_LEASE
-    grace_seconds: float = 30.0
+    grace_seconds: float = DEFAULT_GRACE_SECONDS
     poll_seconds: float = 1.0
     scheduler: bool = True
     redrive: Redrive | None = None
@@ -74,11 +75,16 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
                 raise InvalidInput(f"{field} is empty: name at least one, or leave it out to serve all", field=field)
 
     @property
+    def bound(self) -> int | None:
+        """How many jobs may run at once; None: as many as there are."""
+        if isinstance(self.concurrency, Unlimited):
+            return None
+        return most_at_once(self.concurrency) or DEFAULT_CONCURRENCY
+
+    @property
     def slots(self) -> int:
         """How many jobs may run at once, at first: a worker without a bound opens more."""
-        if isinstance(self.concurrency, Unlimited):
-            return FREE_SLOTS
-        return most_at_once(self.concurrency) or DEFAULT_CONCURRENCY
+        return FREE_SLOTS if self.bound is None else self.bound
 
 
 class Assembly:

@@ -9,9 +9,11 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Final, Self
 
+from ropewalk.definitions.registry import Registry
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.engine.assembly import Assembly, WorkerConfig
+from ropewalk.engine.client import Client
 from ropewalk.engine.core import Core
 from ropewalk.engine.declared_limits import declare_limits
 from ropewalk.engine.services.orphans import OrphanHook, Orphans
@@ -32,6 +34,8 @@ class Worker:
         make_bench: Callable[[], Workbench],
         config: WorkerConfig,
         *,
+        client: Client,
+        served: Registry,
         retention: Retention,
         lifespan: Callable[[], AbstractAsyncContextManager[tuple[object, ...]]] | None,
         on_orphan_group: OrphanHook | None = None,
@@ -39,11 +43,33 @@ class Worker:
         self._core = core
         self._make_bench = make_bench
         self._config = config
+        self._client = client
+        self._served = served
         self._retention = retention
         self._lifespan = lifespan
         self._on_orphan_group = on_orphan_group
         self._stack = AsyncExitStack()
         self._parts: Assembly | None = None
+
+    @property
+    def client(self) -> Client:
+        """Whose worker it is: the app that made it."""
+        return self._client
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The names of those it serves."""
+        return tuple(sorted(self._served.names()))
+
+    @property
+    def concurrency(self) -> int | None:
+        """How many jobs may run at once; None: as many as there are."""
+        return self._config.bound
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long running jobs may take to finish when it stops."""
+        return self._config.grace_seconds
 
     @property
     def id(self) -> str:
@@ -185,7 +211,7 @@ class Worker:
             id=bench.owner,
             host=bench.host,
             pid=os.getpid(),
-            types=tuple(sorted(bench.registry.names())),
+            types=self.types,
             queues=self._config.queues,
             tenants=self._config.tenants,
             concurrency=self._config.slots,

@@ -6,10 +6,12 @@ makes nobody wait: no row is written by two who move jobs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ropewalk.domain.instants import Span
 from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.states import Status
 from ropewalk.domain.statistics import Statistics
 
 
@@ -17,6 +19,11 @@ class Counting(Protocol):
     async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
         """domain.reckoning.reckon over what was counted. Its cost does not depend on how many jobs are finished, nor on
         how many are ready."""
+        ...
+
+    async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
+        """Those that have jobs of these types which ended so and are still there, by name: the one look across tenants
+        for whoever serves all of them. Its cost does not depend on how many jobs there are, as that of `stats`."""
         ...
 
     async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:

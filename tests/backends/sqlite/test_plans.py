@@ -112,6 +112,7 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.close_keys, "key ", "SEARCH key USING PRIMARY KEY (tenant=? AND type=? AND key=?)"),
         (SQL.lines_of, "log", "SEARCH log USING PRIMARY KEY (seq=?)"),
         (SQL.sums_to_fold, "tally_sum", f"{SUMS} AND at=?)"),
+        (SQL.lanes_of_types, "lane", "SEARCH lane USING INTEGER PRIMARY KEY (rowid<?)"),
         (SQL.tallies_of, "tally_sum", f"{SUMS} AND at>? AND at<?)\n{SUMS})"),
         (SQL.forget_sums, "tally_sum", f"{SUM}\nSEARCH tally_sum USING INDEX tally_sum_by_age (span_us=? AND at<?)"),
         (SQL.endings_of, "job", BY_NUMBER),

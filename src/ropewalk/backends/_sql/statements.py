@@ -63,6 +63,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     forget_sums: str
     endings_of: str
     lanes_counted: str
+    lanes_of_types: str
     tallies_of: str
     not_ready: str
     # quotas.sql

@@ -52,6 +52,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.states import Status
 from ropewalk.domain.statistics import Statistics
 from ropewalk.domain.transition import Settlement
 from ropewalk.ports.claiming import ClaimRequest
@@ -284,6 +285,9 @@ class SqlStore(Store, ABC):
 
     async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
         return await self._read(lambda tx: tallying.stats(tx, tenant, asked))
+
+    async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
+        return await self._read(lambda tx: tallying.tenants_with(tx, ended, types))
 
     async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
         return await self._write(lambda tx: tallying.fold_tallies(tx, keep_us, limit))

@@ -25,6 +25,7 @@ from ropewalk.domain.transition import Effects, Settlement, Spent
 
 _EMPTY: Final = Tally()
 _places = msgspec.json.Decoder(list[tuple[int, str, str]])
+_owners = msgspec.json.Decoder(list[tuple[int, str]])
 _rows = msgspec.json.Decoder(list[tuple[int, Instant, int, Tally]])
 _sums = msgspec.json.Decoder(list[tuple[int, Span, Instant, int, Tally]])
 _told = msgspec.json.Decoder(list[tuple[Span | None, Instant, int, Tally]])
@@ -132,6 +133,16 @@ def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
         ever=[(places[lane], tally) for span, _, lane, tally in found if span is None or span == EVER],
         apart=[(places[lane], state, jobs) for (lane, state), jobs in apart.items() if lane in places],
     )
+
+
+def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
+    """By what was counted, so that no job is looked at."""
+    tenants = dict(_owners.decode(tx.value(tx.sql.lanes_of_types, (KEYS_MAX, _json(types)))))
+    counted = Counter[str]()
+    for span, _, lane, tally in _told.decode(tx.value(tx.sql.tallies_of, (_json(list(tenants)), EVER, 0, 0))):
+        assert span is None or span == EVER
+        counted[tenants[lane]] += tally.kept(ended)
+    return sorted(tenant for tenant, jobs in counted.items() if jobs)
 
 
 def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Tally]]) -> None:

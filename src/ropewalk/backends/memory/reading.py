@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -16,7 +16,7 @@ from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
-from ropewalk.domain.states import State
+from ropewalk.domain.states import State, Status
 from ropewalk.ports.exchange import Backlog, Dependency, Page, QueueInfo, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000
@@ -98,6 +98,10 @@ def backlog(tables: Tables, now: Instant) -> list[Backlog]:
 def workers(tables: Tables) -> list[WorkerCard]:
     held = Counter(job.owner for job in tables.leases)
     return [structs.replace(worker.card, held=held[owner]) for owner, worker in tables.workers.items()]
+
+
+def tenants_with(tables: Tables, ended: Status, types: Sequence[str]) -> list[str]:
+    return sorted({job.tenant for job in tables.jobs.values() if job.status is ended and job.type in types})
 
 
 def live(tables: Tables, tenant: str) -> Iterator[JobRecord]:

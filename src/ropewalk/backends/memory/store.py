@@ -46,6 +46,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.states import Status
 from ropewalk.domain.statistics import Statistics
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import Unsupported
@@ -369,6 +370,10 @@ class MemoryStore(Store):
         with self._lock:
             live = reading.live(self._tables, tenant)
             return self._tables.counts.stats(tenant, asked, live, self._runtime.now())
+
+    async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
+        with self._lock:
+            return reading.tenants_with(self._tables, ended, types)
 
     async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
         with self._lock:

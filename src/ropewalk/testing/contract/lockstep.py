@@ -13,11 +13,12 @@ from ropewalk.domain.instants import HOUR
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.states import Status
 from ropewalk.ports.exchange import Page, QueueInfo
 from ropewalk.ports.store import Store
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
-from ropewalk.testing.contract.draws import TENANTS
+from ropewalk.testing.contract.draws import TENANTS, TYPES
 
 T = TypeVar("T")
 
@@ -61,6 +62,7 @@ class Lockstep:
         seen = {job.seq: job for job in self.jobs}
         self.ask(lambda store: store.workers(), compared=lambda cards: sorted(cards, key=lambda card: card.id))
         self.ask(lambda store: store.backlog())
+        self.ask(lambda store: store.tenants_with(Status.DEAD_LETTER, TYPES))
         for job in jobs:
             before = seen.get(job.seq)
             if before is None or before.rev != job.rev:

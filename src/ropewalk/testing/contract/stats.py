@@ -8,7 +8,8 @@ from ropewalk.domain.instants import DAY, HOUR, MINUTE, SECOND
 from ropewalk.domain.operator import Resolution, Revival
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.states import Move, State, Status
 from ropewalk.domain.statistics import Flow, Statistics
 from ropewalk.domain.transition import Spent
 from ropewalk.errors import Conflict
@@ -249,6 +250,46 @@ class StandingContract(Contract):
         told = await stats(bench)
         assert told.states == {State.SCHEDULED: 1, State.DEAD_LETTER: 1}
         assert (told.flow.completed, told.flow.failed) == (2, 1), "what happened stays so"
+
+
+class TenantsWithContract(Contract):
+    """O4, R16: which tenants there is something to do for."""
+
+    async def test_nobody_has_any(self, bench: Bench) -> None:
+        """R16: on an empty store, and where nothing ended so."""
+        assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == []
+        await bench.finished()
+        await bench.finished(Move.FAIL)
+        await bench.running()
+        await bench.add()
+        assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == []
+
+    async def test_those_that_have_some_of_these_types(self, bench: Bench) -> None:
+        """R16: by name, each once, whatever the queue and the limit key; folded or not."""
+        for tenant in ("zeta", "default", "acme", "acme"):
+            await bench.finished(Move.BURY, tenant=tenant)
+        await bench.finished(Move.BURY, type="b", tenant="beta", queue="mail", limit_key="k")
+        await bench.finished(Move.BURY, type="c", tenant="gamma")
+        await bench.finished(Move.FAIL, tenant="delta")
+        for _ in range(2):
+            assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == ["acme", "default", "zeta"]
+            assert await bench.store.tenants_with(Status.DEAD_LETTER, ["b", "t"]) == ["acme", "beta", "default", "zeta"]
+            assert await bench.store.tenants_with(Status.FAILED, ["t", "c"]) == ["delta"]
+            assert await bench.store.tenants_with(Status.DEAD_LETTER, []) == []
+            await fold(bench)
+
+    async def test_those_whose_jobs_are_gone_have_none(self, bench: Bench) -> None:
+        """R16: revived, deleted, or past their retention; not while one is left."""
+        for tenant in ("acme", "acme", "beta"):
+            job = await bench.finished(Move.BURY, tenant=tenant)
+        await bench.store.revive("beta", [job.id], FRESH)
+        assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == ["acme"]
+        await fold(bench)
+        left = (await bench.store.search("acme", Filter(), order=Order.CREATED_ASC, cursor=None, limit=9)).jobs
+        await bench.store.delete("acme", [left[0].id])
+        assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == ["acme"]
+        await bench.store.prune(Retention(dead_letter_us=0), 99)
+        assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == []
 
 
 class FoldContract(Contract):

@@ -40,7 +40,13 @@ from ropewalk.testing.contract.settle import LastWordContract, SettleBatchContra
 from ropewalk.testing.contract.skip_queue import SkipQueueContract
 from ropewalk.testing.contract.spawn import SpawnContract
 from ropewalk.testing.contract.stale import StaleContract
-from ropewalk.testing.contract.stats import FlowContract, FoldContract, StandingContract, TellingApartContract
+from ropewalk.testing.contract.stats import (
+    FlowContract,
+    FoldContract,
+    StandingContract,
+    TellingApartContract,
+    TenantsWithContract,
+)
 from ropewalk.testing.contract.submit import SubmitContract
 from ropewalk.testing.contract.sweep import DeadlineSweepContract, SweepContract
 from ropewalk.testing.contract.tenants import TenantContract
@@ -117,6 +123,7 @@ class StoreContract(
     FlowContract,
     TellingApartContract,
     StandingContract,
+    TenantsWithContract,
     FoldContract,
     CountedLivesContract,
     # being forgotten

@@ -50,6 +50,11 @@ FROM (SELECT %s::text AS tenant, %s::text AS queue, %s::text AS type) AS given
 JOIN lane ON lane.tenant = given.tenant AND lane.limit_key = ''
     AND (given.queue IS NULL OR lane.queue = given.queue) AND (given.type IS NULL OR lane.type = given.type)
 
+-- name: lanes_of_types
+-- Of all tenants; the lanes of keys, which may be very many, are behind those without one.
+SELECT coalesce(json_agg(json_build_array(id, tenant)), '[]') FROM lane
+WHERE id < %s AND type = ANY (ARRAY(SELECT json_array_elements_text(%s)))
+
 -- name: tallies_of
 -- What is not folded yet, the sums of one span, and those for good.
 WITH wanted AS MATERIALIZED (SELECT value::bigint AS lane FROM json_array_elements_text(%(1)s))

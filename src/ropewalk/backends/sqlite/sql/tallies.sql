@@ -39,6 +39,10 @@ SELECT json_group_array(json_array(lane, status, jobs)) FROM (
 SELECT json_group_array(json_array(id, queue, type)) FROM lane
 WHERE tenant = ?1 AND limit_key = '' AND (?2 IS NULL OR queue = ?2) AND (?3 IS NULL OR type = ?3)
 
+-- name: lanes_of_types
+-- Of all tenants; the lanes of keys, which may be very many, are behind those without one.
+SELECT json_group_array(json_array(id, tenant)) FROM lane WHERE id < ?1 AND type IN (SELECT value FROM json_each(?2))
+
 -- name: tallies_of
 -- What is not folded yet, the sums of one span, and those for good.
 SELECT '[' || coalesce(group_concat(printf('[%s,%d,%d,%s]', span_us, at, lane, counts)), '') || ']' FROM (
