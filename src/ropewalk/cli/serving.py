@@ -48,7 +48,7 @@ def serve(options: WorkerOptions, leash: Leash | None, *, as_json: bool) -> Exit
             if leash is not None:  # where nobody supervises, a signal is the way out of a store that does not close
                 hear_no_more()
 
-    # What was imported stays for good. To look through all of it takes 15 ms, in which no handler runs.
+    # What was imported stays for good: to look through it takes 3 ms of a small app, in which no handler runs.
     gc.collect()
     gc.freeze()
     asyncio.run(run())

@@ -52,6 +52,16 @@ class ConcurrencyContract(Contract):
         foreign = await bench.add(queue="q", limit_key="k", tenant="acme")
         assert {job.id for job in await bench.claim(40)} == {held[0], *free, foreign}
 
+    @kinds
+    async def test_a_line_without_room_has_its_turn(self, bench: Bench, kind: LimitKind, name: str) -> None:
+        """R13, live-5: nothing comes of it, and who is next is the same in every store."""
+        await bench.store.put_limit(at_most(1, kind, name))
+        await bench.running(queue="q", limit_key="k")
+        await bench.add(queue="q", limit_key="k")
+        await bench.submit(*(new_job("a", queue=queue) for queue in "rst" for _ in range(4)))
+        began = [(await bench.claim_one(turn=turn)).queue for turn in range(4)]
+        assert began == ["r", "r", "s", "t"]
+
     async def test_every_limit_on_a_job_counts(self, bench: Bench) -> None:
         """R13: its queue's, its type's and its key's."""
         for limit in (at_most(3, "queue", "q"), at_most(2, "type", "t"), at_most(1)):
