@@ -164,7 +164,7 @@ class PostgresFloor:
         if use not in self._connections:
             connecting = psycopg.AsyncConnection.connect(self._dsn, autocommit=True, options=options)
             self._connections[use] = asyncio.create_task(connecting)
-        return await self._connections[use]
+        return await asyncio.shield(self._connections[use])  # who is told to stop meanwhile leaves it to be closed
 
 
 async def _hear(ear: Connection, wake: asyncio.Event) -> None:
