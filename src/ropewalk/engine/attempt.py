@@ -79,9 +79,9 @@ class Attempt:
         "pending_progress",
         "renewed_at",
         "span",
+        "spent",
         "stop_sent",
         "stopped",
-        "took",
     )
 
     def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: Workbench, now: float) -> None:
@@ -94,8 +94,8 @@ class Attempt:
         self.pending_progress: Progress | None = None
         self.log: LogBuffer | None = None
         """once the handler logged something that is kept"""
-        self.took: float | None = None
-        """seconds the handler ran, once it ended"""
+        self.spent: Spent | None = None
+        """once the handler ended, or was given up: where the time went"""
         self.span: AttemptSpan | None = None
         """while somebody records it"""
         self.stopped: Cancellation | None = None
@@ -163,15 +163,10 @@ class Attempt:
         """A cooperative cancellation: the handler sees it when it looks."""
         self._notice = why
 
-    def spent(self) -> Spent | None:
-        """How long its handler waited here, and how long it has run; None where it never began."""
-        began_at = self.began_at
-        if began_at is None:
-            return None
-        took = self.took
-        if took is None:
-            took = self._bench.runtime.monotonic() - began_at
-        return Spent(int((began_at - self.claimed_at) * SECOND), int(took * SECOND))
+    def spend(self, took: float) -> None:
+        """The handler ran so many seconds."""
+        if self.began_at is not None:
+            self.spent = Spent(int((self.began_at - self.claimed_at) * SECOND), int(took * SECOND))
 
     def with_lines(self, asked: Settlement) -> Settlement:
         """A settlement takes along what was logged and not sent yet."""

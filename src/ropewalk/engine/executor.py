@@ -201,8 +201,9 @@ class Executor:
         attempt.end()
         self._ended_at = self._bench.runtime.monotonic()
         if attempt.began_at is not None:
-            attempt.took = self._ended_at - attempt.began_at
-            self.measure(attempt.took)
+            took = self._ended_at - attempt.began_at
+            attempt.spend(took)
+            self.measure(took)
         try:
             self.hand_over(attempt, outcome)
         finally:
@@ -300,12 +301,14 @@ class Executor:
             bench.drop(attempt)
             bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason)
             return
+        if attempt.spent is None:  # its thread runs on
+            attempt.spend(attempt.elapsed())
         if isinstance(outcome, Completed):
-            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.spent()))
+            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.spent))
             return
         outcome = self._spaced(attempt, self._placed(attempt, outcome))
         backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
-        self._settler.put(attempt, decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent()))
+        self._settler.put(attempt, decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent))
 
     def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         """Errors also say where and how long."""

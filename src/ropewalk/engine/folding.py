@@ -116,7 +116,7 @@ class Folding:
         attempt.fold = None
         bench = self._bench
         backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
-        return decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent())
+        return decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent)
 
 
 def _group(attempt: Attempt) -> _Group:

@@ -33,7 +33,7 @@ def refused_for_good(attempt: Attempt, error: RopewalkError, bench: Workbench) -
         worker=bench.owner,
         host=bench.host,
     )
-    return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.spent())
+    return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.spent)
 
 
 def code_of(error: RopewalkError) -> str:

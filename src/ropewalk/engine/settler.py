@@ -118,7 +118,7 @@ class Settler:
         """What became of them, for the worker's books, hooks and everybody who waits."""
         news: list[News] = []
         freed: set[str] = set()
-        accepted: list[tuple[Attempt, Settlement]] = []
+        accepted: list[Attempt] = []
         queued: list[NewJob] = []
         for (attempt, asked), answer in zip(batch, answers.settled, strict=True):
             if answer.refused is not None:
@@ -128,7 +128,7 @@ class Settler:
             if answer.move is None:
                 self._refused(attempt, answer)
                 continue
-            accepted.append((attempt, asked))
+            accepted.append(attempt)
             if answer.job is None:
                 news.append(News(attempt.job, answer.move, asked.error))
             else:

@@ -33,7 +33,8 @@ async def commit(
     """The answer to its settlement. Everything that keeps the job from completing undoes the handler's writes, too."""
     try:
         outcome = _completed(attempt, bench, context, returned)
-        settlement = decide(attempt.job, outcome, BUILT_IN, 0.0, attempt.spent())
+        attempt.spend(attempt.elapsed())
+        settlement = decide(attempt.job, outcome, BUILT_IN, 0.0, attempt.spent)
         answers = await held.settle(bench.owner, attempt.with_lines(settlement))
     finally:
         await held.rollback()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import add
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.states import TERMINAL, Move, Status
-from ropewalk.domain.transition import Settlement
 from ropewalk.engine.metrics import catalogue
 from ropewalk.engine.metrics.catalogue import Metric
 from ropewalk.engine.metrics.registry import Registry
@@ -62,19 +62,21 @@ class Meter:
                 used += [each.job.attempt for each in others if each.job.status in TERMINAL]
             self._registry.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
 
-    def settled(self, batch: Sequence[tuple[Attempt, Settlement]]) -> None:
+    def settled(self, attempts: Sequence[Attempt]) -> None:
         """Attempts of this process that the store settled in one commit: how long they took."""
-        if not batch:
+        if not attempts:
             return
-        registry, now = self._registry, batch[-1][0].now()
-        registry.observe(catalogue.SETTLED, (), [len(batch)])
+        registry, now = self._registry, attempts[-1].now()
+        registry.observe(catalogue.SETTLED, (), [len(attempts)])
         self.count_begun()
-        began = [(attempt.job, asked.spent) for attempt, asked in batch if asked.spent is not None]
-        for job_type, told in _by_type(began, [job.type for job, _ in began]).items():
-            waits = [(job.started_at or job.run_at) - job.run_at + spent.waited_us for job, spent in told]
+        for job_type, told in _by_type(attempts, [each.job.type for each in attempts]).items():
+            spent = [each.spent for each in told if each.spent is not None]
+            jobs = [each.job for each in told if each.spent is not None]  # not those given back before they began
+            before = [(job.started_at or job.run_at) - job.run_at for job in jobs]
+            waits = list(map(add, before, [each.waited_us for each in spent]))
             registry.observe(catalogue.WAIT, (job_type,), waits, per_unit=SECOND)
-            registry.observe(catalogue.RUN, (job_type,), [spent.ran_us for _, spent in told], per_unit=SECOND)
-            registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job, _ in told], per_unit=SECOND)
+            registry.observe(catalogue.RUN, (job_type,), [each.ran_us for each in spent], per_unit=SECOND)
+            registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
 
     def count_begun(self) -> None:
         begun = self._begun[:]
