@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     facts = machine.look(asked.directory)
     print(facts)
-    rounds, jobs = asked.rounds or (1 if asked.quick else 15), asked.jobs or (1_000 if asked.quick else 3_000)
+    rounds, jobs = asked.rounds or (1 if asked.quick else 9), asked.jobs or (1_000 if asked.quick else 20_000)
     levels = [level for level in LEVELS if level.name in asked.levels]
     figures: Figures = defaultdict(list)
     for store in asked.only:
@@ -122,8 +122,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", choices=STORES, default=STORES, metavar="STORE", help=", ".join(STORES))
     names = [level.name for level in LEVELS]
     parser.add_argument("--levels", nargs="+", choices=names, default=names, metavar="LEVEL", help=", ".join(names))
-    parser.add_argument("--rounds", type=int, help="rounds (15; with --quick 1)")
-    parser.add_argument("--jobs", type=int, help="jobs per run (3 000; with --quick 1 000)")
+    parser.add_argument("--rounds", type=int, help="rounds (9; with --quick 1)")
+    parser.add_argument(
+        "--jobs", type=int, help="jobs per run (20 000: fewer, and a checkpoint of SQLite decides; with --quick 1 000)"
+    )
     parser.add_argument("--directory", type=Path, help="where stores are put (the system's temporary directory)")
     parser.add_argument("--write", action="store_true", help="write benchmarks/OVERHEAD.md")
     return parser

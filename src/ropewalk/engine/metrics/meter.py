@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import add
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ropewalk.domain.instants import SECOND
@@ -72,9 +71,11 @@ class Meter:
         for job_type, told in _by_type(attempts, [each.job.type for each in attempts]).items():
             spent = [each.spent for each in told if each.spent is not None]
             jobs = [each.job for each in told if each.spent is not None]  # not those given back before they began
-            before = [(job.started_at or job.run_at) - job.run_at for job in jobs]
-            waits = list(map(add, before, [each.waited_us for each in spent]))
-            registry.observe(catalogue.WAIT, (job_type,), waits, per_unit=SECOND)
+            waited = [
+                (job.started_at or job.run_at) - job.run_at + each.waited_us
+                for job, each in zip(jobs, spent, strict=True)
+            ]
+            registry.observe(catalogue.WAIT, (job_type,), waited, per_unit=SECOND)
             registry.observe(catalogue.RUN, (job_type,), [each.ran_us for each in spent], per_unit=SECOND)
             registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
 
