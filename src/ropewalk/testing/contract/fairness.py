@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import pytest
 
+from ropewalk.domain.fairness import Line
 from ropewalk.domain.instants import MINUTE, SECOND, Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.order import AGEING_STEP
@@ -16,8 +17,6 @@ from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import new_job
 
 T = TypeVar("T")
-Line: TypeAlias = tuple[str, str]
-"""(tenant, queue)"""
 Ranked: TypeAlias = tuple[tuple[int, Instant], int, str]
 """(what decides, which came first, id)"""
 
