@@ -66,3 +66,33 @@ async def test_a_flood_elsewhere_keeps_no_last_attempt_from_starting(make_app: M
             await asyncio.wait_for(worker.idle(), 30)
     letters = [place for place, kind in enumerate(started) if kind == "letter"]
     assert len(letters) == 5 and letters[-1] < 100, letters
+
+
+async def test_where_it_was_held_up_it_goes_on(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """live-5: with the next claim that asks for jobs, and not before a slot is free; others only permit starts."""
+    app = make_app(drop, letter)
+    claims: list[tuple[ClaimRequest, Claimed]] = []
+    store, claim = app._core.store, app._core.store.claim
+
+    async def noted(request: ClaimRequest) -> Claimed:
+        claimed = await claim(request)
+        claims.append((request, claimed))
+        return claimed
+
+    async with app:
+        await app.enqueue_many(drop() for _ in range(1000))
+        monkeypatch.setattr(store, "claim", noted)
+        async with app.worker(concurrency=4) as worker:
+            async for _ in app.events():
+                if worker.settled > 200:  # by now it has work at hand for a while
+                    break
+            await app.enqueue_many(letter() for _ in range(20))
+            await asyncio.wait_for(worker.idle(), 30)
+    held_up, only_permitted = None, 0
+    for request, claimed in claims:
+        assert request.first == held_up
+        only_permitted += held_up is not None and request.limit == 0
+        if request.limit:
+            assert request.slots or held_up is None
+            held_up = claimed.held_up
+    assert only_permitted, "or this shows nothing about them"

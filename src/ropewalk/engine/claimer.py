@@ -166,7 +166,8 @@ class Claimer:
         )
         assert len(claimed.jobs) <= ask.limit, f"asked for {ask.limit} jobs, got {len(claimed.jobs)}"
         self._ticket += len(claimed.jobs)
-        self._held_up = claimed.held_up
+        if ask.limit:  # one that only permits starts looks at no line
+            self._held_up = claimed.held_up
         self.last_poll_at = self._bench.runtime.monotonic()
         self.claims += 1
         self.answered_turn = self.turn

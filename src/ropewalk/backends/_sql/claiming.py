@@ -90,8 +90,8 @@ class Claiming:
         self._suspect_given = not self._request.suspect_allowed
         self._held_up: Line | None = None
         """where a job that must start at once met no free slot"""
-        self._shut: set[Line] = set()
-        """lines with jobs of limit keys that nothing may be given of: they have their turn like all others"""
+        self._keyed: set[Line] = set()
+        """lines with jobs of limit keys: also where none of them may be given they have their turn"""
         self._given: list[JobRecord] = []
         self._limited: list[int] = []
         self._overdue: list[int] = []
@@ -153,7 +153,7 @@ class Claiming:
             return plain
         names = self._lanes.names_of(self._tx, above)
         served = {lane: line for lane in above if (line := self._situation.line_of(names[lane])) is not None}
-        self._shut.update(served.values())
+        self._keyed.update(served.values())
         open_ones = self._flow.open_among(served)
         for lane in open_ones:
             most = max(KEYS_LOOKED_AT_MIN, KEYS_LOOKED_AT_MAX // len(open_ones))
@@ -190,7 +190,7 @@ class Claiming:
 
     def _lines(self, streams: Sequence[int]) -> dict[Line, list[int]]:
         """The streams to look into, line by line in order of name."""
-        found: dict[Line, list[int]] = {line: [] for line in self._shut}
+        found: dict[Line, list[int]] = {line: [] for line in self._keyed}
         names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
         for stream in streams:
             suspects = stream % 2 == 1
