@@ -14,9 +14,9 @@ from typing import Final
 
 from ropewalk.connect import connect
 from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.exchange import Submission
 from ropewalk.ports.store import Store
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
 
 JOBS: Final = 10_000

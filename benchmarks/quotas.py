@@ -17,9 +17,9 @@ from msgspec import structs
 from ropewalk.connect import connect
 from ropewalk.domain.quota import PENDING_MAX, Quota
 from ropewalk.domain.rate import Rate
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.exchange import Submission
 from ropewalk.ports.store import Store
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import new_job
 
 WAITING: Final = (100, 10_000, 99_000)

@@ -27,10 +27,10 @@ from ropewalk.domain.job import NewJob
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import Submission
 from ropewalk.ports.store import Store
+from ropewalk.runtime.system import SystemRuntime
 
 STORES: Final = ("sqlite", "postgres")
 TYPES: Final = tuple(f"type_{number}" for number in range(10))

@@ -15,7 +15,7 @@ settings.register_profile(
 )
 settings.load_profile("ropewalk")
 
-pytest_plugins = ["tests.servers.fixtures", "tests.backends.postgres.backend"]
+pytest_plugins = ["tests.servers.fixtures", "tests.backends.postgres.backend", "tests.apps"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from benchmarks.payload import TEXT
 from ropewalk import App, Context, Result, State, job
-from ropewalk.engine.worker import Worker
+from ropewalk.worker.worker import Worker
 
 CHUNK: Final = 5_000
 PATIENCE_SECONDS: Final = 600.0

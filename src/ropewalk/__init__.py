@@ -12,6 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ropewalk.app import App
+from ropewalk.client.filter import Filter
+from ropewalk.client.handle import Handle
+from ropewalk.client.views.jobs import JobInfo
+from ropewalk.client.views.schedules import ScheduleInfo
+from ropewalk.client.views.workflows import GroupInfo, WorkflowInfo
 from ropewalk.definitions.batch import batch_job
 from ropewalk.definitions.batches import Batch
 from ropewalk.definitions.context import Context
@@ -42,14 +47,6 @@ from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Order
 from ropewalk.domain.states import State
 from ropewalk.domain.statistics import Statistics
-from ropewalk.engine.events import Event
-from ropewalk.engine.filter import Filter
-from ropewalk.engine.graph_info import GroupInfo, WorkflowInfo
-from ropewalk.engine.handle import Handle
-from ropewalk.engine.info import JobInfo
-from ropewalk.engine.schedules.info import ScheduleInfo
-from ropewalk.engine.services.orphans import OrphanGroup
-from ropewalk.engine.services.redriver import Redrive
 from ropewalk.errors import (
     Abort,
     Conflict,
@@ -76,6 +73,9 @@ from ropewalk.errors import (
     WaitTimeout,
     WeakDurability,
 )
+from ropewalk.observe.events import Event
+from ropewalk.worker.services.redriver import Redrive
+from ropewalk.worker.services.unawaited_groups import OrphanGroup
 
 if TYPE_CHECKING:
     import sqlite3

@@ -10,6 +10,9 @@ from typing import Any, Self, TypeAlias, Unpack
 
 from msgspec import Struct
 
+from ropewalk.client.app_state import Core
+from ropewalk.client.client import Client
+from ropewalk.client.schedules.functions import AnyFunction
 from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.jobtype import JobType
@@ -23,31 +26,28 @@ from ropewalk.domain.instants import Seconds, Span, to_span
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
 from ropewalk.domain.retention import Retention
-from ropewalk.engine.assembly import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DEFAULT_LEASE, WorkerConfig
-from ropewalk.engine.client import Client
-from ropewalk.engine.core import Core
-from ropewalk.engine.events import ErrorHook, EventHook, EventHub
-from ropewalk.engine.health.finding import Finding
-from ropewalk.engine.metrics.meter import Meter
-from ropewalk.engine.metrics.metrics import Metrics
-from ropewalk.engine.metrics.registry import Registry as Numbers
-from ropewalk.engine.policies.adaptive import AdaptiveDelay
-from ropewalk.engine.policies.admission import Accept
-from ropewalk.engine.policies.backlog import BacklogAlarm
-from ropewalk.engine.policies.backpressure import Hook
-from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.engine.schedules.functions import AnyFunction
-from ropewalk.engine.services.orphans import OrphanHook
-from ropewalk.engine.services.redriver import Redrive
-from ropewalk.engine.workbench import Workbench
-from ropewalk.engine.worker import Worker
 from ropewalk.errors import DefinitionError, InvalidInput
+from ropewalk.observe.doctor.finding import Finding
+from ropewalk.observe.events import ErrorHook, EventHook, EventHub
+from ropewalk.observe.metrics.meter import Meter
+from ropewalk.observe.metrics.metrics import Metrics
+from ropewalk.observe.metrics.registry import Registry as Numbers
 from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.schema import Migrating
 from ropewalk.ports.store import Store
 from ropewalk.ports.tracing import Tracing
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.sync import Portal, SyncApp
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.parts import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DEFAULT_LEASE, WorkerConfig
+from ropewalk.worker.policies.adaptive import AdaptiveDelay
+from ropewalk.worker.policies.admission import Accept
+from ropewalk.worker.policies.backlog import BacklogAlarm
+from ropewalk.worker.policies.backpressure import Hook
+from ropewalk.worker.services.redriver import Redrive
+from ropewalk.worker.services.unawaited_groups import OrphanHook
+from ropewalk.worker.worker import Worker
 
 Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
 
@@ -187,7 +187,7 @@ class App(Client):
 
         deep: also look at what takes long, such as every page of a SQLite file.
         """
-        from ropewalk.engine.health.doctor import examine  # a client that is well needs no doctor
+        from ropewalk.observe.doctor.doctor import examine  # a client that is well needs no doctor
 
         core = self._core
         shared = core.store.durability is not Durability.D0

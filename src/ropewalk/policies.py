@@ -5,9 +5,9 @@ from __future__ import annotations
 from ropewalk.definitions.offer import Offer
 from ropewalk.definitions.policies import Age, Balanced, Concurrency, Policy, Priority, RateLimited, Unlimited
 from ropewalk.domain.rate import Rate
-from ropewalk.engine.policies.adaptive import AdaptiveDelay
-from ropewalk.engine.policies.backlog import BacklogAlarm
-from ropewalk.engine.policies.load import Load
+from ropewalk.worker.policies.adaptive import AdaptiveDelay
+from ropewalk.worker.policies.backlog import BacklogAlarm
+from ropewalk.worker.policies.load import Load
 
 __all__ = [
     "AdaptiveDelay",

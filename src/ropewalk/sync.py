@@ -8,16 +8,16 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
+from ropewalk.client.app_state import Core
+from ropewalk.client.client import Client
+from ropewalk.client.handle import Handle
+from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain.operator import CancelStatus
-from ropewalk.engine.client import Client
-from ropewalk.engine.core import Core
-from ropewalk.engine.handle import Handle
-from ropewalk.engine.info import JobInfo
-from ropewalk.engine.metrics.metrics import Metrics
-from ropewalk.engine.metrics.registry import Family
+from ropewalk.observe.metrics.metrics import Metrics
+from ropewalk.observe.metrics.registry import Family
 from ropewalk.ports.joining import UserConnection
 
 P = ParamSpec("P")

@@ -14,10 +14,6 @@ from typing import Any, Literal, TypeAlias
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.backends.test_memory import MemoryBackend
-from tests.backends.test_sqlite import SqliteBackend
-from tests.budget import BUDGET
-from tests.domain.test_rate import allowed
 
 from ropewalk.domain.flow_limit import FlowLimit
 from ropewalk.domain.instants import HOUR, Instant
@@ -29,6 +25,10 @@ from ropewalk.ports.store import Store
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract import Backend
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
+from tests.backends.test_memory import MemoryBackend
+from tests.backends.test_sqlite import SqliteBackend
+from tests.budget import BUDGET
+from tests.domain.test_rate import allowed
 
 Kind: TypeAlias = Literal["queue", "type", "key"]
 

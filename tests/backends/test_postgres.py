@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
+from ropewalk.testing import contract
 from tests.backends.postgres.backend import PostgresBackend
 from tests.servers.postgres import Postgres
 from tests.servers.schemas import Schemas
-
-from ropewalk.testing import contract
 
 
 class TestPostgres(contract.StoreContract):

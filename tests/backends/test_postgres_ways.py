@@ -7,12 +7,12 @@ alone: what the versions differ in, the store that is reached directly meets on 
 from __future__ import annotations
 
 import pytest
-from tests.backends.postgres.backend import PostgresBackend, SchemasOf
-from tests.servers.pgbouncer import PgBouncer
-from tests.servers.postgres import Postgres
 
 from ropewalk.testing import contract
 from ropewalk.testing.contract.notify import FarHintContract
+from tests.backends.postgres.backend import PostgresBackend, SchemasOf
+from tests.servers.pgbouncer import PgBouncer
+from tests.servers.postgres import Postgres
 
 pytestmark = pytest.mark.system
 

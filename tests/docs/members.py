@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import get_args
 
 from ropewalk import App, AppDefaults, Context, Filter, Limits, Logs, Redrive, Retention, errors
+from ropewalk.client.client import Client
 from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
 from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.why import Cause
-from ropewalk.engine.client import Client
-from ropewalk.engine.events import EventKind
-from ropewalk.engine.metrics.catalogue import ALL
+from ropewalk.observe.events import EventKind
+from ropewalk.observe.metrics.catalogue import ALL
 
 NOT_FOR_USERS = {
     "Client": {

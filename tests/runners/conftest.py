@@ -12,8 +12,8 @@ import pytest
 
 from ropewalk import AppDefaults, Limits
 from ropewalk.definitions.options import Classifier
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.runners.processes import ProcessPool
+from ropewalk.runtime.system import SystemRuntime
 from tests.servers.home import Home
 
 Troubles = list[tuple[BaseException, str]]

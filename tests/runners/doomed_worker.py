@@ -6,8 +6,8 @@ import asyncio
 import sys
 
 from ropewalk import AppDefaults, Limits
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.runners.processes import ProcessPool
+from ropewalk.runtime.system import SystemRuntime
 from tests.runners import deadly
 from tests.runners.recording import Recording
 

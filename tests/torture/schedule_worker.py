@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ropewalk import App, Event, job, schedule
-from ropewalk.engine.worker import Worker
+from ropewalk.worker.worker import Worker
 from tests.torture.harness import HISTORY
 from tests.torture.history import Recorder
 

@@ -20,8 +20,8 @@ from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.schedule import Schedule, fire_id
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.timing import Every
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.store import Store
+from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPostgres
 from tests.servers.postgres import Settings
 from tests.torture.harness import ROOT, Fleet, seeded, until, url_in

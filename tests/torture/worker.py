@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ropewalk import App, Event
-from ropewalk.engine.worker import Worker
+from ropewalk.worker.worker import Worker
 from tests.torture import flows, jobs
 from tests.torture.harness import HISTORY
 from tests.torture.history import Recorder

@@ -13,6 +13,9 @@ from sqlalchemy.orm import Session
 
 from ropewalk import sqlite3
 from ropewalk.app import App
+from ropewalk.client.handle import Handle
+from ropewalk.client.views.jobs import JobInfo
+from ropewalk.client.views.schedules import ScheduleInfo
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import current
 from ropewalk.definitions.decorator import job
@@ -24,10 +27,7 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.retry import Backoff
-from ropewalk.engine.handle import Handle
-from ropewalk.engine.info import JobInfo
-from ropewalk.engine.schedules.info import ScheduleInfo
-from ropewalk.engine.services.redriver import Redrive
+from ropewalk.worker.services.redriver import Redrive
 
 # ── async, without and with a context ───────────────────────────────────────────────────────────────────────────
 

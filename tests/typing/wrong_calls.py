@@ -14,7 +14,7 @@ from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.schedule import schedule
-from ropewalk.engine.services.redriver import Redrive
+from ropewalk.worker.services.redriver import Redrive
 
 
 @job

@@ -8,7 +8,7 @@ from msgspec import Struct, to_builtins
 
 from ropewalk.app import App
 from ropewalk.cli import render
-from ropewalk.engine.worker import Worker
+from ropewalk.worker.worker import Worker
 
 
 class Announcement(Struct, frozen=True, kw_only=True):

@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from ropewalk.cli.errors import ExitCode, complain
-from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.engine.worker import STOPPING, Worker
+from ropewalk.runtime.system import SystemRuntime
+from ropewalk.worker.worker import STOPPING, Worker
 
 OVERTIME_SECONDS: Final = 5.0
 """after the grace period: to cancel what still runs and give it back"""

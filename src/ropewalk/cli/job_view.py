@@ -7,14 +7,14 @@ from dataclasses import replace
 from datetime import datetime
 
 from ropewalk.cli import render
+from ropewalk.client.views.answers import SearchPage
+from ropewalk.client.views.jobs import HistoryInfo, JobInfo
+from ropewalk.client.views.logs import LogInfo
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.instants import to_datetime
 from ropewalk.domain.job import DEFAULT_QUEUE, DEFAULT_TENANT
 from ropewalk.domain.redaction import redacted
-from ropewalk.engine.answers import SearchPage
-from ropewalk.engine.info import HistoryInfo, JobInfo
-from ropewalk.engine.log_info import LogInfo
-from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.runtime.system import SystemRuntime
 
 
 def echo_page(page: SearchPage) -> None:

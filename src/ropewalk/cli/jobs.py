@@ -13,13 +13,13 @@ from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.job_view import echo_history, echo_job, echo_logs, echo_page, presentable
 from ropewalk.cli.target import Target, target_options
+from ropewalk.client.client import Client
+from ropewalk.client.filter import Filter
+from ropewalk.client.views.answers import RetryResult
+from ropewalk.client.views.jobs import HistoryInfo, JobInfo
+from ropewalk.client.views.logs import LogInfo
 from ropewalk.domain.operator import CancelStatus, RetryStatus
 from ropewalk.domain.states import State
-from ropewalk.engine.answers import RetryResult
-from ropewalk.engine.client import Client
-from ropewalk.engine.filter import Filter
-from ropewalk.engine.info import HistoryInfo, JobInfo
-from ropewalk.engine.log_info import LogInfo
 
 STATES: Final = click.Choice([each.value for each in State])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from ropewalk.engine.worker import STOPPING
+from ropewalk.worker.worker import STOPPING
 
 
 def hear_no_more() -> None:

@@ -14,8 +14,8 @@ from types import ModuleType
 import click
 
 from ropewalk.app import App
-from ropewalk.engine.worker import Worker
 from ropewalk.errors import RopewalkError
+from ropewalk.worker.worker import Worker
 
 
 def load_app(path: str) -> App:

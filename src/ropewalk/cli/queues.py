@@ -10,9 +10,9 @@ import click
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.target import Target, target_options
+from ropewalk.client.client import Client
 from ropewalk.domain.instants import Instant, to_datetime, to_instant, to_seconds
 from ropewalk.domain.states import State
-from ropewalk.engine.client import Client
 from ropewalk.ports.exchange import QueueInfo
 
 LIVE: Final = (State.SCHEDULED, State.RUNNING, State.DELAYED, State.RETRYING, State.PENDING)

@@ -9,10 +9,10 @@ from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.limits import pace_of, rate_in
 from ropewalk.cli.target import Target, target_options
+from ropewalk.client.client import Client
 from ropewalk.domain.flow_limit import ANY
 from ropewalk.domain.quota import Quota, QuotaUse
 from ropewalk.domain.rate import ALGORITHMS, Algorithm
-from ropewalk.engine.client import Client
 
 
 @click.group(

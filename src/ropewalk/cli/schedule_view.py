@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import click
 
 from ropewalk.cli import render
+from ropewalk.client.views.schedules import ScheduleInfo
 from ropewalk.domain.instants import to_datetime
 from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.engine.schedules.info import ScheduleInfo
+from ropewalk.runtime.system import SystemRuntime
 
 
 def echo_schedules(schedules: Sequence[ScheduleInfo]) -> None:

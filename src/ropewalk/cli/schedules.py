@@ -12,9 +12,9 @@ from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.job_view import presentable as presentable_job
 from ropewalk.cli.schedule_view import echo_fires, echo_schedule, echo_schedules, presentable
 from ropewalk.cli.target import Target, target_options
-from ropewalk.engine.client import Client
-from ropewalk.engine.schedules.info import ScheduleInfo
-from ropewalk.engine.verbs.scheduling import UPCOMING_MAX
+from ropewalk.client.client import Client
+from ropewalk.client.operations.schedules import UPCOMING_MAX
+from ropewalk.client.views.schedules import ScheduleInfo
 
 
 @click.group(

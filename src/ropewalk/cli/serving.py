@@ -16,9 +16,9 @@ from ropewalk.cli.leash import HURRIED_BY, Leash
 from ropewalk.cli.loading import load_app_or_worker
 from ropewalk.cli.worker_log import log_events, start_logging
 from ropewalk.cli.worker_options import WorkerOptions
-from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.engine.worker import STOPPING, Worker
 from ropewalk.ports.exchange import Durability
+from ropewalk.runtime.system import SystemRuntime
+from ropewalk.worker.worker import STOPPING, Worker
 
 
 def serve(options: WorkerOptions, leash: Leash | None, *, as_json: bool) -> ExitCode:

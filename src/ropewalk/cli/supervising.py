@@ -13,9 +13,9 @@ from ropewalk.cli.fleet_process import start_worker
 from ropewalk.cli.last_moments import hear_no_more
 from ropewalk.cli.worker_log import start_logging
 from ropewalk.cli.worker_options import WorkerOptions
-from ropewalk.engine.assembly import DEFAULT_GRACE_SECONDS
-from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.engine.worker import STOPPING
+from ropewalk.runtime.system import SystemRuntime
+from ropewalk.worker.parts import DEFAULT_GRACE_SECONDS
+from ropewalk.worker.worker import STOPPING
 
 SLACK_SECONDS: Final = 1.0
 """a worker leaves by itself when its time is up; one that even then does not is killed"""

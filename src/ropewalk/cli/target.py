@@ -14,9 +14,9 @@ import click
 
 from ropewalk.app import App
 from ropewalk.cli.loading import load_app
+from ropewalk.client.client import Client
 from ropewalk.connect import masked
 from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.engine.client import Client
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.exchange import Durability
 

@@ -11,8 +11,8 @@ from typing import Final
 from ropewalk.app import App
 from ropewalk.cli import render
 from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.engine.events import Event
-from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.observe.events import Event
+from ropewalk.runtime.system import SystemRuntime
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"

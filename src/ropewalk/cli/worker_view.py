@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ropewalk.cli import render
 from ropewalk.domain.instants import Instant, to_datetime, to_seconds
-from ropewalk.engine.fleet import is_alive
+from ropewalk.observe.fleet import is_alive
 from ropewalk.ports.exchange import WorkerCard
 
 NAMES_SHOWN: Final = 4

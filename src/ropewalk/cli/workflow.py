@@ -9,9 +9,9 @@ from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.job_view import presentable
 from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.workflow_tree import Drawing
+from ropewalk.client.client import Client
+from ropewalk.client.views.workflows import GroupInfo, WorkflowInfo
 from ropewalk.domain.states import State
-from ropewalk.engine.client import Client
-from ropewalk.engine.graph_info import GroupInfo, WorkflowInfo
 from ropewalk.errors import NotFound
 
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Final
 
 from ropewalk.cli import render
-from ropewalk.engine.graph_info import EdgeInfo
-from ropewalk.engine.info import JobInfo
+from ropewalk.client.views.jobs import JobInfo
+from ropewalk.client.views.workflows import EdgeInfo
 
 PARENTS_NAMED_MAX: Final = 3
 SIBLINGS_SHOWN_MAX: Final = 200

@@ -1,6 +1,6 @@
 """Middlewares, as people write them: what one looks like, which a type requires, and whether an app has those.
 
-How they are wrapped around a handler is the engine's (engine/middleware.py).
+How they are wrapped around a handler is the engine's (worker/middleware_chain.py).
 """
 
 from __future__ import annotations

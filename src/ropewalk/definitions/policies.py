@@ -1,5 +1,5 @@
 """Concurrency policies, as people write them: how many jobs run at once in a worker, which of those at hand is next,
-how many may start in a span of time. What a worker keeps while it follows one is in engine/policies.
+how many may start in a span of time. What a worker keeps while it follows one is in worker/policies.
 """
 
 from __future__ import annotations

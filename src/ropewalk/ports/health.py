@@ -1,4 +1,4 @@
-"""What a store tells of itself when it is examined: facts, no advice. What to make of them is engine.health's.
+"""What a store tells of itself when it is examined: facts, no advice. What to make of them is observe.doctor's.
 
 Everything here is of all tenants: it is for who runs the store.
 """

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from ropewalk.app import App
+from ropewalk.client.filter import Filter
+from ropewalk.client.handle import Handle
+from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.policies import Concurrency
 from ropewalk.domain.search import Order
-from ropewalk.engine.filter import Filter
-from ropewalk.engine.handle import Handle
-from ropewalk.engine.info import JobInfo
 from ropewalk.testing.clock import FakeRuntime
 
 S = TypeVar("S")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.backends.test_memory import MemoryBackend
 
 from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.domain.operator import Revival
@@ -14,6 +13,7 @@ from ropewalk.testing import FakeRuntime
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from tests.backends.test_memory import MemoryBackend
 
 
 @pytest.fixture

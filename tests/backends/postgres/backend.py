@@ -13,10 +13,6 @@ import psycopg
 import pytest
 from msgspec import structs
 from psycopg.sql import SQL, Identifier
-from tests.servers.binaries import Lane, pgbouncer_binaries
-from tests.servers.pgbouncer import PgBouncer
-from tests.servers.postgres import Postgres
-from tests.servers.schemas import Schemas
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
@@ -24,6 +20,10 @@ from ropewalk.backends.postgres.opening import migrated
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store import Store
 from ropewalk.testing import contract
+from tests.servers.binaries import Lane, pgbouncer_binaries
+from tests.servers.pgbouncer import PgBouncer
+from tests.servers.postgres import Postgres
+from tests.servers.schemas import Schemas
 
 SchemasOf: TypeAlias = Callable[[Postgres], Schemas]
 

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from ropewalk.backends.postgres import PostgresStore
-from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.runtime.system import SystemRuntime
 
 OpenStore: TypeAlias = Callable[[], Awaitable[PostgresStore]]
 

@@ -8,9 +8,6 @@ import threading
 from typing import Final
 
 import pytest
-from tests.backends.postgres.conftest import OpenStore
-from tests.servers.databases import sessions, terminate
-from tests.servers.postgres import Postgres
 
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres import PostgresStore
@@ -20,6 +17,9 @@ from ropewalk.domain.states import Status
 from ropewalk.errors import OutcomeUnknown
 from ropewalk.ports.exchange import Submission
 from ropewalk.testing.contract.build import claim_request, gate_on, new_job, settlement
+from tests.backends.postgres.conftest import OpenStore
+from tests.servers.databases import sessions, terminate
+from tests.servers.postgres import Postgres
 
 pytestmark = pytest.mark.asyncio
 

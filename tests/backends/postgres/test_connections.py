@@ -8,19 +8,19 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from tests.backends.postgres.conftest import OpenStore
-from tests.servers.databases import sessions, terminate
-from tests.servers.fixtures import StartPostgres
-from tests.servers.postgres import Postgres, Settings
 
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.exchange import Submission
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
+from tests.backends.postgres.conftest import OpenStore
+from tests.servers.databases import sessions, terminate
+from tests.servers.fixtures import StartPostgres
+from tests.servers.postgres import Postgres, Settings
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,17 +9,17 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 import pytest_asyncio
-from tests.servers.fixtures import StartPgBouncer, StartPostgres
-from tests.servers.postgres import Postgres, Settings
 
 from ropewalk import App, job
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.examining import facts
-from ropewalk.engine.health import server
-from ropewalk.engine.health.finding import Finding
-from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.observe.doctor import postgres as server
+from ropewalk.observe.doctor.finding import Finding
 from ropewalk.ports.health import PostgresFacts
+from ropewalk.runtime.system import SystemRuntime
+from tests.servers.fixtures import StartPgBouncer, StartPostgres
+from tests.servers.postgres import Postgres, Settings
 
 pytestmark = pytest.mark.asyncio
 

@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from typing import Final
 
 import pytest
-from tests.servers.binaries import Lane, postgres_binaries
-from tests.servers.postgres import USER, Postgres, Settings
-from tests.servers.standby import Standby
 
 from ropewalk import App, State, job
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.exchange import Durability
+from tests.servers.binaries import Lane, postgres_binaries
+from tests.servers.postgres import USER, Postgres, Settings
+from tests.servers.standby import Standby
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,13 +6,13 @@ import asyncio
 
 import psycopg
 import pytest
-from tests.backends.postgres.conftest import OpenStore
-from tests.backends.postgres.test_races import submitted
 
 from ropewalk.domain.instants import HOUR
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.ports.store import Store
 from ropewalk.testing.contract.build import new_job
+from tests.backends.postgres.conftest import OpenStore
+from tests.backends.postgres.test_races import submitted
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,12 +6,12 @@ import asyncio
 
 import psycopg
 import pytest
-from tests.backends.postgres.conftest import OpenStore
-from tests.backends.postgres.test_races import claimed, submitted
 
 from ropewalk.domain.flow_limit import FlowLimit
 from ropewalk.domain.gauge import BUSY_US
 from ropewalk.testing.contract.build import claim_request, new_job
+from tests.backends.postgres.conftest import OpenStore
+from tests.backends.postgres.test_races import claimed, submitted
 
 pytestmark = pytest.mark.asyncio
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.backends.postgres.conftest import OpenStore
 
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres.connections import ReadingSession, Session
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
+from tests.backends.postgres.conftest import OpenStore
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.backends.postgres.conftest import OpenStore
-from tests.servers.databases import sessions, terminate
-from tests.servers.postgres import Postgres
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.notifier import PAYLOAD_BYTES_MAX, fitting, together
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.notifier import Hint
+from ropewalk.runtime.system import SystemRuntime
+from tests.backends.postgres.conftest import OpenStore
+from tests.servers.databases import sessions, terminate
+from tests.servers.postgres import Postgres
 
 WITHIN_SECONDS = 20
 

@@ -6,15 +6,15 @@ import asyncio
 
 import psycopg
 import pytest
-from tests.servers.fixtures import StartPostgres
-from tests.servers.postgres import Settings
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
 from ropewalk.connect import connect
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
 from ropewalk.ports.exchange import Durability
+from ropewalk.runtime.system import SystemRuntime
+from tests.servers.fixtures import StartPostgres
+from tests.servers.postgres import Settings
 
 
 async def tried(url: str, *, weaker: bool = True) -> Durability:

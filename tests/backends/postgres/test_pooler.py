@@ -6,16 +6,16 @@ from contextlib import ExitStack
 
 import psycopg
 import pytest
+
+from ropewalk.backends.postgres import PostgresStore
+from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.runtime.system import SystemRuntime
+from ropewalk.testing.contract.build import keyed, new_job, settlement
 from tests.backends.postgres.test_races import claimed, holder, submitted
 from tests.servers.binaries import pgbouncer_binaries
 from tests.servers.fixtures import StartPgBouncer, StartPostgres
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres, Settings
-
-from ropewalk.backends.postgres import PostgresStore
-from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.engine.runtime import SystemRuntime
-from ropewalk.testing.contract.build import keyed, new_job, settlement
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.system]
 

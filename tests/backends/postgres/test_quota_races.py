@@ -7,14 +7,14 @@ import asyncio
 import psycopg
 import pytest
 from msgspec import structs
-from tests.backends.postgres.conftest import OpenStore
-from tests.backends.postgres.test_races import submitted
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.domain.quota import Quota
 from ropewalk.errors import QuotaExceeded
 from ropewalk.ports.exchange import Submission
 from ropewalk.testing.contract.build import claim_request, keyed, new_job
+from tests.backends.postgres.conftest import OpenStore
+from tests.backends.postgres.test_races import submitted
 
 pytestmark = pytest.mark.asyncio
 

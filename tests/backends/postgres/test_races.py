@@ -12,7 +12,6 @@ from typing import Final
 
 import psycopg
 import pytest
-from tests.backends.postgres.conftest import OpenStore
 
 from ropewalk.backends._sql import outlook
 from ropewalk.backends._sql.outlook import Outlook
@@ -32,6 +31,7 @@ from ropewalk.testing.contract.build import (
     tree,
     worker_card,
 )
+from tests.backends.postgres.conftest import OpenStore
 
 pytestmark = pytest.mark.asyncio
 

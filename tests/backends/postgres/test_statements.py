@@ -8,10 +8,10 @@ import re
 import psycopg
 import pytest
 from msgspec import structs
-from tests.backends.postgres.conftest import OpenStore
 
 from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import parts_of
+from tests.backends.postgres.conftest import OpenStore
 
 PARTS = {"next_seq", "search_one_of", "search_tag", "search_error", "search_completed", "search_page"}
 """of statements that are put together"""

@@ -6,16 +6,16 @@ import asyncio
 
 import psycopg
 import pytest
-from tests.backends.postgres.conftest import OpenStore
-from tests.backends.postgres.test_races import claimed, status, submitted
-from tests.servers.databases import waiting_for_a_lock
-from tests.servers.postgres import Postgres
 
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import Status
 from ropewalk.errors import InvalidInput, WaitTimeout
 from ropewalk.testing.contract.build import new_job, settlement
+from tests.backends.postgres.conftest import OpenStore
+from tests.backends.postgres.test_races import claimed, status, submitted
+from tests.servers.databases import waiting_for_a_lock
+from tests.servers.postgres import Postgres
 
 pytestmark = pytest.mark.asyncio
 

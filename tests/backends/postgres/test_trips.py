@@ -7,7 +7,6 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 from psycopg.abc import PQGen
-from tests.backends.postgres.conftest import OpenStore
 
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres import PostgresStore
@@ -17,6 +16,7 @@ from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError
 from ropewalk.ports.exchange import Submission
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
+from tests.backends.postgres.conftest import OpenStore
 
 pytestmark = pytest.mark.asyncio
 

@@ -14,8 +14,8 @@ import pytest_asyncio
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.job import NewJob
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.exchange import Accepted, Submission
+from ropewalk.runtime.system import SystemRuntime
 
 PROGRAMS = Path(__file__).parent / "programs"
 

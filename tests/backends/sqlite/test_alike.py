@@ -6,13 +6,13 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.backends.sqlite.test_rows import Undone, born, db
 
 from ropewalk.backends._sql import rows, submitting
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.job import NewJob, are_alike, new_record
 from ropewalk.ports.exchange import Accepted, Submission
+from tests.backends.sqlite.test_rows import Undone, born, db
 
 __all__ = ["db"]
 

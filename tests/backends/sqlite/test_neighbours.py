@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.backends.sqlite.conftest import plain, submit
 
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.backends.sqlite import SqliteStore
@@ -16,6 +15,7 @@ from ropewalk.domain.job import IdempotencyKey, JobRecord
 from ropewalk.domain.states import Move
 from ropewalk.ports.exchange import Settled
 from ropewalk.testing.contract.build import claim_request, settlement
+from tests.backends.sqlite.conftest import plain, submit
 
 ALIKE: Sequence[Alike] = ("up", "same", "bytes")
 

@@ -11,14 +11,14 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from tests.backends.sqlite.conftest import plain, submit
 
 from ropewalk.backends.sqlite import SqliteStore, listening, mailbox
 from ropewalk.backends.sqlite.mailbox import ADDRESS_BYTES_MAX, LETTER_BYTES_MAX, Mailbox, directory_for
 from ropewalk.backends.sqlite.notifier import fitting
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.notifier import Hint
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import claim_request
+from tests.backends.sqlite.conftest import plain, submit
 
 
 class Heard:

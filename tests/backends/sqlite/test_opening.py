@@ -8,14 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.backends.sqlite.conftest import output_of, plain, submit
 
 from ropewalk.backends.sqlite import SqliteStore, filesystem, opening
 from ropewalk.backends.sqlite.filesystem import mounted_type
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite, warn_about_library
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreRefused, StoreUnavailable, WeakDurability
 from ropewalk.ports.exchange import Durability
+from ropewalk.runtime.system import SystemRuntime
+from tests.backends.sqlite.conftest import output_of, plain, submit
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw

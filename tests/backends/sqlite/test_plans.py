@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.backends.sqlite.conftest import plain, submit
 
 from ropewalk.backends._sql import claiming, submitting
 from ropewalk.backends._sql.blocks import parts_of
@@ -27,10 +26,11 @@ from ropewalk.backends.sqlite.tx import Tx as SqliteTx
 from ropewalk.domain.instants import HOUR
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import State
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.claiming import ClaimRequest
 from ropewalk.ports.exchange import Submission
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import claim_request, settlement
+from tests.backends.sqlite.conftest import plain, submit
 
 READY = "SEARCH job USING INDEX job_ready"
 WAKE = "SEARCH job USING INDEX job_wake"

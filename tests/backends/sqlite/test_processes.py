@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from tests.backends.sqlite.conftest import output_of, plain, submit
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
@@ -19,6 +18,7 @@ from ropewalk.backends.sqlite.mailbox import directory_for
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import State
 from ropewalk.ports.notifier import Hint
+from tests.backends.sqlite.conftest import output_of, plain, submit
 
 Start = Callable[..., "subprocess.Popen[str]"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from tests.backends.sqlite.conftest import plain, submit
-
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.job import IdempotencyKey, JobRecord
@@ -11,6 +9,7 @@ from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import Move
 from ropewalk.ports.exchange import Settled
 from ropewalk.testing.contract.build import claim_request, settlement
+from tests.backends.sqlite.conftest import plain, submit
 
 BOOM = ErrorInfo(category=Category.TEMPORARY, message="boom")
 

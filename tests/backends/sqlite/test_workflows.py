@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.backends.sqlite.conftest import plain, submit
-from tests.backends.sqlite.test_plans import _indexes
-
 from ropewalk.backends._sql import holding, submitting
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.rows import load
@@ -24,6 +21,8 @@ from ropewalk.domain.sequel import Sequel, StepRecord
 from ropewalk.domain.states import State
 from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission
 from ropewalk.testing.contract.build import claim_request, settlement
+from tests.backends.sqlite.conftest import plain, submit
+from tests.backends.sqlite.test_plans import _indexes
 
 MANY = 10_000
 STATEMENTS_MAX = 250

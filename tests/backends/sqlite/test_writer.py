@@ -7,16 +7,16 @@ import threading
 from pathlib import Path
 
 import pytest
-from tests.backends.sqlite.conftest import plain, submit
 
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.sqlite import SqliteStore, checkpoint
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.retention import Retention
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.exchange import Submission
+from ropewalk.runtime.system import SystemRuntime
+from tests.backends.sqlite.conftest import plain, submit
 
 LOG_HEADER_BYTES = 32
 """another one whenever it begins"""

@@ -20,7 +20,7 @@ from ropewalk.cli.top.screen import Screen
 from ropewalk.cli.top.snapshot import Snapshot
 from ropewalk.domain.instants import MINUTE, Seconds
 from ropewalk.domain.statistics import Flow, Share, Slice, Statistics
-from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.runtime.system import SystemRuntime
 
 
 @job(max_attempts=1)

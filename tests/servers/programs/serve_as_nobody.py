@@ -3,6 +3,7 @@
 import os
 
 import psycopg
+
 from tests.servers.account import NOBODY
 from tests.servers.binaries import postgres_binaries
 from tests.servers.postgres import Postgres

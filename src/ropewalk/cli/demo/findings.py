@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ropewalk.engine.info import JobInfo
+from ropewalk.client.views.jobs import JobInfo
 from ropewalk.errors import RopewalkError
 
 

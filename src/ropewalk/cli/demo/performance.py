@@ -20,7 +20,7 @@ from ropewalk.cli.demo.screen import Live, Plain, Screen, Silent
 from ropewalk.cli.demo.story import Story
 from ropewalk.cli.demo.summary import document, show_summary
 from ropewalk.cli.errors import ExitCode
-from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.runtime.system import SystemRuntime
 
 
 def perform(*, as_json: bool) -> ExitCode:

@@ -11,8 +11,8 @@ from ropewalk.cli.demo.findings import Findings
 from ropewalk.cli.demo.jobs import Crunched, Processed
 from ropewalk.cli.demo.sentences import short
 from ropewalk.cli.demo.story import DELAY_SECONDS
+from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain.states import State
-from ropewalk.engine.info import JobInfo
 
 
 class Promise(Struct, frozen=True):

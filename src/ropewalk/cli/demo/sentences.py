@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.engine.info import HistoryInfo, JobInfo
+from ropewalk.client.views.jobs import HistoryInfo, JobInfo
 
 Tone: TypeAlias = Literal["plain", "good", "bad", "note"]
 

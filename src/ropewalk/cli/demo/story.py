@@ -12,7 +12,7 @@ from ropewalk.cli.demo.fleet import LEASE_SECONDS, Fleet
 from ropewalk.cli.demo.screen import Screen
 from ropewalk.cli.demo.sentences import Sentence, Tone, name, percent, short
 from ropewalk.cli.demo.watch import Watch
-from ropewalk.engine.info import JobInfo
+from ropewalk.client.views.jobs import JobInfo
 from ropewalk.ports.runtime import Runtime
 
 WORKERS: Final = 3

@@ -11,7 +11,7 @@ from ropewalk.cli.demo.findings import Findings
 from ropewalk.cli.demo.promises import Promise
 from ropewalk.cli.demo.screen import Screen
 from ropewalk.cli.job_view import presentable
-from ropewalk.engine.info import JobInfo
+from ropewalk.client.views.jobs import JobInfo
 
 NEXT: Final = (
     ("ropewalk worker shop:app", "run the jobs of your own shop.py"),

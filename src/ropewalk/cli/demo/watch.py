@@ -10,9 +10,9 @@ from ropewalk.app import App
 from ropewalk.cli.demo.findings import DemoFailed
 from ropewalk.cli.demo.screen import Screen
 from ropewalk.cli.demo.sentences import sentence
+from ropewalk.client.filter import Filter
+from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain.search import Order
-from ropewalk.engine.filter import Filter
-from ropewalk.engine.info import JobInfo
 from ropewalk.ports.runtime import Runtime
 
 LOOK_SECONDS: Final = 0.08

@@ -18,8 +18,8 @@ from ropewalk.cli.top.controls import View
 from ropewalk.cli.top.frame import frame
 from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.snapshot import Snapshot, document
-from ropewalk.engine.client import Client
-from ropewalk.engine.runtime import SystemRuntime
+from ropewalk.client.client import Client
+from ropewalk.runtime.system import SystemRuntime
 
 LAST_SECONDS: Final = 1800.0
 

@@ -9,12 +9,12 @@ from ropewalk.cli import render
 from ropewalk.cli.top.pace import Pace, Rates
 from ropewalk.cli.top.snapshot import FailureLine, QueueLine, Snapshot, TypeLine, WorkerLine
 from ropewalk.cli.worker_view import serving, state_of
+from ropewalk.client.client import Client
+from ropewalk.client.views.jobs import JobInfo
+from ropewalk.client.views.schedules import ScheduleInfo
 from ropewalk.domain.instants import Instant, Seconds, to_instant, to_seconds
 from ropewalk.domain.states import State
 from ropewalk.domain.statistics import Flow, Share, Statistics
-from ropewalk.engine.client import Client
-from ropewalk.engine.info import JobInfo
-from ropewalk.engine.schedules.info import ScheduleInfo
 from ropewalk.ports.exchange import QueueInfo, WorkerCard
 from ropewalk.ports.runtime import Runtime
 

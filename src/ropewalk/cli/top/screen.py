@@ -15,7 +15,7 @@ from ropewalk.cli.top.frame import frame
 from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.keyboard import Keyboard, listening
 from ropewalk.cli.top.snapshot import Snapshot
-from ropewalk.engine.client import Client
+from ropewalk.client.client import Client
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.runtime import Runtime
 

@@ -13,9 +13,9 @@ from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.sequel import Suspension
 from ropewalk.domain.states import Move, State
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.exchange import LimitUse, SkipQueue, Submission
 from ropewalk.ports.store import Store
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, claim_request, new_job, settlement, worker_card

@@ -10,9 +10,9 @@ import pytest
 from ropewalk.domain.job import DEFAULT_TENANT, NewJob
 from ropewalk.domain.quota import Quota
 from ropewalk.domain.rate import Rate
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.exchange import Submission
 from ropewalk.ports.store import Store
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import keyed, new_job

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeVar
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.operator import CancelStatus
 from ropewalk.domain.states import Move, Status
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.exchange import Accepted, Submission
 from ropewalk.ports.store import Store
+from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import claim_request, keyed, new_job, settlement

@@ -12,9 +12,9 @@ from pathlib import Path
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.job import NewJob
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import OutcomeUnknown
 from ropewalk.ports.exchange import Submission
+from ropewalk.runtime.system import SystemRuntime
 
 
 async def main(path: str) -> None:

@@ -9,8 +9,8 @@ import sys
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.job import NewJob
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.exchange import Submission
+from ropewalk.runtime.system import SystemRuntime
 
 
 async def submit(store: SqliteStore, *ids: str) -> None:

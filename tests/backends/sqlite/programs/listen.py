@@ -7,8 +7,8 @@ import time
 import msgspec
 
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.notifier import Hint
+from ropewalk.runtime.system import SystemRuntime
 
 
 async def main(path: str, number: int) -> None:

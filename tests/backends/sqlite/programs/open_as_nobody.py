@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.errors import StoreUnavailable
+from ropewalk.runtime.system import SystemRuntime
 
 
 def become_nobody(directory: Path) -> None:

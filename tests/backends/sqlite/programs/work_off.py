@@ -9,8 +9,8 @@ from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.engine.runtime import SystemRuntime
 from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.runtime.system import SystemRuntime
 
 
 def request(owner: str, done: int) -> ClaimRequest:

@@ -1,0 +1,150 @@
+"""What one app's clients and workers share: the store, and a session per event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from msgspec import structs
+
+from ropewalk.client.awaited_groups import Awaited
+from ropewalk.client.completion_checks import ChainLook, GroupLook, JobLook
+from ropewalk.client.enqueuer import Enqueuer
+from ropewalk.client.schedules.fires import Fires
+from ropewalk.client.schedules.functions import AnyFunction, ScheduleFunctions
+from ropewalk.client.schedules.planning import Planner
+from ropewalk.client.schedules.timetable import Timetable
+from ropewalk.client.waiter import Waiter
+from ropewalk.definitions.job import NO_OPTIONS, Job
+from ropewalk.definitions.options import AppDefaults, EnqueueOptions
+from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.schedule import DeclaredSchedule
+from ropewalk.definitions.submission import to_new_job
+from ropewalk.domain.job import NewJob
+from ropewalk.domain.limits import Limits
+from ropewalk.errors import DefinitionError, InvalidInput
+from ropewalk.observe.events import EventHub
+from ropewalk.observe.tracing import Sending
+from ropewalk.ports.codec import Codec
+from ropewalk.ports.exchange import Accepted, SkipQueue, Submission
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Store
+from ropewalk.ports.tracing import Tracing
+
+if TYPE_CHECKING:
+    from ropewalk.worker.worker import Worker
+
+
+class Session:
+    """The parts that live on one event loop."""
+
+    def __init__(self, store: Store, runtime: Runtime, events: EventHub, awaited: Awaited) -> None:
+        self.enqueuer = Enqueuer(store, runtime, events)
+        self.jobs = Waiter(JobLook(store), store.notifier, runtime)
+        self.groups = Waiter(GroupLook(store, awaited), store.notifier, runtime)
+        self.chains = Waiter(ChainLook(store), store.notifier, runtime)
+
+
+class Core:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        runtime: Runtime,
+        registry: Registry,
+        events: EventHub,
+        codec: Codec,
+        limits: Limits,
+        defaults: AppDefaults,
+        tracing: Tracing | None = None,
+        reports_orphans: bool = False,
+        schedules: Iterable[DeclaredSchedule] = (),
+        functions: Iterable[AnyFunction] = (),
+    ) -> None:
+        self.store = store
+        self.runtime = runtime
+        self.registry = registry
+        self.events = events
+        self.codec = codec
+        self.limits = limits
+        self.defaults = defaults
+        self.tracing = tracing
+        self.reports_orphans = reports_orphans
+        """somebody here wants to hear of groups that close with nobody waiting"""
+        self.awaited = Awaited(runtime)
+        self.declared: list[DeclaredSchedule] = []
+        self.functions = ScheduleFunctions(functions)
+        self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule, tracing=tracing)
+        planner = Planner(self.functions, self._job_of_schedule, limits)
+        self.timetable = Timetable(store, events, self.functions, self.fires, planner)
+        for each in schedules:
+            self.declare(each)
+        self._opened = False
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
+        self._workers: dict[Worker, asyncio.AbstractEventLoop] = {}
+
+    async def session(self) -> Session:
+        """The session of the running loop; opens the store on first use."""
+        await self.open()
+        loop = asyncio.get_running_loop()
+        session = self._sessions.get(loop)
+        if session is None:
+            session = self._sessions[loop] = Session(self.store, self.runtime, self.events, self.awaited)
+        return session
+
+    async def open(self) -> None:
+        if not self._opened:
+            await self.store.open()
+            self._opened = True
+
+    async def submit(self, submissions: Sequence[Submission]) -> list[list[Accepted]]:
+        """One after another, as one sending where the app traces. Raises what the first refused one was refused for."""
+        session = await self.session()
+        with Sending(submissions, self.tracing, self.events) as traced:
+            return [await session.enqueuer.submit(each) for each in traced]
+
+    async def close(self) -> None:
+        self._opened = False
+        await self.store.close()
+
+    def new_job(self, job: Job[Any, Any], options: EnqueueOptions, tenant: str) -> NewJob:
+        new = to_new_job(job, call=options, defaults=self.defaults, limits=self.limits, tenant=tenant)
+        return structs.replace(new, report_orphan=True) if self.reports_orphans else new
+
+    def declare(self, declared: DeclaredSchedule) -> None:
+        """Workers that start from now on store it."""
+        if any((each.tenant, each.name) == (declared.tenant, declared.name) for each in self.declared):
+            raise DefinitionError(f"two schedules are named {declared.name!r}: give one of them another name")
+        self.functions.add_from(declared)
+        self.declared.append(declared)
+
+    def _job_of_schedule(self, job: Job[Any, Any], tenant: str) -> NewJob:
+        new = self.new_job(job, NO_OPTIONS, tenant)
+        if new.tenant != tenant:
+            raise InvalidInput(
+                f"the job of a schedule has tenant={new.tenant!r}, the schedule {tenant!r}: say it of the schedule",
+                field="tenant",
+            )
+        return new
+
+    def serves(self, worker: Worker) -> None:
+        """A worker of this process started, on the running loop."""
+        self._workers[worker] = asyncio.get_running_loop()
+
+    def stops_serving(self, worker: Worker) -> None:
+        self._workers.pop(worker, None)
+
+    def skip_slot(self, new: NewJob) -> tuple[Worker, SkipQueue] | None:
+        """A free slot of a worker on this very loop, for a job that skips the queue."""
+        loop = asyncio.get_running_loop()
+        for worker, its_loop in self._workers.items():
+            if its_loop is loop:
+                slot = worker.skip_ticket(new)
+                if slot is not None:
+                    return worker, slot
+        return None
+
+    def runs_worker_on(self, loop: asyncio.AbstractEventLoop) -> bool:
+        return loop in self._workers.values()

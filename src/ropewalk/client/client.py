@@ -1,0 +1,164 @@
+"""The client: enqueue jobs, and look after them. Bound to one tenant; works from any loop.
+
+No method is overloaded, so that the blocking face (sync.py) can be derived from this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeVar, Unpack, overload
+
+from ropewalk.client.handle import Enqueuing, Handle, caller_of
+from ropewalk.client.operations.bulk import BATCH
+from ropewalk.client.operations.changes import Changing
+from ropewalk.client.operations.deletion import Deleting
+from ropewalk.client.operations.limits import Limiting
+from ropewalk.client.operations.queries import Looking
+from ropewalk.client.operations.quotas import Quoting
+from ropewalk.client.operations.schedules import Scheduling
+from ropewalk.client.operations.statistics import Counting
+from ropewalk.client.operations.waiting import Waiting
+from ropewalk.client.operations.workflows import Flowing
+from ropewalk.client.user_transactions import OnLoop, submit_within, submit_within_here
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.submission import skips_queue
+from ropewalk.domain.job import NewJob
+from ropewalk.errors import LimitExceeded
+from ropewalk.ports.exchange import Accepted, Submission
+from ropewalk.ports.joining import UserConnection
+
+S = TypeVar("S")
+G = TypeVar("G")
+
+
+class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, Scheduling, Waiting):
+    """Enqueueing is here; what else it can do stands in client.operations, by family."""
+
+    def tenant(self, name: str) -> Client:
+        """The same client, bound to another tenant."""
+        return Client(self._core, name)
+
+    @overload
+    def enqueue(
+        self, job: Job[S, G], /, *, connection: UserConnection | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Enqueuing[S, G]: ...
+
+    @overload
+    def enqueue(
+        self,
+        job: str,
+        arguments: Mapping[str, object],
+        /,
+        *,
+        connection: UserConnection | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> Enqueuing[Any, Any]: ...
+
+    def enqueue(
+        self,
+        job: Job[Any, Any] | str,
+        arguments: Mapping[str, object] | None = None,
+        /,
+        *,
+        connection: UserConnection | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> Enqueuing[Any, Any]:
+        """Queue a job, durably. Lazy: await it for a Handle, or `.result()` for the value.
+
+        With `connection` it is queued inside that connection's transaction: it exists if and only if that commits.
+
+        >>> handle = await app.enqueue(add(1, b=2), delay=60)
+        >>> total = await app.enqueue("add", {"a": 1, "b": 2}).result()
+        """
+        if isinstance(job, str):
+            job = self.named(job, arguments or {})
+        if connection is not None:
+            # Cancelled with its caller, whose connection it uses.
+            return Enqueuing(self._enqueue_within(job, connection, options), job, caller_of(1), shielded=False)
+        return Enqueuing(self._enqueue(job, options), job, caller_of(1))
+
+    def named(self, job_type: str, arguments: Mapping[str, object]) -> Job[Any, Any]:
+        """A job of a registered type."""
+        return self._core.registry.get(job_type).from_arguments(arguments)
+
+    async def enqueue_many(
+        self,
+        jobs: Iterable[Job[S, G]],
+        /,
+        *,
+        atomic: bool = True,
+        connection: UserConnection | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> list[Handle[S, G]]:
+        """Queue many, in order: all or none (up to limits.batch_jobs_max), or in chunks with atomic=False.
+
+        With `connection` all of them are in its transaction.
+        """
+        given = list(jobs)
+        submissions = self._submissions(given, options, atomic=atomic)
+        if connection is not None:
+            return self._handles(given, submissions, await submit_within(self._core, connection, submissions))
+        return self._handles(given, submissions, await self._core.submit(submissions))
+
+    def enqueue_here(
+        self,
+        jobs: Iterable[Job[S, G]],
+        connection: UserConnection,
+        portal: OnLoop,
+        *,
+        options: EnqueueOptions,
+        atomic: bool = True,
+    ) -> list[Handle[S, G]]:
+        """For the blocking face: in the thread that calls it, as the connection may be used in no other."""
+        given = list(jobs)
+        submissions = self._submissions(given, options, atomic=atomic)
+        return self._handles(given, submissions, submit_within_here(self._core, connection, submissions, portal))
+
+    async def _enqueue_within(
+        self, job: Job[S, G], connection: UserConnection, options: EnqueueOptions
+    ) -> Handle[S, G]:
+        [handle] = await self.enqueue_many([job], connection=connection, **options)
+        return handle
+
+    async def _enqueue(self, job: Job[S, G], options: EnqueueOptions) -> Handle[S, G]:
+        new = self._new(job, options)
+        skip = None
+        if new.gate is None and skips_queue(job, options):
+            skip = self._core.skip_slot(new)
+        submission = Submission(jobs=[new], skip_queue=None if skip is None else skip[1])
+        [[accepted]] = await self._core.submit([submission])
+        if accepted.leased is not None and skip is not None:
+            skip[0].adopt(accepted.leased)
+        return self._handle(job, new, accepted)
+
+    def _submissions(self, jobs: Sequence[Job[Any, Any]], options: EnqueueOptions, *, atomic: bool) -> list[Submission]:
+        limit = self._core.limits.batch_jobs_max
+        if atomic and len(jobs) > limit:
+            raise LimitExceeded(
+                f"{len(jobs):,} jobs, over batch_jobs_max={limit:,} for one atomic batch: use atomic=False",
+                field="jobs",
+            )
+        new = [self._new(job, options) for job in jobs]
+        size = limit if atomic else BATCH
+        return [Submission(jobs=new[start : start + size]) for start in range(0, len(new), size)]
+
+    def _handles(
+        self, jobs: Sequence[Job[S, G]], submissions: Sequence[Submission], answers: Sequence[Sequence[Accepted]]
+    ) -> list[Handle[S, G]]:
+        new = chain.from_iterable(submission.jobs for submission in submissions)
+        return [self._handle(*each) for each in zip(jobs, new, chain.from_iterable(answers), strict=True)]
+
+    def _handle(self, job: Job[S, G], new: NewJob, accepted: Accepted) -> Handle[S, G]:
+        """Bound to the tenant the job was given, which an option may have made another than ours."""
+        client = self if new.tenant == self._tenant else self.tenant(new.tenant)
+        return Handle(client, accepted.id, job.type, group_id=accepted.group_id, duplicate=accepted.duplicate)
+
+    def _new(self, job: Job[Any, Any], options: EnqueueOptions) -> NewJob:
+        return self._core.new_job(job, options, self._tenant)
+
+    def handle(self, job_id: str, job_type: JobType[..., S, G]) -> Handle[S, G]:
+        """A handle for a job queued elsewhere or earlier. Does not look whether it exists."""
+        return Handle(self, job_id, job_type)

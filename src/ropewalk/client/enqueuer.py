@@ -1,0 +1,75 @@
+"""Concurrent enqueues of one loop share a commit; each returns only when *its* job is durable.
+
+What arrives while a submit is under way goes out together in the next one, so batches grow with the load by
+themselves and a lone enqueue waits for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from ropewalk.errors import RopewalkError
+from ropewalk.observe.events import EventHub
+from ropewalk.ports.exchange import Accepted, Submission
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Store
+
+SUBMISSIONS_MAX: Final = 1000
+
+
+class Enqueuer:
+    def __init__(self, store: Store, runtime: Runtime, events: EventHub) -> None:
+        self._store = store
+        self._runtime = runtime
+        self._events = events
+        self._pending: list[tuple[Submission, asyncio.Future[list[Accepted]]]] = []
+        self._sending = False
+
+    async def submit(self, submission: Submission) -> list[Accepted]:
+        answer: asyncio.Future[list[Accepted]] = asyncio.get_running_loop().create_future()
+        self._pending.append((submission, answer))
+        if not self._sending:
+            self._sending = True
+            self._runtime.spawn(self._send_all(), name="ropewalk-enqueuer")
+        return await answer
+
+    async def _send_all(self) -> None:
+        try:
+            while self._pending:
+                batch = self._pending[:SUBMISSIONS_MAX]
+                del self._pending[:SUBMISSIONS_MAX]
+                await self._send(batch)
+        finally:
+            self._sending = False
+
+    async def _send(self, batch: Sequence[tuple[Submission, asyncio.Future[list[Accepted]]]]) -> None:
+        try:
+            answers = await self._store.submit([submission for submission, _ in batch])
+        except BaseException as error:
+            for _, answer in batch:
+                if not answer.done():
+                    answer.set_exception(error if isinstance(error, Exception) else RuntimeError("the loop is ending"))
+                    answer.exception()  # seen: a caller that went away must not cause a warning
+            if not isinstance(error, Exception):
+                raise
+            return
+        ready: set[str] = set()
+        for (submission, answer), accepted in zip(batch, answers, strict=True):
+            if isinstance(accepted, RopewalkError):
+                if not answer.done():
+                    answer.set_exception(accepted)
+                continue
+            ready.update(self._queued(submission, accepted))
+            if not answer.done():
+                answer.set_result(accepted)
+        if ready:
+            self._store.notifier.publish(Hint(ready=tuple(ready)))
+
+    def _queued(self, submission: Submission, accepted: list[Accepted]) -> set[str]:
+        """Tell the hooks; the queues that got new work."""
+        self._events.accepted(submission.jobs, accepted)
+        answered = zip(submission.jobs, accepted, strict=True)
+        return {new.queue for new, answer in answered if not answer.duplicate and answer.leased is None}

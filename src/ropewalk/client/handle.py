@@ -1,0 +1,190 @@
+"""What an enqueue gives back: lazily (`Enqueuing`) and once the job is durable (`Handle`)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from ropewalk.client.never_awaited import dropped
+from ropewalk.client.views.jobs import JobInfo
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.operator import CancelStatus
+from ropewalk.domain.states import Status
+from ropewalk.errors import JobCancelled, JobFailed
+from ropewalk.observe.events import Event
+
+if TYPE_CHECKING:
+    from ropewalk.client.client import Client
+
+S = TypeVar("S")
+G = TypeVar("G")
+
+
+class Handle(Generic[S, G]):
+    """A durable job. Not awaitable: say which result you mean."""
+
+    __slots__ = ("_client", "_job_type", "duplicate", "group_id", "id")
+
+    def __init__(
+        self,
+        client: Client,
+        job_id: str,
+        job_type: JobType[..., S, G] | None,
+        *,
+        group_id: str | None = None,
+        duplicate: bool = False,
+    ) -> None:
+        self._client = client
+        self._job_type = job_type
+        self.id = job_id
+        self.group_id = group_id or job_id
+        self.duplicate = duplicate
+        """the enqueue found this job already there"""
+
+    def __repr__(self) -> str:
+        return f"Handle({'?' if self._job_type is None else self._job_type.name} {self.id})"
+
+    async def result(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+        """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound.
+
+        One that continued (`ctx.continue_with`) leaves its result to the last of its chain.
+        """
+        job = await self._client.wait_for_record(self.id, timeout)
+        return result_of(job, self._decode)
+
+    async def group(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 # part of the fixed API
+        *,
+        raise_on_failure: bool = False,
+    ) -> G:
+        """The value of its group once nothing in it is open.
+
+        Raises GroupFailed where the value cannot be told, and with raise_on_failure where a job of it failed or was
+        cancelled; WaitTimeout, NotFound.
+        """
+        value = await self._client.wait_for_group(self.group_id, timeout, raise_on_failure=raise_on_failure)
+        return cast("G", value)
+
+    async def chain(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+        """The result of the last job of its chain. Raises like result()."""
+        return result_of(await self._client.wait_for_chain(self.id, timeout), self._decode)
+
+    def _decode(self, job: JobRecord) -> S:
+        if self._job_type is not None and job.type == self._job_type.name:
+            return self._job_type.decode_result(job.result)
+        return cast("S", self._client.decode_result(job))
+
+    async def status(self) -> JobInfo:
+        return await self._client.get(self.id)
+
+    async def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelStatus:
+        return await self._client.cancel(self.id, reason=reason, force=force)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Events of this job, as this process causes them."""
+        async for event in self._client.events():
+            if event.job_id == self.id:
+                yield event
+
+
+class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
+    """Nothing happens until it is awaited; awaiting again gives the same handle."""
+
+    def __init__(
+        self,
+        submit: Coroutine[Any, Any, Handle[S, G]],
+        job: Job[S, G],
+        caller: tuple[str, int],
+        *,
+        shielded: bool = True,
+    ) -> None:
+        self._submit = submit
+        self._shielded = shielded
+        """whether it goes on when whoever awaits it is cancelled"""
+        self._job = job
+        self._caller = caller
+        self._started = False
+        self._handle: asyncio.Future[Handle[S, G]] | None = None
+        self._steps: Coroutine[Any, Any, Handle[S, G]] | None = None
+
+    async def result(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+        """Enqueue and wait for the job's own result."""
+        return await (await self).result(timeout)
+
+    async def group(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 # part of the fixed API
+        *,
+        raise_on_failure: bool = False,
+    ) -> G:
+        """Enqueue and wait for the value of its group."""
+        return await (await self).group(timeout, raise_on_failure=raise_on_failure)
+
+    async def chain(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+        """Enqueue and wait for the result of the last job of its chain."""
+        return await (await self).chain(timeout)
+
+    def __await__(self) -> Generator[Any, Any, Handle[S, G]]:
+        return self._once().__await__()
+
+    async def _once(self) -> Handle[S, G]:
+        if self._handle is None:
+            self._started = True
+            self._handle = asyncio.ensure_future(self._submit)
+        return await (asyncio.shield(self._handle) if self._shielded else self._handle)
+
+    # A coroutine for create_task, gather, wait_for and TaskGroup: driven like the one behind __await__.
+
+    def send(self, value: Any, /) -> Any:
+        return self._driven().send(value)
+
+    def throw(self, typ: Any, val: BaseException | object = None, tb: TracebackType | None = None, /) -> Any:
+        if isinstance(typ, BaseException):
+            return self._driven().throw(typ)
+        return self._driven().throw(typ, val, tb)
+
+    def close(self) -> None:
+        if self._steps is not None:
+            self._steps.close()
+
+    def _driven(self) -> Coroutine[Any, Any, Handle[S, G]]:
+        if self._steps is None:
+            self._steps = self._once()
+        return self._steps
+
+    def __del__(self) -> None:
+        if self._started:
+            return
+        self._submit.close()
+        if sys.is_finalizing():
+            return
+        dropped(self._job.type.name, *self._caller)
+
+
+def caller_of(depth: int) -> tuple[str, int]:
+    frame = sys._getframe(depth + 1)
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def result_of(job: JobRecord, decode: Callable[[JobRecord], S]) -> S:
+    """The decoded result of a finished job, or the error that says how it ended."""
+    match job.status:
+        case Status.COMPLETED:
+            return decode(job)
+        case Status.CANCELLED:
+            reason = job.cancel.reason if job.cancel is not None else None
+            raise JobCancelled(f"job {job.id} ({job.type}) was cancelled: {reason or 'no reason given'}", job_id=job.id)
+        case _:
+            told = "no error recorded" if job.error is None else f"{job.error.type or ''} {job.error.message}".strip()
+            raise JobFailed(
+                f"job {job.id} ({job.type}) ended as {job.status.value}: {told}",
+                job_id=job.id,
+                state=job.status.value,
+                error=job.error,
+            )

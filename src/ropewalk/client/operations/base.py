@@ -1,0 +1,61 @@
+"""What every verb stands on: one tenant of one app's store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ropewalk.client.app_state import Core
+from ropewalk.client.views.jobs import Describer
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.operator import CancelStatus
+from ropewalk.domain.states import Move
+from ropewalk.errors import NotFound, RopewalkError
+from ropewalk.observe.publish import News, announce
+from ropewalk.ports.exchange import Ripple
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store import Store
+
+
+class Bound:
+    def __init__(self, core: Core, tenant: str) -> None:
+        self._core = core
+        self._tenant = tenant
+        self._describe = Describer(core.registry, core.codec)
+
+    async def _store(self) -> Store:
+        await self._core.open()
+        return self._core.store
+
+    async def _record(self, job_id: str) -> tuple[JobRecord, int]:
+        read = await (await self._store()).get(self._tenant, [job_id])
+        job = read.jobs.get(job_id)
+        if job is None:
+            raise missing(job_id)
+        return job, read.now
+
+    async def _cancel(self, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelStatus]:
+        cancelled = await (await self._store()).cancel(self._tenant, ids, reason=reason, force=force)
+        ended = tuple(answer.id for answer in cancelled.answers if answer.status is CancelStatus.CANCELLED)
+        self._core.store.notifier.publish(Hint(finished=ended, control=True))
+        self._tell(await self._cancelled(ended), cancelled.ripple)
+        return [answer.status for answer in cancelled.answers]
+
+    async def _cancelled(self, ids: Sequence[str]) -> list[News]:
+        """What there is to tell of jobs that were just cancelled: whoever counts or listens asks for their type."""
+        events = self._core.events
+        if not ids or (events.meter is None and not events.heard_at_all):
+            return []
+        try:
+            read = await self._core.store.get(self._tenant, ids)
+        except RopewalkError as error:
+            events.report(error, "cancelled")
+            return []
+        return [News(job, Move.CANCEL, job.error) for job in read.jobs.values()]
+
+    def _tell(self, news: Iterable[News], ripple: Ripple, *, control: bool = False) -> None:
+        core = self._core
+        announce(news, store=core.store, events=core.events, runtime=core.runtime, ripple=ripple, control=control)
+
+
+def missing(job_id: str) -> NotFound:
+    return NotFound(f"no job {job_id!r} for this tenant (never submitted, or deleted after its retention)")

@@ -1,0 +1,114 @@
+"""Looking at jobs, queues and workers. Nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+
+from ropewalk.client.filter import Filter, failed_ones, in_domain
+from ropewalk.client.operations.base import Bound, missing
+from ropewalk.client.operations.bulk import BATCH
+from ropewalk.client.views.answers import FailureCounts, SearchPage
+from ropewalk.client.views.jobs import FailureInfo, HistoryInfo, JobInfo
+from ropewalk.client.views.logs import LogInfo
+from ropewalk.domain.instants import to_datetime
+from ropewalk.domain.search import Order
+from ropewalk.domain.states import State
+from ropewalk.domain.why import Why, explain
+from ropewalk.errors import InvalidInput
+from ropewalk.observe.events import Event
+from ropewalk.observe.why_inputs import surroundings
+from ropewalk.ports.exchange import QueueInfo, Trail, WorkerCard
+
+
+class Looking(Bound):
+    async def get(self, job_id: str) -> JobInfo:
+        job, now = await self._record(job_id)
+        return self._describe.job(job, now)
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        """The states of those that exist."""
+        read = await (await self._store()).get(self._tenant, ids)
+        return {job_id: job.state_at(read.now) for job_id, job in read.jobs.items()}
+
+    async def wait(self, job_id: str, timeout: float | None = None) -> JobInfo:  # noqa: ASYNC109 # fixed API
+        """The job once it is terminal, whatever way it ended."""
+        session = await self._core.session()
+        job = await session.jobs.wait(self._tenant, job_id, timeout)
+        return self._describe.job(job, job.updated_at)
+
+    async def search(
+        self,
+        wanted: Filter | None = None,
+        *,
+        order: Order = Order.CREATED_DESC,
+        cursor: str | None = None,
+        limit: int = 100,
+    ) -> SearchPage:
+        if not 1 <= limit <= 1000:
+            raise InvalidInput(f"limit={limit} must be between 1 and 1000", field="limit")
+        page = await (await self._store()).search(
+            self._tenant, in_domain(wanted), order=order, cursor=cursor, limit=limit
+        )
+        return SearchPage([self._describe.job(job, page.now) for job in page.jobs], page.next_cursor)
+
+    async def count(self, wanted: Filter | None = None) -> int:
+        return await (await self._store()).count(self._tenant, in_domain(wanted))
+
+    async def history(self, job_id: str) -> list[HistoryInfo]:
+        """Everything that happened to the job, without gaps."""
+        return self._describe.history(await self._trail(job_id))
+
+    async def failure(self, job_id: str, *, all_attempts: bool = False) -> FailureInfo:
+        return self._describe.failure(await self._trail(job_id), all_attempts=all_attempts)
+
+    async def failures(
+        self, wanted: Filter | None = None, *, cursor: str | None = None, limit: int = 100
+    ) -> SearchPage:
+        """Jobs that failed or are about to be retried, newest change first."""
+        return await self.search(failed_ones(wanted), order=Order.UPDATED_DESC, cursor=cursor, limit=limit)
+
+    async def failure_counts(self, wanted: Filter | None = None, *, limit: int = 10_000) -> FailureCounts:
+        """The same jobs counted by category, code (else the exception's name) and type; the newest `limit` of them."""
+        counts, cursor = FailureCounts(), None
+        while True:
+            size = min(BATCH, limit - counts.counted)
+            page = await self.search(failed_ones(wanted), order=Order.CREATED_DESC, cursor=cursor, limit=max(1, size))
+            for job in page.jobs[:size]:
+                counts.add(job)
+            cursor = page.next_cursor
+            if cursor is None or counts.counted >= limit:
+                counts.complete = cursor is None
+                return counts
+
+    async def logs(self, job_id: str) -> list[LogInfo]:
+        """What its handler logged with `ctx.log`, over all attempts, oldest first: the newest 1 000 lines."""
+        await self._record(job_id)
+        return [LogInfo.of(line) for line in await self._core.store.log(self._tenant, job_id)]
+
+    async def why(self, job_id: str) -> Why:
+        """The one named cause this job is not running (or where it runs)."""
+        job, now = await self._record(job_id)
+        return explain(job, await surroundings(self._core.store, job, now), now)
+
+    async def queues(self) -> list[QueueInfo]:
+        return await (await self._store()).queues(self._tenant)
+
+    async def workers(self) -> list[WorkerCard]:
+        return await (await self._store()).workers()
+
+    async def now(self) -> datetime:
+        """The store's clock, by which everything is decided."""
+        return to_datetime(await (await self._store()).clock())
+
+    async def events(self, *, every_tenant: bool = False) -> AsyncIterator[Event]:
+        """What happens in this process, after each commit, from now on. Other processes' events are not here."""
+        async for event in self._core.events.stream():
+            if every_tenant or event.tenant == self._tenant:
+                yield event
+
+    async def _trail(self, job_id: str) -> Trail:
+        trail = await (await self._store()).trail(self._tenant, job_id)
+        if trail is None:
+            raise missing(job_id)
+        return trail

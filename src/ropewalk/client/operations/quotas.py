@@ -1,0 +1,70 @@
+"""Quotas: what a tenant may have waiting, running and coming in. The tenant `*` stands for all that have none."""
+
+from __future__ import annotations
+
+from ropewalk.client.operations.base import Bound
+from ropewalk.definitions import checks
+from ropewalk.domain.limits import check_name
+from ropewalk.domain.quota import PENDING_MAX, Quota, QuotaUse
+from ropewalk.domain.rate import Rate
+from ropewalk.errors import InvalidInput, LimitExceeded
+from ropewalk.ports.notifier import Hint
+
+
+class Quoting(Bound):
+    async def set_quota(
+        self,
+        *,
+        pending: int | None = None,
+        running: int | None = None,
+        submissions: Rate | None = None,
+        payload_bytes: int | None = None,
+    ) -> None:
+        """Limit this tenant, from the next submission and claim on; a quota that is there is replaced.
+
+        >>> await app.tenant("acme").set_quota(pending=10_000, running=50, submissions=Rate(100, per=1))
+        >>> await app.tenant("*").set_quota(pending=1000)    # what a tenant's own quota leaves open
+        """
+        checks.positive_or_none(pending, "pending")
+        checks.positive_or_none(running, "running")
+        checks.positive_or_none(payload_bytes, "payload_bytes")
+        check_name(self._tenant, "tenant", self._core.limits)
+        if pending is not None and pending > PENDING_MAX:
+            raise LimitExceeded(
+                f"pending={pending:,} is over {PENDING_MAX:,}: what waits is counted for every submission, "
+                "and so many take too long; leave it out, or limit submissions=",
+                field="pending",
+            )
+        if submissions is not None and not isinstance(submissions, Rate):
+            raise InvalidInput(
+                f"submissions={submissions!r} must be a Rate, such as Rate(100, per=60)", field="submissions"
+            )
+        quota = Quota(
+            tenant=self._tenant,
+            pending=pending,
+            running=running,
+            submissions=submissions,
+            payload_bytes=payload_bytes,
+        )
+        if quota == Quota(tenant=self._tenant):
+            raise InvalidInput(
+                f"no quota for tenant {self._tenant!r}: give pending=, running=, submissions= or payload_bytes= "
+                "(remove_quota takes one away)",
+                field="pending",
+            )
+        await (await self._store()).put_quota(quota)
+        self._core.store.notifier.publish(Hint(control=True))
+
+    async def remove_quota(self) -> bool:
+        """Take this tenant's own quota away. False: it had none."""
+        gone = await (await self._store()).remove_quota(self._tenant)
+        self._core.store.notifier.publish(Hint(control=True))
+        return gone
+
+    async def quota(self) -> QuotaUse | None:
+        """What holds for this tenant, and what it has of it now. None: it may do what it likes."""
+        return await (await self._store()).quota_use(self._tenant)
+
+    async def quotas(self) -> list[Quota]:
+        """Every quota that was set, of all tenants, by tenant: for whoever runs the store."""
+        return await (await self._store()).quotas()

@@ -1,0 +1,119 @@
+"""What people do with schedules: look, create, edit, pause, resume, trigger, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, Unpack
+
+from msgspec import structs
+
+from ropewalk.client.operations.base import Bound
+from ropewalk.client.schedules.fires import Turn
+from ropewalk.client.views.jobs import JobInfo
+from ropewalk.client.views.schedules import ScheduleInfo, info_of
+from ropewalk.definitions.schedule import ScheduleOptions
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.schedule import Schedule, job_of, pause, resume
+from ropewalk.errors import Conflict, InvalidInput, NotFound
+from ropewalk.ports.exchange import Submission
+
+LISTED_AT_ONCE: Final = 500
+UPCOMING_MAX: Final = 1000
+
+
+class Scheduling(Bound):
+    async def schedules(self, *, upcoming: int = 1) -> list[ScheduleInfo]:
+        """All of them, by name, each with so many of its next fires."""
+        store, after, found = await self._store(), None, list[ScheduleInfo]()
+        while True:
+            page = (await store.list_schedules(self._tenant, after=after, limit=LISTED_AT_ONCE)).schedules
+            found += [self._info(record.schedule, upcoming) for record in page]
+            if len(page) < LISTED_AT_ONCE:
+                return found
+            after = page[-1].schedule.name
+
+    async def get_schedule(self, name: str, *, upcoming: int = 5) -> ScheduleInfo:
+        """One schedule, with so many of its next fires. Raises NotFound."""
+        schedule, _ = await self._scheduled(name)
+        return self._info(schedule, upcoming)
+
+    async def create_schedule(self, name: str, **options: Unpack[ScheduleOptions]) -> ScheduleInfo:
+        """A schedule from now on; schedulers anywhere fire it. Raises Conflict where the name is taken.
+
+        >>> await app.create_schedule("pulse", every=10, job=ping())
+        """
+        await self._core.open()
+        return self._info(await self._core.timetable.create(self._tenant, name, options))
+
+    async def edit_schedule(self, name: str, **changes: Unpack[ScheduleOptions]) -> ScheduleInfo:
+        """Change what is given. What its old times still owe is enqueued with it, and code no longer changes it."""
+
+        async def decide(held: Schedule, now: Instant) -> Turn:
+            return await self._core.timetable.edit(held, changes, now)
+
+        return await self._changed(name, decide)
+
+    async def pause_schedule(self, name: str) -> ScheduleInfo:
+        """Its times go on, and nothing is enqueued at them until it is resumed."""
+
+        async def decide(held: Schedule, _: Instant) -> Turn:
+            return Turn(pause(held))
+
+        return await self._changed(name, decide)
+
+    async def resume_schedule(self, name: str) -> ScheduleInfo:
+        """Fire again, from the next time on. What fell into the pause was not missed."""
+
+        async def decide(held: Schedule, now: Instant) -> Turn:
+            return Turn(resume(held, now, functions=self._core.functions.following))
+
+        return await self._changed(name, decide)
+
+    async def trigger_schedule(self, name: str) -> JobInfo:
+        """Enqueue its job once, now, beside its times and even while it is paused."""
+        schedule, now = await self._scheduled(name)
+        fires = self._core.fires
+        if not fires.can_make(schedule):
+            raise InvalidInput(
+                f"the jobs of schedule {name!r} are made by the function {schedule.plan.work!r}, "
+                "which this app does not have: trigger it from one that has",
+                field="name",
+            )
+        made = await fires.job(schedule, now)
+        if made is None:
+            raise Conflict(f"the function {schedule.plan.work!r} of schedule {name!r} wants no job now")
+        new = structs.replace(job_of(schedule, made, now), id=self._core.runtime.new_id())
+        [[accepted]] = await self._core.submit([Submission(jobs=[new])])
+        return self._describe.job(*await self._record(accepted.id))
+
+    async def delete_schedule(self, name: str) -> None:
+        """Forget it; its jobs stay. One that code declares comes back when the next worker starts: pause that."""
+
+        async def decide(_: Schedule, __: Instant) -> Turn:
+            return Turn(None)
+
+        await self._changed(name, decide)
+
+    async def _changed(self, name: str, decide: Callable[[Schedule, Instant], Awaitable[Turn]]) -> ScheduleInfo:
+        async def decided(held: Schedule | None, now: Instant) -> Turn:
+            if held is None:
+                raise _missing(name)
+            return await decide(held, now)
+
+        await self._core.open()
+        return self._info(await self._core.timetable.change(self._tenant, name, decided))
+
+    async def _scheduled(self, name: str) -> tuple[Schedule, Instant]:
+        read = await (await self._store()).get_schedules(self._tenant, [name])
+        if not read.schedules:
+            raise _missing(name)
+        return read.schedules[0].schedule, read.now
+
+    def _info(self, schedule: Schedule, upcoming: int = 5) -> ScheduleInfo:
+        if not 0 <= upcoming <= UPCOMING_MAX:
+            raise InvalidInput(f"upcoming={upcoming} must be between 0 and {UPCOMING_MAX}", field="upcoming")
+        return info_of(schedule, self._describe, self._core.functions.following, upcoming)
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(f"no schedule {name!r} for this tenant (those that code declares are stored when a worker starts)")

@@ -1,0 +1,149 @@
+"""Workflows from outside: ends decided by people, signals, groups, chains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ropewalk.client.filter import Filter
+from ropewalk.client.group_values import counts_of, group_value
+from ropewalk.client.operations.base import Bound, missing
+from ropewalk.client.operations.bulk import in_bulk
+from ropewalk.client.views.answers import BulkResult
+from ropewalk.client.views.graph_reading import UNFINISHED, edges_of, jobs_of
+from ropewalk.client.views.jobs import JobInfo
+from ropewalk.client.views.workflows import EdgeInfo, GroupInfo, WorkflowInfo
+from ropewalk.definitions.verdict import described
+from ropewalk.domain.failure import Category, ErrorInfo, clipped
+from ropewalk.domain.instants import to_datetime
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.operator import CancelStatus, Resolution
+from ropewalk.domain.search import Filter as Wanted
+from ropewalk.domain.states import Move
+from ropewalk.errors import Conflict, InvalidInput, LimitExceeded
+from ropewalk.observe.publish import NOTHING_ELSE, News
+from ropewalk.ports.exchange import SignalAnswer
+from ropewalk.ports.notifier import Hint
+
+
+class Flowing(Bound):
+    async def complete(self, job_id: str, value: object = None) -> JobInfo:
+        """End a job from outside as completed, with this result. A worker that runs it is told to stop."""
+        job, _ = await self._record(job_id)
+        registry = self._core.registry
+        result = registry.get(job.type).encode_result(value) if job.type in registry else self._encoded(value)
+        return await self._resolve(job_id, Resolution(result=result))
+
+    async def fail(self, job_id: str, error: str | BaseException) -> JobInfo:
+        """End a job from outside as failed, for this reason; its compensation and dependants follow."""
+        if isinstance(error, BaseException):
+            told = described(error, Category.PERMANENT, code="from_outside")
+        else:
+            told = ErrorInfo(category=Category.PERMANENT, code="from_outside", message=clipped(error))
+        return await self._resolve(job_id, Resolution(error=told))
+
+    async def signal(self, job_id: str, name: str, value: object = None) -> SignalAnswer:
+        """Tell a job that waits for it (`ctx.wait_for(name)`), or will. Raises Conflict where the job has ended."""
+        longest = self._core.limits.name_chars_max
+        if not 0 < len(name) <= longest:
+            raise InvalidInput(f"name={name!r} must have 1 to {longest} characters", field="name")
+        answer = await (await self._store()).signal(self._tenant, job_id, name, self._encoded(value))
+        match answer:
+            case SignalAnswer.NOT_FOUND:
+                raise missing(job_id)
+            case SignalAnswer.ALREADY_COMPLETE:
+                raise Conflict(f"job {job_id} has ended: no signal reaches it any more")
+            case SignalAnswer.KEPT:
+                return answer
+            case SignalAnswer.DELIVERED:
+                job, _ = await self._record(job_id)
+                self._core.store.notifier.publish(Hint(ready=(job.queue,)))
+                return answer
+
+    async def group(self, group_id: str, *, nodes_max: int = 1000) -> GroupInfo:
+        """A root job and everything queued under it: counts, value, and the graph of its first `nodes_max` jobs.
+
+        Takes the id of any of its jobs.
+        """
+        root, _ = await self._record(group_id)
+        if root.group_id not in (None, root.id):
+            group_id = root.group_id
+            root, _ = await self._record(group_id)
+        store = self._core.store
+        record = (await store.groups(self._tenant, [group_id])).get(group_id)
+        opened, completed, failed, cancelled = counts_of(root, record)
+        closed_at = root.finished_at if record is None else record.closed_at
+        nodes, edges = await self._graph(Wanted(group_id=group_id), nodes_max)
+        return GroupInfo(
+            id=group_id,
+            state="open" if closed_at is None else "closed",
+            open=opened,
+            completed=completed,
+            failed=failed,
+            cancelled=cancelled,
+            generation=root.run if record is None else record.generation,
+            closed_at=None if closed_at is None else to_datetime(closed_at),
+            value=await group_value(store, root, record, self._describe),
+            conflict=None if record is None else record.value.conflict,
+            nodes=nodes,
+            edges=edges,
+        )
+
+    async def cancel_group(self, group_id: str, *, reason: str | None = None, force: bool = False) -> BulkResult:
+        """Cancel everything in a group; whatever its running jobs still queue is born cancelled."""
+        root, _ = await self._record(group_id)
+        if root.group_id not in (None, root.id):
+            raise InvalidInput(f"{group_id} is a job of group {root.group_id}: cancel that group, or only the job")
+        store = self._core.store
+        await store.cancel_group(self._tenant, group_id, reason=reason, force=force)
+
+        async def act(ids: Sequence[str], result: BulkResult) -> None:
+            for status in await self._cancel(ids, reason=reason, force=force):
+                result.tally(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
+
+        unfinished = Filter(group_id=group_id, states=UNFINISHED)
+        return await in_bulk(store, self._tenant, unfinished, act, dry_run=False)
+
+    async def chain(self, job_id: str) -> list[JobInfo]:
+        """The jobs of the chain this one is in, first to last; a job that never continued is alone in it."""
+        store = await self._store()
+        members = await store.chain(self._tenant, job_id)
+        if not members:
+            raise missing(job_id)
+        now = await store.clock()
+        return [self._describe.job(member, now) for member in members]
+
+    async def workflow(self, workflow_id: str, *, nodes_max: int = 10_000) -> WorkflowInfo:
+        """The jobs of a workflow, in the order they were queued, and what depends on what."""
+        await self._store()
+        nodes, edges = await self._graph(Wanted(workflow_id=workflow_id), nodes_max)
+        return WorkflowInfo(id=workflow_id, nodes=nodes, edges=edges)
+
+    async def _graph(self, wanted: Wanted, nodes_max: int) -> tuple[list[JobInfo], list[EdgeInfo]]:
+        records: list[JobRecord] = []
+        nodes: list[JobInfo] = []
+        async for job, now in jobs_of(self._core.store, self._tenant, wanted, nodes_max):
+            records.append(job)
+            nodes.append(self._describe.job(job, now))
+        return nodes, await edges_of(self._core.store, records)
+
+    async def _resolve(self, job_id: str, resolution: Resolution) -> JobInfo:
+        answer = await (await self._store()).resolve(self._tenant, job_id, resolution)
+        if answer.job is None:
+            if answer.state is None:
+                raise missing(job_id)
+            raise Conflict(f"job {job_id} is {answer.state.value} already")
+        job = answer.job
+        self._tell([News(job, Move.RESOLVE, job.error)], answer.ripple or NOTHING_ELSE, control=True)
+        return self._describe.job(job, job.updated_at)
+
+    def _encoded(self, value: object) -> bytes | None:
+        if value is None:
+            return None
+        data, limit = self._core.codec.encode(value, Any), self._core.limits.payload_bytes_max
+        if len(data) > limit:
+            raise LimitExceeded(f"the value is {len(data):,} bytes, over payload_bytes_max={limit:,}", field="value")
+        return data
+
+
+_CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})

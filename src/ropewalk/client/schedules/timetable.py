@@ -1,0 +1,110 @@
+"""How stored schedules are changed: read, decided by the domain, compared and set; again while others are first."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from ropewalk.client.schedules.fires import Fires, Turn
+from ropewalk.client.schedules.functions import ScheduleFunctions
+from ropewalk.client.schedules.planning import Planner
+from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.schedule import Plan, Schedule, begin, declare, edit
+from ropewalk.errors import Conflict
+from ropewalk.observe.events import EventHub
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.schedules import ScheduleChange
+from ropewalk.ports.store import Store
+
+Decide: TypeAlias = Callable[[Schedule | None, Instant], Awaitable[Turn]]
+"""what becomes of a schedule, or of there being none"""
+
+TRIES_MAX: Final = 100
+
+
+class Timetable:
+    def __init__(
+        self, store: Store, events: EventHub, functions: ScheduleFunctions, fires: Fires, planner: Planner
+    ) -> None:
+        self._store = store
+        self._events = events
+        self._functions = functions
+        self._fires = fires
+        self._planner = planner
+
+    async def declare(self, declared: DeclaredSchedule) -> None:
+        """As code says it at a start: unless it was edited at run time, what is stored follows the code."""
+        tenant, name = declared.tenant, declared.name
+        plan = self._planner.plan(declared.options, tenant, name)
+
+        async def decide(held: Schedule | None, now: Instant) -> Turn:
+            if held is None:
+                return self._begun(tenant, name, plan, now)
+            following = self._functions.following
+            return await self._replanned(
+                held, now, lambda was: declare(was, plan, now, functions=following, reset=declared.reset)
+            )
+
+        await self.change(tenant, name, decide)
+
+    async def create(self, tenant: str, name: str, options: ScheduleOptions) -> Schedule:
+        plan = self._planner.plan(options, tenant, name)
+
+        async def decide(held: Schedule | None, now: Instant) -> Turn:
+            if held is not None:
+                raise Conflict(f"there is a schedule {name!r} already: edit it, or delete it first")
+            return self._begun(tenant, name, plan, now)
+
+        return await self.change(tenant, name, decide)
+
+    async def edit(self, held: Schedule, options: ScheduleOptions, now: Instant) -> Turn:
+        """At run time: only what is given changes."""
+        plan = self._planner.plan(options, held.tenant, held.name, held.plan)
+        following = self._functions.following
+        return await self._replanned(held, now, lambda was: edit(was, plan, now, functions=following))
+
+    async def change(self, tenant: str, name: str, decide: Decide) -> Schedule:
+        """The schedule as it is then; where it is deleted, as it was."""
+        for _ in range(TRIES_MAX):
+            read = await self._store.get_schedules(tenant, [name])
+            record = next(iter(read.schedules), None)
+            held = None if record is None else record.schedule
+            turn = await decide(held, read.now)
+            left = held if turn.after is None else turn.after
+            assert left is not None, "what is changed is there, or will be"
+            if turn.after == held:
+                return left
+            change = ScheduleChange(before=record, after=turn.after, jobs=turn.jobs)
+            [changed] = await self._store.change_schedules([change])
+            if changed is not None:
+                self._store.notifier.publish(Hint(control=True))
+                self._fires.told(left, turn, changed)
+                return left
+        raise Conflict(f"schedule {name!r} is changed by others all the time: try again")
+
+    def _begun(self, tenant: str, name: str, plan: Plan, now: Instant) -> Turn:
+        return Turn(begin(name, plan, now, tenant=tenant, functions=self._functions.following))
+
+    async def _replanned(self, held: Schedule, now: Instant, replan: Callable[[Schedule], Schedule]) -> Turn:
+        """Where its times become others, what the old ones still owe comes with the change."""
+        after = replan(held)
+        if after.plan.timing == held.plan.timing:
+            return Turn(after)
+        owed = await self._owed(held, now)
+        assert owed.after is not None, "no fire deletes its schedule"
+        return Turn(replan(owed.after), owed.fires)
+
+    async def _owed(self, held: Schedule, now: Instant) -> Turn:
+        """What cannot be made here is given up, loudly: this change may be what mends the schedule."""
+        try:
+            turn = await self._fires.take(held, now)
+        except Exception as error:
+            self._events.report(error, f"schedule {held.name}")
+            return Turn(held)
+        if turn is not None:
+            return turn
+        if held.next_fire is not None and held.next_fire <= now and not held.paused:
+            given_up = f"schedule {held.name!r} got other times while a fire was due that no function here can make"
+            self._events.report(Conflict(given_up), f"schedule {held.name}")
+        return Turn(held)

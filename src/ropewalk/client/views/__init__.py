@@ -1,0 +1,1 @@
+"""Jobs, workflows, schedules and log lines as people see them."""

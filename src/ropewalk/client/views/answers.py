@@ -1,0 +1,60 @@
+"""What the client's verbs answer, beside jobs themselves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from ropewalk.client.views.jobs import JobInfo
+from ropewalk.domain.operator import RetryStatus
+from ropewalk.domain.states import State
+
+
+class SearchPage(Struct, frozen=True):
+    jobs: list[JobInfo]
+    next_cursor: str | None
+
+
+class FailureCounts(Struct, kw_only=True):
+    """What went wrong, counted: by category, code and job type. `counted` jobs at the most, newest first."""
+
+    counted: int = 0
+    complete: bool = True
+    """False when there were more than were counted"""
+    by_category: dict[str, int] = {}
+    by_code: dict[str, int] = {}
+    by_type: dict[str, int] = {}
+
+    def add(self, job: JobInfo) -> None:
+        self.counted += 1
+        self.by_type[job.type] = self.by_type.get(job.type, 0) + 1
+        if job.error is not None:
+            category, code = job.error.category.value, job.error.code or job.error.type or "unknown"
+            self.by_category[category] = self.by_category.get(category, 0) + 1
+            self.by_code[code] = self.by_code.get(code, 0) + 1
+
+
+class RetryResult(Struct, frozen=True, kw_only=True):
+    job_id: str
+    status: RetryStatus
+    new_state: State | None
+    scheduled_for: datetime | None
+    reason: str | None
+
+
+class BulkResult(Struct, kw_only=True):
+    """`requested` jobs matched; with dry_run nothing was done to them."""
+
+    requested: int = 0
+    done: int = 0
+    skipped: int = 0
+    missing: int = 0
+
+    def tally(self, *, done: bool, missing: bool) -> None:
+        if done:
+            self.done += 1
+        elif missing:
+            self.missing += 1
+        else:
+            self.skipped += 1

@@ -1,0 +1,162 @@
+"""Waits for something to end (a job, a group, a chain): by hint, with a slow poll behind it in case hints are lost.
+
+All waits of one kind on one loop share one look at the store, however many there are. What an ending is, the look knows
+(completion_checks.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Mapping
+from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from ropewalk.errors import NotFound, WaitTimeout
+from ropewalk.ports.notifier import Hint, Notifier, Unsubscribe
+from ropewalk.ports.runtime import Runtime
+from ropewalk.runtime.wake import Wake
+
+POLL_SECONDS: Final = 0.5
+IDS_MAX: Final = 500
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+_Key = tuple[str, str]
+
+
+class Seen(Struct, Generic[T_co], frozen=True):
+    """One look at one thing. Still open: `answer` is None."""
+
+    answer: T_co | None = None
+    watch: str | None = None
+    """the id to listen for, where it is another than the one asked about (the last member of a chain)"""
+
+
+class Look(Protocol[T_co]):
+    what: str
+    """job, group, chain: for messages"""
+
+    def __call__(self, tenant: str, ids: list[str]) -> Awaitable[Mapping[str, Seen[T_co]]]:
+        """Those that exist, by id."""
+        ...
+
+
+class Waiter(Generic[T]):
+    def __init__(self, look: Look[T], notifier: Notifier, runtime: Runtime) -> None:
+        self._look_at = look
+        self._notifier = notifier
+        self._runtime = runtime
+        self._waiting: dict[_Key, list[asyncio.Future[T]]] = defaultdict(list)
+        self._watched: dict[_Key, str] = {}
+        self._hinted: set[str] = set()
+        self._wake = Wake(runtime)
+        self._looking = False
+        self._check_all = False
+        self._unsubscribe: Unsubscribe | None = None
+
+    async def wait(self, tenant: str, wanted: str, timeout_seconds: float | None) -> T:
+        """What the look answers once it ended. Raises NotFound, WaitTimeout."""
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        key = (tenant, wanted)
+        self._waiting[key].append(answer)
+        self._look_for(wanted)
+        timer = None
+        if timeout_seconds is not None:
+            timer = self._runtime.after(timeout_seconds, lambda: self._time_is_up(answer, wanted, timeout_seconds))
+        try:
+            return await answer
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._forget(key, answer)
+
+    def _look_for(self, wanted: str) -> None:
+        if self._unsubscribe is None:
+            self._unsubscribe = self._notifier.subscribe(self._on_hint)
+        self._hinted.add(wanted)
+        self._wake.set()
+        if not self._looking:
+            self._looking = True
+            self._runtime.spawn(self._look(), name=f"ropewalk-{self._look_at.what}-waiter")
+
+    def _on_hint(self, hint: Hint) -> None:
+        """Any thread."""
+        if hint.many or not self._ids.isdisjoint(hint.finished):
+            if hint.many:
+                self._check_all = True
+            self._hinted.update(hint.finished)
+            self._wake.set_threadsafe()
+
+    @property
+    def _ids(self) -> set[str]:
+        return {wanted for _, wanted in list(self._waiting)}.union(self._watched.copy().values())
+
+    async def _look(self) -> None:
+        try:
+            while self._waiting:
+                woken = await self._wake.wait(POLL_SECONDS)
+                await self._check(everything=not woken)
+        finally:
+            self._looking = False
+            if self._unsubscribe is not None:
+                self._unsubscribe()
+                self._unsubscribe = None
+
+    async def _check(self, *, everything: bool) -> None:
+        hinted, self._hinted = self._hinted, set()
+        everything, self._check_all = everything or self._check_all, False
+        by_tenant: dict[str, list[str]] = defaultdict(list)
+        for key in list(self._waiting):
+            if everything or key[1] in hinted or self._watched.get(key) in hinted:
+                by_tenant[key[0]].append(key[1])
+        for tenant, ids in by_tenant.items():
+            for start in range(0, len(ids), IDS_MAX):
+                await self._check_some(tenant, ids[start : start + IDS_MAX])
+
+    async def _check_some(self, tenant: str, ids: list[str]) -> None:
+        try:
+            found = await self._look_at(tenant, ids)
+        except Exception as error:
+            for wanted in ids:
+                self._answer((tenant, wanted), error)
+            return
+        for wanted in ids:
+            seen = found.get(wanted)
+            if seen is None:
+                missing = NotFound(f"no {self._look_at.what} {wanted!r} (never submitted here, or deleted)")
+                self._answer((tenant, wanted), missing)
+            elif seen.answer is not None:
+                self._answer((tenant, wanted), seen.answer)
+            elif seen.watch is not None and (tenant, wanted) in self._waiting:
+                self._watch((tenant, wanted), seen.watch)
+
+    def _watch(self, key: _Key, other: str) -> None:
+        """From now on its hints concern us; one that came before we listened is made up for by looking again."""
+        if self._watched.get(key) != other:
+            self._watched[key] = other
+            self._hinted.add(other)
+            self._wake.set()
+
+    def _answer(self, key: _Key, answer: T | Exception) -> None:
+        for future in self._waiting.get(key, ()):
+            if future.done():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+    def _forget(self, key: _Key, answer: asyncio.Future[T]) -> None:
+        futures = self._waiting[key]
+        futures.remove(answer)
+        if not futures:
+            del self._waiting[key]
+            self._watched.pop(key, None)
+            if not self._waiting:
+                self._wake.set()
+
+    def _time_is_up(self, answer: asyncio.Future[T], wanted: str, seconds: float) -> None:
+        if not answer.done():
+            answer.set_exception(WaitTimeout(f"{self._look_at.what} {wanted} did not end within {seconds:g} s"))

@@ -1,1 +1,0 @@
-"""The async engine: enqueues, claims, runs, settles. Knows ports and definitions, never a backend."""

@@ -1,1 +1,0 @@
-"""Schedules between the app and its store: functions by name, the jobs of fires, changes, and what people see."""

@@ -1,1 +1,0 @@
-"""What a client can do, by family; engine.client puts them together."""

@@ -1,0 +1,73 @@
+"""Rules about what is between here and the store: clocks, poolers, wake-ups."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ropewalk.domain.instants import SECOND, Span
+from ropewalk.observe.doctor.facts import ClockReading
+from ropewalk.observe.doctor.finding import Finding, note, ok, warn
+from ropewalk.observe.doctor.words import lasting
+from ropewalk.ports.health import PostgresFacts
+
+CLOCK_NOTED: Final[Span] = SECOND
+CLOCK_WRONG: Final[Span] = 10 * SECOND
+HINT_SLOW: Final[Span] = SECOND
+
+
+def clock(reading: ClockReading) -> list[Finding]:
+    """The store's clock decides, so a wrong one here delays nothing; but times that people give are of this one."""
+    off = max(0, abs(reading.ahead_us) - reading.uncertain_us)
+    side = "ahead of" if reading.ahead_us > 0 else "behind"
+    if off < CLOCK_NOTED:
+        return [ok("clock", f"the store's and this machine's agree within {_ms(abs(reading.ahead_us))}")]
+    found = f"the store's clock is {lasting(abs(reading.ahead_us))} {side} this machine's"
+    advice = "let both keep time by NTP: `run_at=`, deadlines and schedules mean the store's clock"
+    return [warn("clock", found, advice) if off >= CLOCK_WRONG else note("clock", found, advice)]
+
+
+def pooler(place: PostgresFacts) -> list[Finding]:
+    if not place.pooled:
+        return [ok("pooler", "none: connections go straight to the server")]
+    return [
+        note(
+            "pooler",
+            "connections go through a pooler, so statements are not prepared and each costs a little more",
+            "nothing is wrong with it; where speed matters, give workers a URL that goes straight to the server",
+        )
+    ]
+
+
+def wake_ups(hint_us: Span | None, place: PostgresFacts | None) -> list[Finding]:
+    if place is not None and not place.notify:
+        return [
+            note(
+                "wake-ups",
+                "turned off (notify=off): workers find work by looking, once a second",
+                "take notify=off out of the URL if jobs should start sooner",
+            )
+        ]
+    if hint_us is None:
+        through = "LISTEN does not work through a pooler: give the app a URL that goes straight to the server"
+        blocked = "check that the files beside the database can be written, and that no firewall cuts idle connections"
+        pooled = place is not None and place.pooled
+        return [
+            note(
+                "wake-ups",
+                "a hint did not arrive: workers find work by looking, once a second",
+                through if pooled else blocked,
+            )
+        ]
+    if hint_us >= HINT_SLOW:
+        return [
+            note(
+                "wake-ups",
+                f"a hint took {lasting(hint_us)} to arrive: no faster than looking",
+                "look for what keeps this machine or the server busy",
+            )
+        ]
+    return [ok("wake-ups", f"a hint arrives after {_ms(hint_us)}")]
+
+
+def _ms(span: Span) -> str:
+    return f"{span / 1000:.1f} ms"

@@ -1,0 +1,124 @@
+"""Rules about how the jobs stand: leases nobody takes back, pauses, full limits, late schedules, dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ropewalk.domain.flow_limit import LaneName
+from ropewalk.domain.instants import MINUTE, SECOND, Instant, Span
+from ropewalk.observe.doctor.facts import Late
+from ropewalk.observe.doctor.finding import Finding, note, ok, warn
+from ropewalk.observe.doctor.words import lasting, named, number_of
+from ropewalk.ports.exchange import LimitUse
+from ropewalk.ports.health import Work
+
+SWEPT_WITHIN: Final[Span] = 10 * SECOND
+"""every worker looks for ended leases each 3 s, and in its claims"""
+HELD_UP_AFTER: Final[Span] = MINUTE
+LATE_AFTER: Final[Span] = 10 * SECOND
+
+
+def leases(work: Work, now: Instant) -> list[Finding]:
+    """Ended leases are taken back by any worker within seconds; where they stay, no worker sweeps."""
+    oldest = work.oldest_lease_over_at
+    if oldest is None or now - oldest < SWEPT_WITHIN:
+        return [ok("leases", "no job is stuck under a lease that is over")]
+    return [
+        warn(
+            "leases",
+            f"{number_of(work.leases_over, 'job')} of dead workers under leases that are over, the oldest for "
+            f"{lasting(now - oldest)}, and nobody takes them back",
+            "start a worker, of any type: each takes back what dead ones left, within seconds",
+        )
+    ]
+
+
+def pauses(work: Work, now: Instant) -> list[Finding]:
+    """A pause is meant; one with work behind it may be forgotten."""
+    if not work.paused:
+        return [ok("pauses", "no queue is paused")]
+    findings: list[Finding] = []
+    for tenant, queue in work.paused:
+        behind = [each for each in work.backlog if (each.lane.tenant, each.lane.queue) == (tenant, queue)]
+        if not behind:
+            continue
+        jobs, oldest = sum(each.ready for each in behind), min(each.oldest_ready_at for each in behind)
+        findings.append(
+            note(
+                "pauses",
+                f"queue {queue!r} of tenant {tenant!r} is paused with {number_of(jobs, 'job')} behind it, the oldest "
+                f"for {lasting(max(0, now - oldest))}",
+                f"if that is over: `ropewalk queues resume {queue} --tenant {tenant}`",
+            )
+        )
+    idle = [queue for _, queue in work.paused]
+    return findings or [ok("pauses", f"paused, with no jobs that could start: {named(idle)}")]
+
+
+def limits(full: Sequence[LimitUse], work: Work, now: Instant) -> list[Finding]:
+    """A full limit does what it is for; with jobs waiting behind it for long it may be too tight."""
+    findings: list[Finding] = []
+    for use in full:
+        limit = use.limit
+        times = [each.oldest_ready_at for each in work.backlog if _concerns(use, each.lane)]
+        waited = now - min(times, default=now)
+        if waited < HELD_UP_AFTER:
+            continue
+        findings.append(
+            note(
+                "limits",
+                f"{limit.kind} {limit.name!r} of tenant {limit.tenant!r} is full ({use.in_use} run), and jobs it may "
+                f"concern have waited for {lasting(waited)}",
+                "raise it (`ropewalk limits set`), or see what takes so long (`ropewalk jobs list --state running`)",
+            )
+        )
+    return findings or [ok("limits", "no full limit holds jobs up for long")]
+
+
+def schedules(late: Sequence[Late]) -> list[Finding]:
+    """Workers fire what is due within a second; what stays is fired by nobody."""
+    over = [each for each in late if each.late_us >= LATE_AFTER]
+    if not over:
+        return [ok("schedules", "none is late")]
+    shown = [f"{each.name!r} by {lasting(each.late_us)}" for each in over]
+    return [
+        warn(
+            "schedules",
+            f"{number_of(len(over), 'schedule')} should have fired and did not: {named(shown)}",
+            "start a worker without --no-scheduler; where a function tells the times, one of the app that has it",
+        )
+    ]
+
+
+def dead_letters(work: Work) -> list[Finding]:
+    if not work.dead_letters:
+        return [ok("dead letters", "there are none")]
+    most_first = sorted(work.dead_letters.items(), key=lambda each: (-each[1], each[0]))
+    shown = [f"{count:,} of {job_type!r}" for job_type, count in most_first]
+    return [
+        note(
+            "dead letters",
+            f"{number_of(sum(work.dead_letters.values()), 'job')} gave up: {named(shown)}",
+            "see why with `ropewalk jobs list --state dead_letter` and `jobs show`, then `jobs retry` or delete them",
+        )
+    ]
+
+
+def records(work: Work) -> list[Finding]:
+    if not work.newer_records:
+        return [ok("records", "all are in a format this release knows")]
+    return [
+        warn(
+            "records",
+            f"{number_of(work.newer_records, 'job')} written by a newer release of ropewalk than this one",
+            "workers of this release leave them alone: upgrade them, or run newer ones beside them",
+        )
+    ]
+
+
+def _concerns(use: LimitUse, lane: LaneName) -> bool:
+    """As far as a lane without its key tells."""
+    limit = use.limit
+    names = {"queue": lane.queue, "type": lane.type}
+    return lane.tenant == limit.tenant and names.get(limit.kind, limit.name) == limit.name

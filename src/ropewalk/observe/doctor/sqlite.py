@@ -1,0 +1,104 @@
+"""Rules about a SQLite file."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ropewalk.observe.doctor.finding import Finding, bad, note, ok, warn
+from ropewalk.observe.doctor.words import sized
+from ropewalk.ports.health import SqliteFacts
+
+FULL: Final = 2
+WAL_LARGE_BYTES: Final = 256 * 1024**2
+DISK_LOW_BYTES: Final = 512 * 1024**2
+EMPTY_BYTES: Final = 64 * 1024**2
+
+
+def durability(place: SqliteFacts) -> list[Finding]:
+    """What an acknowledged job survives."""
+    if place.network is not None:
+        return [
+            bad(
+                "durability",
+                f"{place.path} lies on a network file system ({place.network}), where SQLite's locks do not hold",
+                "move it to a local disk, or use PostgreSQL",
+            )
+        ]
+    weak: list[str] = []
+    if place.journal_mode != "wal":
+        weak.append(f"journal_mode is {place.journal_mode!r} instead of 'wal'")
+    if place.synchronous < FULL:
+        weak.append(f"synchronous is {place.synchronous} instead of {FULL} (FULL)")
+    if weak:
+        return [
+            bad(
+                "durability",
+                f"a power loss may lose acknowledged jobs: {', '.join(weak)}",
+                "put the file where a write-ahead log can be kept (a local disk, a writable directory)",
+            )
+        ]
+    return [ok("durability", "WAL and synchronous=FULL: an acknowledged job survives power loss")]
+
+
+def library(place: SqliteFacts) -> list[Finding]:
+    if place.corrupts_beside_others:
+        return [
+            note(
+                "library",
+                f"SQLite {place.library} can corrupt a file that another program checkpoints while ropewalk writes",
+                "pip install 'ropewalk[sqlite]' brings a newer one; until then let no other program write to the file",
+            )
+        ]
+    return [ok("library", f"SQLite {place.library}")]
+
+
+def log(place: SqliteFacts) -> list[Finding]:
+    """The write-ahead log is moved back at 16 MiB, unless somebody still reads what it was."""
+    if place.wal_bytes >= WAL_LARGE_BYTES:
+        return [
+            warn(
+                "log",
+                f"the write-ahead log has grown to {sized(place.wal_bytes)}: a reader keeps an old snapshot open",
+                "end the transaction of whatever else reads the file (a shell, a backup, a script)",
+            )
+        ]
+    return [ok("log", f"the write-ahead log has {sized(place.wal_bytes)}")]
+
+
+def space(place: SqliteFacts) -> list[Finding]:
+    total, free = place.pages * place.page_bytes, place.free_pages * place.page_bytes
+    findings: list[Finding] = []
+    if place.disk_free_bytes < DISK_LOW_BYTES:
+        findings.append(
+            warn(
+                "space",
+                f"the disk has {sized(place.disk_free_bytes)} left",
+                "make room: with a full disk no job can be queued, and none settled",
+            )
+        )
+    if free >= EMPTY_BYTES and free * 2 > total:
+        how = "workers give it back bit by bit" if place.shrinks else "the file was not made to shrink by itself"
+        findings.append(
+            note(
+                "space",
+                f"{sized(free)} of the {sized(total)} in the file are empty: {how}",
+                f"to have it back at once, stop the workers and run: sqlite3 {place.path} VACUUM",
+            )
+        )
+    return findings or [ok("space", f"the file has {sized(total)}, the disk {sized(place.disk_free_bytes)} left")]
+
+
+def integrity(place: SqliteFacts) -> list[Finding]:
+    match place.trouble:
+        case None:
+            return [ok("integrity", "not checked: --deep reads the whole file")]
+        case "ok":
+            return [ok("integrity", "every page of the file is sound")]
+        case found:
+            return [
+                bad(
+                    "integrity",
+                    f"the file is damaged: {' '.join(found.split())}",
+                    "stop the workers, keep a copy, and restore a backup (or try: sqlite3 FILE .recover)",
+                )
+            ]

@@ -1,0 +1,85 @@
+"""Rules about who works: workers that are gone, and jobs that nobody takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.observe.doctor.finding import Finding, note, ok, warn
+from ropewalk.observe.doctor.words import lasting, named, number_of
+from ropewalk.observe.fleet import is_alive, serves
+from ropewalk.ports.exchange import Backlog, WorkerCard
+from ropewalk.ports.health import Work
+
+SHOWN_MAX: Final = 10
+"""of what nobody serves, longest waiting first"""
+
+
+def workers(cards: Sequence[WorkerCard], now: Instant) -> list[Finding]:
+    """Who is there, who is silent, who leaves."""
+    alive = [card for card in cards if is_alive(card, now)]
+    dead = [card for card in cards if not is_alive(card, now)]
+    findings = [_present(alive)]
+    if dead:
+        silent = [f"{card.id} on {card.host}, for {lasting(now - card.beat_at)}" for card in dead]
+        findings.append(
+            note(
+                "workers",
+                f"{number_of(len(dead), 'worker')} gave no sign for a whole lease: {named(silent)}",
+                "they were killed, or cannot reach the store: look at their logs; they are forgotten after a day",
+            )
+        )
+    leaving = [card.id for card in alive if card.draining]
+    if leaving:
+        findings.append(
+            note(
+                "workers",
+                f"{number_of(len(leaving), 'worker')} told to drain: {named(leaving)}",
+                "one that stays like this waits for a handler: `ropewalk workers list` shows how many it holds",
+            )
+        )
+    return findings
+
+
+def unserved(work: Work, cards: Sequence[WorkerCard], now: Instant) -> list[Finding]:
+    """Jobs that could start, and no living worker takes them: its type is not registered, or its queue not served."""
+    alive = [card for card in cards if is_alive(card, now)]
+    registered = {name for card in alive for name in card.types}
+    lost = [each for each in work.backlog if not any(serves(card, each.lane) for card in alive)]
+    lost.sort(key=lambda each: each.oldest_ready_at)
+    findings = [
+        warn(
+            "types" if each.lane.type not in registered else "queues",
+            f"{_told(each, now)}, and no living worker {_lack(each, registered)}",
+            f"start a worker that registers {each.lane.type!r} and serves queue {each.lane.queue!r}"
+            + ("" if each.lane.tenant == DEFAULT_TENANT else f" of tenant {each.lane.tenant!r}"),
+        )
+        for each in lost[:SHOWN_MAX]
+    ]
+    if len(lost) > SHOWN_MAX:
+        more = sum(each.ready for each in lost[SHOWN_MAX:])
+        found = f"{number_of(more, 'job')} of {len(lost) - SHOWN_MAX} more types and queues, which nobody serves either"
+        findings.append(warn("queues", found, "start workers that register and serve them: `ropewalk queues list`"))
+    return findings or [ok("queues", "a living worker serves every job that could start")]
+
+
+def _present(alive: Sequence[WorkerCard]) -> Finding:
+    if not alive:
+        return warn("workers", "no worker is alive", "start one: `ropewalk worker module:app`")
+    slots = sum(card.concurrency for card in alive)
+    held = sum(min(card.held, card.concurrency) for card in alive)  # a little more waits for the next free slot
+    return ok("workers", f"{number_of(len(alive), 'worker')} alive, {held} of {number_of(slots, 'slot')} taken")
+
+
+def _told(backlog: Backlog, now: Instant) -> str:
+    lane = backlog.lane
+    whose = "" if lane.tenant == DEFAULT_TENANT else f" of tenant {lane.tenant!r}"
+    waited = lasting(max(0, now - backlog.oldest_ready_at))
+    jobs = number_of(backlog.ready, "job")
+    return f"{jobs} of type {lane.type!r} in queue {lane.queue!r}{whose} could start, the oldest for {waited}"
+
+
+def _lack(backlog: Backlog, registered: set[str]) -> str:
+    return "serves that queue" if backlog.lane.type in registered else "registers that type"

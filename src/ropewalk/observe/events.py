@@ -1,0 +1,339 @@
+"""What happened, told after the commit to hooks and listeners. Nobody listening costs nothing; nobody can disturb."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct, structs
+
+from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.instants import Instant, to_datetime
+from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.states import Move, Status
+from ropewalk.ports.exchange import Accepted
+from ropewalk.ports.runtime import Runtime
+
+if TYPE_CHECKING:
+    from ropewalk.observe.metrics.meter import Meter
+    from ropewalk.observe.publish import News
+
+logger = logging.getLogger("ropewalk")
+
+EventKind: TypeAlias = Literal[
+    "queued",
+    "started",
+    "progress",
+    "deferred",
+    "suspended",
+    "succeeded",
+    "failed",
+    "expired",
+    "cancelled",
+    "reclaimed",
+    "released",
+    "dead_lettered",
+    "lease_lost",
+    "group_closed",
+    "schedule_fired",
+    "backlog",
+    "backlog_over",
+]
+
+
+class Event(Struct, frozen=True, kw_only=True, gc=False):
+    """What happened to a job. `group_closed` is about the root of the group, `schedule_fired` about the job it made,
+    `backlog` about the job that waited longest."""
+
+    kind: EventKind
+    job_id: str
+    type: str
+    queue: str
+    tenant: str
+    at_us: Instant
+    """when, in µs since 1970 (UTC); `at` is the same as a datetime"""
+    attempt: int
+    group_id: str
+    will_retry: bool | None = None
+    """of `failed`: whether another attempt follows"""
+    error: ErrorInfo | None = None
+    percent: float | None = None
+    message: str | None = None
+    worker: str | None = None
+    skipped: bool = False
+    """of `succeeded`: it never ran, because its dependencies failed and it asked to be passed over then"""
+    schedule: str | None = None
+    """of `schedule_fired`: its name"""
+    fire_time: datetime | None = None
+    """of `schedule_fired`: when it was due"""
+
+    @property
+    def at(self) -> datetime:
+        """Made when asked for: it takes as long as telling a hook does, and most hooks do not look."""
+        return to_datetime(self.at_us)
+
+    def __repr__(self) -> str:
+        told = ["at" if name == "at_us" else name for name in self.__struct_fields__]
+        return f"Event({', '.join(f'{name}={getattr(self, name)!r}' for name in told)})"
+
+
+Queued: TypeAlias = tuple[NewJob, str]
+"""a job that is new to the store, and its group"""
+EventHook: TypeAlias = Callable[[Event], Awaitable[object] | object]
+ErrorHook: TypeAlias = Callable[[BaseException, str], object]
+
+_KIND_OF_MOVE: dict[Move, EventKind] = {
+    Move.COMPLETE: "succeeded",
+    Move.RETRY: "failed",
+    Move.FAIL: "failed",
+    Move.BURY: "dead_lettered",
+    Move.DEFER: "deferred",
+    Move.SUSPEND: "suspended",
+    Move.RELEASE: "released",
+    Move.LOSE: "reclaimed",
+    Move.EXPIRE: "expired",
+    Move.CANCEL: "cancelled",
+    Move.DOOM: "failed",
+    Move.SKIP: "succeeded",
+}
+_COMPLETE: Final = Move.COMPLETE
+_WILL_RETRY: dict[Move, bool] = {Move.RETRY: True, Move.FAIL: False, Move.DOOM: False}
+
+
+class EventHub:
+    """Fans events out to the app's hook, the type's hook and the streams of this process."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        *,
+        on_event: EventHook | None,
+        on_error: ErrorHook | None,
+        meter: Meter | None = None,
+    ) -> None:
+        self.meter = meter
+        """counts, where the app does"""
+        self._runtime = runtime
+        self._on_error = on_error
+        self._ears: tuple[EventHook, ...] = () if on_event is None else (on_event,)
+        """those who hear of every type"""
+        self._type_hooks: dict[str, EventHook] = {}
+        self._now = runtime.now
+        self._hear: EventHook = self.emit
+        self._gather()
+
+    def hook_type(self, name: str, hook: EventHook) -> None:
+        self._type_hooks[name] = hook
+        self._gather()
+
+    def heard(self, job_type: str) -> bool:
+        """Whether anybody would hear an event of this type: ask before building one."""
+        return bool(self._ears) or job_type in self._type_hooks
+
+    # Every job comes by the next two, so they do by themselves what event_of and emit do: each call further in took a
+    # tenth of the time in which a hook is told.
+
+    def tell(self, job: JobRecord, kind: EventKind, message: str | None = None) -> None:
+        """What happens to a job just now."""
+        if not self._ears and job.type not in self._type_hooks:
+            return
+        event = Event(
+            kind=kind,
+            job_id=job.id,
+            type=job.type,
+            queue=job.queue,
+            tenant=job.tenant,
+            at_us=self._now(),
+            attempt=job.attempt,
+            group_id=job.group_id or job.id,
+            message=message,
+            worker=job.owner,
+        )
+        try:
+            answer = self._hear(event)
+            if answer is not None:
+                self._answered(answer)
+        except Exception as error:
+            self.report(error, "on_event")
+
+    def moved(self, news: Sequence[News], at: Instant) -> None:
+        """What became of jobs in one commit."""
+        if not self.heard_at_all:
+            return
+        hear = self._hear
+        for each in news if self._ears else [each for each in news if each.job.type in self._type_hooks]:
+            job = each.job
+            if each.move is _COMPLETE:  # nearly always
+                event = Event(
+                    kind="succeeded",
+                    job_id=job.id,
+                    type=job.type,
+                    queue=job.queue,
+                    tenant=job.tenant,
+                    at_us=at,
+                    attempt=job.attempt,
+                    group_id=job.group_id or job.id,
+                    worker=job.owner,
+                )
+            else:
+                event = _event_of_move(each, at)
+            try:
+                answer = hear(event)
+                if answer is not None:
+                    self._answered(answer)
+            except Exception as error:
+                self.report(error, "on_event")
+
+    def accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
+        """A submission the store took."""
+        if self.meter is None and not self.heard_at_all:
+            return
+        fresh = new_ones(jobs, answers)
+        self.count_queued(fresh)
+        self.tell_queued(fresh)
+
+    def count_queued(self, fresh: Sequence[Queued]) -> None:
+        """In any thread."""
+        if self.meter is not None:
+            self.meter.queued([new for new, _ in fresh])
+
+    def tell_queued(self, fresh: Sequence[Queued]) -> None:
+        if fresh and self.heard_at_all:
+            now = self._runtime.now()
+            for new, group_id in fresh:
+                if self.heard(new.type):
+                    self.emit(_event_of_new(new, group_id, now))
+
+    @property
+    def heard_at_all(self) -> bool:
+        """Whether anybody listens to anything: ask before looking something up for an event."""
+        return bool(self._ears or self._type_hooks)
+
+    def emit(self, event: Event) -> None:
+        ears = self._ears
+        if self._type_hooks and (hook := self._type_hooks.get(event.type)) is not None:
+            ears = *ears, hook
+        for ear in ears:
+            try:
+                answer = ear(event)
+                if answer is not None:
+                    self._answered(answer)
+            except Exception as error:
+                self.report(error, "on_event")
+
+    async def stream(self) -> AsyncGenerator[Event]:
+        """Events of this process, from now on. A reader that falls 10 000 behind loses the oldest."""
+        stream = _Stream(10_000)
+        self._ears += (stream.put,)
+        self._gather()
+        try:
+            while True:
+                yield await stream.get()
+        finally:
+            self._ears = tuple(ear for ear in self._ears if ear != stream.put)
+            self._gather()
+
+    def loop_failed(self, error: BaseException, name: str) -> None:
+        """A background loop failed, and is about to be started again."""
+        if self.meter is not None:
+            self.meter.restarted(name)
+        self.report(error, name)
+
+    def report(self, error: BaseException, phase: str) -> None:
+        """An error that must not disturb: counted, and to on_error, else to the log."""
+        if self.meter is not None:
+            self.meter.erred(phase)
+        if self._on_error is None:
+            logger.error("error in %s: %s", phase, error, exc_info=error)
+            return
+        try:
+            self._on_error(error, phase)
+        except Exception:
+            logger.exception("on_error raised while reporting %r of %s", error, phase)
+
+    def _gather(self) -> None:
+        """Whom to tell of an event of any type: where only one listens that one itself, else the way to all of them."""
+        self._hear = self._ears[0] if len(self._ears) == 1 and not self._type_hooks else self.emit
+
+    def _answered(self, answer: object) -> None:
+        if inspect.isawaitable(answer):
+            self._runtime.spawn(self._finish(answer), name="ropewalk-hook")
+
+    async def _finish(self, answer: Awaitable[object]) -> None:
+        try:
+            await answer
+        except Exception as error:
+            self.report(error, "on_event")
+
+
+def new_ones(jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> list[Queued]:
+    """What was there already is not news."""
+    return [(new, answer.group_id) for new, answer in zip(jobs, answers, strict=True) if not answer.duplicate]
+
+
+class _Stream:
+    """A bounded mailbox between any thread and one reader's loop."""
+
+    def __init__(self, limit: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._events: deque[Event] = deque(maxlen=limit)
+        self._arrived = asyncio.Event()
+        self._called = False
+        """the reader is about to look: one call for all that comes until then"""
+
+    def put(self, event: Event) -> None:
+        self._events.append(event)
+        if not self._called and not self._loop.is_closed():
+            self._called = True
+            self._loop.call_soon_threadsafe(self._call)
+
+    async def get(self) -> Event:
+        while not self._events:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._events.popleft()
+
+    def _call(self) -> None:
+        self._called = False
+        self._arrived.set()
+
+
+def _event_of_new(new: NewJob, group_id: str, at: Instant) -> Event:
+    return Event(
+        kind="queued",
+        job_id=new.id,
+        type=new.type,
+        queue=new.queue,
+        tenant=new.tenant,
+        at_us=at,
+        attempt=0,
+        group_id=group_id,
+    )
+
+
+def _event_of_move(news: News, at: Instant) -> Event:
+    job, move = news.job, news.move
+    if move is Move.RESOLVE:
+        move = _COMPLETE if job.status is Status.COMPLETED else Move.FAIL
+    will_retry, skipped = _WILL_RETRY.get(move), move is Move.SKIP
+    event = event_of(job, _KIND_OF_MOVE[move], at)
+    return structs.replace(event, will_retry=will_retry, error=news.error, skipped=skipped)
+
+
+def event_of(job: JobRecord, kind: EventKind, at: Instant) -> Event:
+    return Event(
+        kind=kind,
+        job_id=job.id,
+        type=job.type,
+        queue=job.queue,
+        tenant=job.tenant,
+        at_us=at,
+        attempt=job.attempt,
+        group_id=job.group_id or job.id,
+        worker=job.owner,
+    )

@@ -1,0 +1,131 @@
+"""What the engine tells the registry: after a commit, a batch at a time. Knows jobs and moves, not how it is shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.job import NewJob
+from ropewalk.domain.states import TERMINAL, Move, Status
+from ropewalk.observe.metrics import catalogue
+from ropewalk.observe.metrics.catalogue import Metric
+from ropewalk.observe.metrics.registry import Registry
+
+if TYPE_CHECKING:
+    from ropewalk.observe.publish import News
+    from ropewalk.worker.attempt import Attempt
+
+T = TypeVar("T")
+
+_OF_MOVE: Final[Mapping[Move, Metric]] = {
+    Move.COMPLETE: catalogue.COMPLETED,
+    Move.SKIP: catalogue.COMPLETED,
+    Move.FAIL: catalogue.FAILED,
+    Move.DOOM: catalogue.FAILED,
+    Move.RETRY: catalogue.RETRIED,
+    Move.BURY: catalogue.DEAD_LETTERED,
+    Move.CANCEL: catalogue.CANCELLED,
+    Move.EXPIRE: catalogue.EXPIRED,
+    Move.LOSE: catalogue.RECLAIMED,
+}
+_GIVEN_BACK: Final[Mapping[Move, str]] = {
+    Move.DEFER: "deferred",
+    Move.SUSPEND: "suspended",
+    Move.RELEASE: "released",
+}
+_COMPLETE: Final = Move.COMPLETE
+
+
+class Meter:
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._begun: list[str] = []
+        self.began: Callable[[str], None] = self._begun.append
+        """a handler of this type begins; counted with the next batch, or when somebody looks"""
+
+    def queued(self, jobs: Iterable[NewJob]) -> None:
+        for job_type, count in Counter([new.type for new in jobs]).items():
+            self._registry.add(catalogue.ENQUEUED, (job_type,), count)
+
+    def moved(self, news: Sequence[News]) -> None:
+        """What became of jobs, whoever moved them."""
+        for job_type, told in _by_type(news, [each.job.type for each in news]).items():
+            used = [each.job.attempt for each in told if each.move is _COMPLETE]
+            if used:
+                self._registry.add(catalogue.COMPLETED, (job_type,), len(used))
+            if len(used) < len(told):
+                others = [each for each in told if each.move is not _COMPLETE]
+                self._count_others(job_type, others)
+                used += [each.job.attempt for each in others if each.job.status in TERMINAL]
+            self._registry.observe(catalogue.ATTEMPTS_USED, (job_type,), used)
+
+    def settled(self, attempts: Sequence[Attempt]) -> None:
+        """Attempts of this process that the store settled in one commit: how long they took."""
+        if not attempts:
+            return
+        registry, now = self._registry, attempts[-1].now()
+        registry.observe(catalogue.SETTLED, (), [len(attempts)])
+        self.count_begun()
+        for job_type, told in _by_type(attempts, [each.job.type for each in attempts]).items():
+            spent = [each.spent for each in told if each.spent is not None]
+            jobs = [each.job for each in told if each.spent is not None]  # not those given back before they began
+            waited = [
+                (job.started_at or job.run_at) - job.run_at + each.waited_us
+                for job, each in zip(jobs, spent, strict=True)
+            ]
+            registry.observe(catalogue.WAIT, (job_type,), waited, per_unit=SECOND)
+            registry.observe(catalogue.RUN, (job_type,), [each.ran_us for each in spent], per_unit=SECOND)
+            registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
+
+    def count_begun(self) -> None:
+        begun = self._begun[:]
+        del self._begun[: len(begun)]  # what came meanwhile, from another thread, stays
+        if not begun:
+            return
+        all_the_same = begun.count(begun[0]) == len(begun)  # nearly always, and a tenth of a Counter's time
+        for job_type, count in ({begun[0]: len(begun)} if all_the_same else Counter(begun)).items():
+            self._registry.add(catalogue.STARTED, (job_type,), count)
+
+    def fired(self, schedule: str) -> None:
+        self._registry.add(catalogue.FIRED, (schedule,), 1)
+
+    def claimed(self, jobs: int) -> None:
+        self._registry.observe(catalogue.CLAIMED, (), [jobs])
+
+    def renewed(self, leases: int) -> None:
+        self._registry.add(catalogue.RENEWED, (), leases)
+
+    def refused(self) -> None:
+        self._registry.add(catalogue.STALE, (), 1)
+
+    def lagged(self, seconds: float) -> None:
+        self._registry.observe(catalogue.LAG, (), [max(0.0, seconds)])
+
+    def restarted(self, loop: str) -> None:
+        self._registry.add(catalogue.RESTARTS, (loop,), 1)
+
+    def erred(self, phase: str) -> None:
+        self._registry.add(catalogue.ERRORS, (phase,), 1)
+
+    def _count_others(self, job_type: str, news: Sequence[News]) -> None:
+        for move, count in Counter(each.move for each in news).items():
+            if move is Move.RESOLVE:
+                completed = sum(each.move is move and each.job.status is Status.COMPLETED for each in news)
+                self._registry.add(catalogue.COMPLETED, (job_type,), completed)
+                self._registry.add(catalogue.FAILED, (job_type,), count - completed)
+            elif move in _GIVEN_BACK:
+                self._registry.add(catalogue.GIVEN_BACK, (job_type, _GIVEN_BACK[move]), count)
+            else:
+                self._registry.add(_OF_MOVE[move], (job_type,), count)
+
+
+def _by_type(told: Sequence[T], types: Sequence[str]) -> Mapping[str, Sequence[T]]:
+    """Apart by their types, which are named in the same order."""
+    if types and types.count(types[0]) == len(types):  # nearly always, and every job comes by here
+        return {types[0]: told}
+    by_type: dict[str, list[T]] = {}
+    for each, job_type in zip(told, types, strict=True):
+        by_type.setdefault(job_type, []).append(each)
+    return by_type

@@ -1,0 +1,98 @@
+"""After a commit: tell hooks what happened to jobs and groups, and wake whoever waits for them or could run them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.domain.compensation import compensation
+from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.states import SETTLING, Move, Status
+from ropewalk.observe.events import EventHub, Queued
+from ropewalk.ports.exchange import ClosedGroup, Moved, Ripple
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Store
+
+HINT_IDS_MAX: Final = 200
+NOTHING_ELSE: Final = Ripple()
+
+_COMPLETE: Final = Move.COMPLETE
+_WAITING: Final = Status.WAITING
+
+
+class News(Struct, frozen=True, gc=False):
+    job: JobRecord
+    move: Move
+    error: ErrorInfo | None
+
+
+def announce(
+    news: Iterable[News],
+    *,
+    store: Store,
+    events: EventHub,
+    runtime: Runtime,
+    ripple: Ripple = NOTHING_ELSE,
+    queued: Sequence[NewJob] = (),
+    freed: Iterable[str] = (),
+    control: bool = False,
+) -> None:
+    """`ripple` is what followed from the news, `queued` what was written with it; `freed` are queues in which a limit
+    may leave room now; `control` also wakes holders."""
+    finished: list[str] = []
+    ready: set[str] = {*freed, *(new.queue for new in queued)}
+    told = [*news, *map(news_of, ripple.moved)]
+    fresh = [(new, new.group_id or new.id) for new in queued]
+    for each in told:
+        job, move = each.job, each.move
+        if move is _COMPLETE:  # nearly always, and then there is nothing more to ask
+            finished.append(job.id)
+        elif SETTLING.get(move) is _WAITING:
+            if not job.unmet:
+                ready.add(job.queue)
+        else:
+            finished.append(job.id)
+            if job.on_failure is not None:
+                ready.add(job.on_failure.queue)
+                fresh += _compensations(job)
+    if events.meter is not None:
+        events.meter.moved(told)
+    events.count_queued(fresh)
+    events.moved(told, runtime.now())
+    events.tell_queued(fresh)
+    ready.update(ripple.ready)
+    finished.extend(group.id for group in ripple.closed)
+    if ripple.closed and events.heard_at_all:
+        runtime.spawn(_tell_closed(ripple.closed, store, events), name="ropewalk-group-closed")
+    if finished or ready or control:
+        many = len(finished) > HINT_IDS_MAX
+        hint = Hint(ready=tuple(ready), finished=tuple(finished[:HINT_IDS_MAX]), many=many, control=control)
+        store.notifier.publish(hint)
+
+
+def _compensations(job: JobRecord) -> list[Queued]:
+    """The store wrote it with the failure; what it is follows from the job."""
+    if job.status not in (Status.FAILED, Status.DEAD_LETTER):
+        return []
+    follow_up = compensation(job)
+    assert follow_up is not None, "asked only where there is one"
+    return [(follow_up, follow_up.group_id or follow_up.id)]
+
+
+def news_of(moved: Moved) -> News:
+    return News(moved.job, moved.move, moved.job.error)
+
+
+async def _tell_closed(closed: Sequence[ClosedGroup], store: Store, events: EventHub) -> None:
+    """The event is about the root: what that is, the store knows."""
+    try:
+        for group in closed:
+            root = (await store.get(group.tenant, [group.id])).jobs.get(group.id)
+            if root is not None:
+                events.tell(root, "group_closed")
+    except Exception as error:
+        events.report(error, "group_closed")

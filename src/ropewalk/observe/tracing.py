@@ -1,0 +1,88 @@
+"""Attempts and submissions as spans, where the app traces. A tracing system that raises is reported and left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import structs
+
+from ropewalk.domain.job import NewJob
+from ropewalk.domain.outcome import Outcome
+from ropewalk.observe.events import EventHub
+from ropewalk.ports.exchange import Submission
+from ropewalk.ports.tracing import FireSpan, Tracing
+
+if TYPE_CHECKING:
+    from ropewalk.worker.attempt import Attempt
+    from ropewalk.worker.context import Workbench
+
+PHASE = "tracing"
+
+Raised: TypeAlias = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
+"""what a with statement tells"""
+
+
+def ended(attempt: Attempt, outcome: Outcome, bench: Workbench) -> None:
+    span, attempt.span = attempt.span, None
+    if span is None:
+        return
+    try:
+        span.ended(outcome)
+    except Exception as error:
+        bench.events.report(error, PHASE)
+
+
+def firing(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub) -> FireSpan | None:
+    """The job of a fire is about to be written, unless somebody else is first: `fired` says that it was."""
+    if tracing is None:
+        return None
+    try:
+        return tracing.firing(schedule, job)
+    except Exception as error:
+        events.report(error, PHASE)
+        return None
+
+
+def fired(span: FireSpan, events: EventHub) -> None:
+    try:
+        span.fired()
+    except Exception as error:
+        events.report(error, PHASE)
+
+
+class Sending:
+    """`with Sending(...) as submissions:` — where the app traces, their jobs carry the context of the span."""
+
+    def __init__(self, submissions: Sequence[Submission], tracing: Tracing | None, events: EventHub) -> None:
+        self._submissions = submissions
+        self._tracing = tracing
+        self._events = events
+        self._span: AbstractContextManager[str | None] | None = None
+
+    def __enter__(self) -> Sequence[Submission]:
+        if self._tracing is None:
+            return self._submissions
+        try:
+            span = self._tracing.sending([new for each in self._submissions for new in each.jobs])
+            trace = span.__enter__()
+        except Exception as error:
+            self._events.report(error, PHASE)
+            return self._submissions
+        self._span = span
+        return [_carrying(trace, each) for each in self._submissions]
+
+    def __exit__(self, *raised: *Raised) -> None:
+        if self._span is None:
+            return
+        try:
+            self._span.__exit__(*raised)
+        except Exception as error:
+            if error is not raised[1]:
+                self._events.report(error, PHASE)
+
+
+def _carrying(trace: str | None, submission: Submission) -> Submission:
+    return structs.replace(submission, jobs=[structs.replace(new, trace=trace) for new in submission.jobs])

@@ -1,0 +1,26 @@
+"""What stands around a job that waits: parents, a pause, limits, whether a live worker serves it, what comes first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ropewalk.domain.instants import Instant
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.why import Surroundings
+from ropewalk.observe.fleet import is_alive, serves
+from ropewalk.ports.store import Store
+
+NAMED_MAX: Final = 3
+
+
+async def surroundings(store: Store, job: JobRecord, now: Instant) -> Surroundings:
+    if job.unmet and job.awaits is None:
+        waits_for = [edge.parent_id for edge in await store.edges([job.seq]) if edge.ending is None]
+        return Surroundings(paused=False, served=True, ahead=0, waits_for=tuple(waits_for[:NAMED_MAX]))
+    if not job.ready_at(now):
+        return Surroundings(paused=False, served=True, ahead=0)
+    paused = any(queue.paused for queue in await store.queues(job.tenant) if queue.name == job.queue)
+    served = any(is_alive(card, now) and serves(card, job.lane) for card in await store.workers())
+    ahead = await store.ahead_of(job)
+    full = tuple(await store.held_by(job))
+    return Surroundings(paused=paused, served=served, ahead=ahead, full=full)

@@ -1,0 +1,1 @@
+"""The system behind the runtime port: clock, tasks, threads, wake-ups, supervised loops."""

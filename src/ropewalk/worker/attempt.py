@@ -1,0 +1,330 @@
+"""One lease in this process: the job, why it must stop, and what its handler may ask of the store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+from msgspec import structs
+
+from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.family import child_of
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.logs import Logs
+from ropewalk.definitions.submission import to_new_job
+from ropewalk.domain.flags import STEPPED
+from ropewalk.domain.idempotency import input_hash
+from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_span
+from ropewalk.domain.job import JobRecord, NewJob, Progress
+from ropewalk.domain.lease import LossReason
+from ropewalk.domain.limits import Limits
+from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.states import State
+from ropewalk.domain.transition import Settlement, Spent
+from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
+from ropewalk.observe.events import event_of
+from ropewalk.ports.exchange import Dependency, Holder, Note, StepAnswer, Submission
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.runtime import Timer
+from ropewalk.ports.tracing import AttemptSpan
+from ropewalk.ports.transaction import UserTransaction
+from ropewalk.worker import handler_transactions
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.folding import PendingFold
+from ropewalk.worker.log_buffer import LogBuffer
+
+T = TypeVar("T")
+
+GONE = frozenset(
+    {
+        LossReason.TAKEN_BY_ANOTHER_WORKER,
+        LossReason.ALREADY_COMPLETED,
+        LossReason.NOT_FOUND,
+        LossReason.STORE_ERROR,
+    }
+)
+"""reasons after which nothing this attempt says is sent any more"""
+
+
+class Stoppable(Protocol):
+    """What a handler runs on."""
+
+    def cancel(self) -> object: ...
+
+
+class Attempt:
+    """An AttemptPort (by shape). Changed only on the worker's loop; other threads read, and hand changes over."""
+
+    __slots__ = (
+        "_bench",
+        "_dependencies",
+        "_limit_timers",
+        "_notice",
+        "_runner",
+        "_spawned",
+        "began_at",
+        "claimed_at",
+        "fold",
+        "handed_over",
+        "job",
+        "job_type",
+        "key",
+        "lease_us",
+        "limited",
+        "log",
+        "pending_progress",
+        "renewed_at",
+        "span",
+        "spent",
+        "stop_sent",
+        "stopped",
+    )
+
+    def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: Workbench, now: float) -> None:
+        self.job = job
+        self.key = (job.seq, job.fence)
+        self.lease_us: Span = job.lease_us or job_type.options.lease_us or bench.lease_us
+        self.claimed_at = self.renewed_at = now
+        self.began_at: float | None = None
+        """when the handler did"""
+        self.pending_progress: Progress | None = None
+        self.log: LogBuffer | None = None
+        """once the handler logged something that is kept"""
+        self.spent: Spent | None = None
+        """once the handler ended, or was given up: where the time went"""
+        self.span: AttemptSpan | None = None
+        """while somebody records it"""
+        self.stopped: Cancellation | None = None
+        """why the handler must end now"""
+        self.stop_sent = False
+        self.handed_over = False
+        """its outcome is with the settler (or dropped): nothing more to say"""
+        self.limited = False
+        """it counts against a limit: others may wait for its end"""
+        self.job_type = job_type
+        self._bench = bench
+        self._notice: Cancellation | None = None
+        self._runner: Stoppable | None = None
+        self.fold: PendingFold | None = None
+        """of a completion whose value a function folds into the group's"""
+        self._dependencies: Sequence[Dependency] = ()
+        self._limit_timers: tuple[Timer, ...] = ()
+        self._spawned: Counter[tuple[str, bytes]] | None = None
+
+    # ── what the engine does with it ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(self.job.seq, self.job.fence, self._bench.owner)
+
+    @property
+    def gone(self) -> bool:
+        return self.stopped is not None and self.stopped.reason in GONE
+
+    def begin(self, runner: Stoppable, *, timeout_us: Span | None, deadline_in_us: Span | None) -> None:
+        """The handler starts on `runner`; a stop from now on cancels it."""
+        self._runner = runner
+        self.began_at = self._bench.runtime.monotonic()
+        if timeout_us is None and deadline_in_us is None:
+            return
+        for span, reason in ((timeout_us, LossReason.TIMEOUT), (deadline_in_us, LossReason.DEADLINE)):
+            if span is not None:
+                stop = Cancellation(reason, None)
+                timer = self._bench.runtime.after(span / SECOND, lambda stop=stop: self.stop(stop))  # type: ignore[misc]
+                self._limit_timers += (timer,)
+
+    def elapsed(self) -> float:
+        """Seconds since the handler began, if it did."""
+        return 0.0 if self.began_at is None else self._bench.runtime.monotonic() - self.began_at
+
+    def since_claim(self) -> float:
+        return self._bench.runtime.monotonic() - self.claimed_at
+
+    def end(self) -> None:
+        """The handler ended, whatever way: no stop reaches the runner any more."""
+        self._runner = None
+        for timer in self._limit_timers:
+            timer.cancel()
+        self._limit_timers = ()
+
+    def stop(self, why: Cancellation) -> None:
+        """End the handler now, for a reason that decides how the attempt is settled. The first reason stays."""
+        if self.stopped is None:
+            self.stopped = why
+        if self._runner is not None and not self.stop_sent:
+            self.stop_sent = True
+            self._runner.cancel()
+
+    def notice(self, why: Cancellation) -> None:
+        """A cooperative cancellation: the handler sees it when it looks."""
+        self._notice = why
+
+    def spend(self, took: float) -> None:
+        """The handler ran so many seconds."""
+        if self.began_at is not None:
+            self.spent = Spent(int((self.began_at - self.claimed_at) * SECOND), int(took * SECOND))
+
+    def with_lines(self, asked: Settlement) -> Settlement:
+        """A settlement takes along what was logged and not sent yet."""
+        return structs.replace(asked, lines=self.log.unsent()) if self.log else asked
+
+    # ── what the handler asks for (AttemptPort) ─────────────────────────────────────────────────────────────
+
+    @property
+    def idempotency_key(self) -> str:
+        return f"{self.job.id}:{self.job.run}"
+
+    @property
+    def limits(self) -> Limits:
+        return self._bench.limits
+
+    def cancellation(self) -> Cancellation | None:
+        return self.stopped or self._notice
+
+    def progress(self, percent: float, message: str | None) -> None:
+        """From the loop or from the handler's own thread; hooks always hear of it on the loop."""
+        self.pending_progress = Progress(percent, message, 0)
+        bench = self._bench
+        if bench.events.heard(self.job.type):
+            event = event_of(self.job, "progress", bench.runtime.now())
+            event = structs.replace(event, percent=percent, message=message)
+            bench.loop.call_soon_threadsafe(bench.events.emit, event)
+
+    @property
+    def logs(self) -> Logs:
+        return self._bench.logs
+
+    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+        if self.log is None:
+            self.log = LogBuffer(self.job.attempt)
+        self.log.add(level, message, fields, self.now())
+
+    def resource(self, kind: type[T]) -> T:
+        for resource in self._bench.resources:
+            if isinstance(resource, kind):
+                return resource
+        have = ", ".join(sorted(type(each).__name__ for each in self._bench.resources)) or "nothing"
+        raise LookupError(f"no resource of type {kind.__name__}: the app's lifespan yielded {have}")
+
+    def last_checkpoint(self) -> object:
+        data = self.job.checkpoint
+        return None if data is None else self._bench.codec.decode(data, Any)
+
+    async def checkpoint(self, value: object) -> None:
+        data = self._bench.codec.encode(value, Any)
+        limit = self._bench.limits.checkpoint_bytes_max
+        if len(data) > limit:
+            raise LimitExceeded(
+                f"the checkpoint is {len(data):,} bytes, over checkpoint_bytes_max={limit:,}", field="checkpoint"
+            )
+        progress, self.pending_progress = self.pending_progress, None
+        answer = await self._bench.store.note(Note(holder=self.holder, checkpoint=data, progress=progress))
+        if answer.lost is not None:
+            raise self._lost(answer.lost)
+        self.job.checkpoint = data
+        if answer.cancel is not None:
+            self.notice(Cancellation(LossReason.CANCELLED, answer.cancel.reason))
+
+    def prepare(self, job: Job[Any, Any]) -> NewJob:
+        bench = self._bench
+        return to_new_job(job, call={}, defaults=bench.defaults, limits=bench.limits, tenant=self.job.tenant)
+
+    async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
+        new = [self._child(job, key) for job, key in jobs]
+        if not new:
+            return []
+        (answer,) = await self._bench.store.submit([Submission(jobs=new, under=self.holder)])
+        if isinstance(answer, LeaseLost):
+            raise self._lost(LossReason(answer.reason))
+        if isinstance(answer, RopewalkError):
+            raise answer
+        self._bench.store.notifier.publish(Hint(ready=tuple({child.queue for child in new})))
+        self._bench.events.accepted(new, answer)
+        return [child.id for child in answer]
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        read = await self._bench.store.get(self.job.tenant, ids)
+        return {job_id: job.state_at(read.now) for job_id, job in read.jobs.items()}
+
+    async def once(self, key: str, ttl: Seconds) -> bool:
+        return await self._bench.store.once(self.job.tenant, key, to_span(ttl, "ttl"))
+
+    def blocking(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            on_loop = asyncio.get_running_loop() is self._bench.loop
+        except RuntimeError:
+            on_loop = False
+        if on_loop:
+            work.close()
+            raise RuntimeError("ctx.sync is for sync handlers: in an async handler await the method of ctx itself")
+        return asyncio.run_coroutine_threadsafe(work, self._bench.loop).result()
+
+    async def load_dependencies(self) -> None:
+        """For the executor, before the handler starts."""
+        self._dependencies = await self._bench.store.dependencies(self.job.seq)
+
+    def dependencies(self) -> Sequence[Dependency]:
+        return self._dependencies
+
+    def known_type(self, name: str) -> JobType[..., Any, Any] | None:
+        registry = self._bench.registry
+        return registry.get(name) if name in registry else None
+
+    def decode_result(self, job: JobRecord) -> object:
+        known = self.known_type(job.type)
+        return self.decode_value(job.result) if known is None else known.decode_result(job.result)
+
+    def encode_value(self, value: object) -> bytes | None:
+        return None if value is None else self._bench.codec.encode(value, Any)
+
+    def decode_value(self, data: bytes | None) -> object:
+        return None if data is None else self._bench.codec.decode(data, Any)
+
+    async def steps(self) -> list[StepRecord]:
+        if not self.job.flags & STEPPED:
+            return []
+        return await self._bench.store.steps(self.job.seq)
+
+    async def record_step(self, step: StepRecord) -> None:
+        self._still_held(await self._bench.store.record_step(self.holder, step))
+
+    async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
+        return self._still_held(await self._bench.store.take_signal(self.holder, step, signal)).taken
+
+    async def begin_transaction(self) -> UserTransaction:
+        return handler_transactions.begin(self, self._bench)
+
+    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+        answer = await handler_transactions.commit(self, self._bench, held, context, returned)
+        if answer.move is None:
+            raise self._lost(answer.lost or LossReason.NOT_FOUND)
+
+    def now(self) -> Instant:
+        """The store's clock at the claim, plus the time since then by our own monotonic one."""
+        return (self.job.started_at or self.job.created_at) + round(self.since_claim() * SECOND)
+
+    def _still_held(self, answer: StepAnswer) -> StepAnswer:
+        if answer.lost is not None:
+            raise self._lost(answer.lost)
+        return answer
+
+    def _child(self, child: NewJob, key: str | None) -> NewJob:
+        spawn_key = key if key is not None else self._default_key(child)
+        return structs.replace(child_of(self.job, child), spawn_key=spawn_key)
+
+    def _default_key(self, child: NewJob) -> str:
+        """The same spawn in a later attempt gets the same key: type, input, and the how-manieth such pair it is."""
+        if self._spawned is None:
+            self._spawned = Counter()
+        hashed = input_hash(child.input)
+        pair = (child.type, hashed)
+        self._spawned[pair] += 1
+        return f"{child.type[:180]}:{hashed.hex()}:{self._spawned[pair]}"
+
+    def _lost(self, reason: LossReason) -> LeaseLost:
+        self.stop(Cancellation(reason, None))
+        return LeaseLost(f"this attempt of job {self.job.id} no longer owns it: {reason.value}", reason=reason.value)

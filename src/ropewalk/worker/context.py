@@ -1,0 +1,83 @@
+"""What the parts of one worker share: composed once in worker.py, then passed on."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.logs import Logs
+from ropewalk.definitions.middleware import Middleware
+from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.verdict import verdict
+from ropewalk.domain.instants import Span
+from ropewalk.domain.limits import Limits
+from ropewalk.observe.events import EventHub
+from ropewalk.ports.codec import Codec
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store import Store
+from ropewalk.ports.tracing import Tracing
+from ropewalk.runtime.clock_guard import ClockGuard
+
+if TYPE_CHECKING:
+    from ropewalk.definitions.jobtype import JobType
+    from ropewalk.domain.outcome import Outcome
+    from ropewalk.domain.transition import Settlement
+    from ropewalk.ports.exchange import Settlements
+    from ropewalk.worker.attempt import Attempt
+
+
+@dataclass(slots=True, kw_only=True)
+class Workbench:
+    owner: str
+    """this worker instance: random, never a host name"""
+    store: Store
+    runtime: Runtime
+    registry: Registry
+    events: EventHub
+    codec: Codec
+    limits: Limits
+    defaults: AppDefaults
+    lease_us: Span
+    isolation: Isolation
+    logs: Logs
+    tracing: Tracing | None
+    middlewares: tuple[Middleware, ...] = ()
+    """those of the app"""
+    resources: tuple[object, ...] = ()
+    """what the lifespan yielded"""
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    held: dict[tuple[int, int], Attempt] = field(default_factory=dict)
+    """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
+    guard: ClockGuard = field(init=False)
+    host: str = field(default_factory=socket.gethostname)
+    suspects: int = 0
+    """held jobs that were running when a worker died: never more than one at a time"""
+    refused: int = 0
+    """settlements the store answered as stale"""
+    settled_elsewhere: Callable[[list[tuple[Attempt, Settlement]], Settlements], object] = lambda _, __: None
+    """tell of jobs that a handler's own transaction completed"""
+
+    def __post_init__(self) -> None:
+        self.guard = ClockGuard(self.runtime)
+
+    def leases(self) -> Mapping[str, Span]:
+        """Registered type → its lease."""
+        return {each.name: each.options.lease_us or self.lease_us for each in self.registry}
+
+    def verdict(self, error: BaseException, job_type: JobType[..., Any, Any]) -> Outcome:
+        """What an exception raised here means."""
+        return verdict(error, job_type, self.events.report, app_decide=self.defaults.decide)
+
+    def hold(self, attempt: Attempt) -> None:
+        self.held[attempt.key] = attempt
+        if attempt.job.crashes:
+            self.suspects += 1
+
+    def drop(self, attempt: Attempt) -> None:
+        if self.held.pop(attempt.key, None) is not None and attempt.job.crashes:
+            self.suspects -= 1

@@ -1,0 +1,357 @@
+"""Runs attempts in slots: start → perform → judge → decide → hand over to the settler.
+
+Each slot is one long-lived task that serves attempt after attempt. A stop (lost lease, timeout, forced cancel)
+cancels that task while the handler runs; the slot swallows the cancellation that was meant for the handler.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import structs
+
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.verdict import described
+from ropewalk.domain import retry
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.flags import UNRECORDED
+from ropewalk.domain.instants import SECOND, Span, to_span
+from ropewalk.domain.lease import LossReason
+from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
+from ropewalk.domain.transition import decide
+from ropewalk.errors import JobCancelled
+from ropewalk.observe import tracing
+from ropewalk.ports.runtime import Task
+from ropewalk.runtime.wake import Wake
+from ropewalk.worker.attempt import Attempt, Stoppable
+from ropewalk.worker.batches import Batches
+from ropewalk.worker.buffer import Buffer
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.handler_call import Handling
+from ropewalk.worker.middleware_chain import onions_of
+from ropewalk.worker.settler import Settler
+
+BUFFER_SECONDS: Final = 0.1
+BUFFER_MAX: Final = 1024
+_SMOOTHING = 0.05
+_TURN_SECONDS = 0.001
+_REOPEN_SECONDS = 0.05
+_STOP_SECONDS = 1.0
+
+
+class Executor:
+    def __init__(self, bench: Workbench, buffer: Buffer, settler: Settler, *, slots: int) -> None:
+        self._bench = bench
+        self._buffer = buffer
+        self._settler = settler
+        self.slots = slots
+        self._numbers = itertools.count()
+        self._tasks: dict[int, Task] = {}
+        """slots, by their numbers"""
+        self._kept_free: int | None = None
+        self.closing = False
+        self._tracing = bench.tracing
+        self._enter = self._leave = self._passed_on = None
+        if bench.tracing is not None:  # looked up once: every attempt comes by them
+            self._enter, self._leave = bench.tracing.enter, bench.tracing.leave
+            self._passed_on = bench.tracing.passed_on
+        self._handlings: dict[str, Handling] = {}
+        self._turn_began_at = self._ended_at = bench.runtime.monotonic()
+        """when a slot was woken last, and when a handler ended last"""
+        self.running = buffer.running
+        self.idled = Wake(bench.runtime)
+        """set when the last running attempt ended; the drain waits for it"""
+        self.stuck = 0
+        """slots (among the running) whose thread still runs a handler that was given up"""
+        self.mean_seconds: float | None = None
+        """how long a handler takes, smoothed: sizes the buffer"""
+        self.onions = onions_of(bench.registry, bench.middlewares)
+        self.failed = 0
+        """attempts that ended in an error"""
+        self.on_begin: Callable[[Attempt], object] | None = None
+        self.batches = Batches(bench, self)
+
+    def start(self) -> None:
+        for _ in range(self.slots):
+            self._open_slot(next(self._numbers))
+
+    def keep_free(self, number: int) -> None:
+        """Open more slots, so that as many are free; when twice as many are, some end after their attempt."""
+        self._kept_free = number
+        while self.slots - len(self.running) < number:
+            self._open_slot(next(self._numbers))
+            self.slots += 1
+
+    async def stop(self) -> None:
+        """End the slots. One that is stuck behind a thread is let go: the thread ends with the process."""
+        self.closing = True
+        tasks = tuple(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        # A handler that will not be cancelled must not hold up the end of everything else.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                for task in tasks:
+                    await task.finished()
+
+    def expected_seconds(self) -> float | None:
+        """How long a handler takes: as measured, or as long as those running now already take."""
+        if self.mean_seconds is None or not self.running:
+            return self.mean_seconds
+        return max(self.mean_seconds, sum(each.elapsed() for each in self.running) / len(self.running))
+
+    def work_in(self, seconds: float, slots: int) -> int:
+        """How many attempts so many slots finish in that time, as far as measured."""
+        mean = self.expected_seconds()
+        return 0 if mean is None else int(min(float(BUFFER_MAX), slots * seconds / max(mean, 1e-6)))
+
+    def _open_slot(self, number: int) -> None:
+        if not self.closing:
+            self._tasks[number] = self._bench.runtime.spawn(self._keep_slot(number), name=f"ropewalk-slot-{number}")
+
+    async def _keep_slot(self, number: int) -> None:
+        """A slot that ends although the worker goes on (its handler cancelled the task it ran in) is opened anew."""
+        try:
+            await self._slot()
+        except BaseException:
+            # Later, not at once: when the whole loop is being ended, there is no later.
+            self._bench.runtime.after(_REOPEN_SECONDS, lambda: self._open_slot(number))
+            raise
+        del self._tasks[number]
+
+    async def _slot(self) -> None:
+        """Until the worker ends, or the burst is over that it was opened for."""
+        me, buffer, settler = asyncio.current_task(), self._buffer, self._settler
+        assert me is not None
+        while not self.closing:
+            attempt = buffer.take() if self._in_time() else None
+            if attempt is None:
+                attempt = await buffer.wait()
+                self._turn_began_at = self._bench.runtime.monotonic()
+            if attempt.job_type.options.batch is None:
+                cancelled = await self._perform(attempt, me)
+            else:
+                cancelled = await self.batches.serve(attempt, me)
+            if cancelled:
+                await _swallow_cancellation(me)
+            if settler.full:
+                await settler.room()
+            if self._kept_free is not None and self.slots - len(self.running) > 2 * self._kept_free:
+                self.slots -= 1
+                return
+
+    def _in_time(self) -> bool:
+        """Handlers that never wait would keep a slot going for the whole buffer: everything else has to breathe."""
+        return self._ended_at - self._turn_began_at < _TURN_SECONDS
+
+    def leave(self, attempt: Attempt) -> None:
+        """It runs no more, whatever way it ended."""
+        self.running.discard(attempt)
+        if not self.running:
+            self.idled.set()
+
+    def wants_more(self) -> None:
+        """A slot is free again although nothing was settled."""
+        self._buffer.on_low()
+
+    def measure(self, took: float) -> None:
+        if self.mean_seconds is None:
+            self.mean_seconds = took
+        self.mean_seconds += (took - self.mean_seconds) * _SMOOTHING
+
+    async def _perform(self, attempt: Attempt, me: asyncio.Task[Any]) -> bool:
+        """Run the handler and hand over what came of it: every way it can end is an outcome.
+
+        True when this task was cancelled for it. Raises only when the slot itself is ended.
+        """
+        cancelling_before = me.cancelling()
+        entered = None
+        try:
+            if attempt.stopped is not None:
+                outcome = self.stopped(attempt)
+            else:
+                entered = self.begin(attempt, me, self._enter)
+                handling = self._handlings.get(attempt.job.type) or self._handling_of(attempt.job_type)
+                outcome = await handling.call(attempt)
+        except asyncio.CancelledError as error:
+            outcome = self.judge(attempt, error)
+            if attempt.stopped is None and me.cancelling() > cancelling_before:
+                self._ended(attempt, Released() if self.closing else outcome, entered)
+                raise
+        except BaseException as error:
+            outcome = self.judge(attempt, error)
+        self._ended(attempt, outcome, entered)
+        return attempt.stop_sent
+
+    def _handling_of(self, job_type: JobType[..., Any, Any]) -> Handling:
+        """Remembered. Raises DefinitionError where its annotations cannot be resolved."""
+        handling = Handling(job_type, self.onions.get(job_type.name), self._bench, self.in_thread)
+        return self._handlings.setdefault(job_type.name, handling)
+
+    def _ended(self, attempt: Attempt, outcome: Outcome, entered: object) -> None:
+        if entered is not None and self._leave is not None:
+            try:
+                self._leave(entered)
+            except Exception as error:
+                self._bench.events.report(error, tracing.PHASE)
+        attempt.end()
+        self._ended_at = self._bench.runtime.monotonic()
+        if attempt.began_at is not None:
+            took = self._ended_at - attempt.began_at
+            attempt.spend(took)
+            self.measure(took)
+        try:
+            self.hand_over(attempt, outcome)
+        finally:
+            self.leave(attempt)
+
+    def begin(self, attempt: Attempt, me: Stoppable, enter: Callable[[Any], object] | None) -> object:
+        """Its handler runs from here on. The answer is for whoever leaves the span again, where `enter` entered it."""
+        job, bench = attempt.job, self._bench
+        deadline_in = None
+        if job.deadline is not None and job.started_at is not None:
+            since_claim = round(attempt.since_claim() * SECOND)
+            deadline_in = max(0, job.deadline - job.started_at - since_claim)
+        if self.on_begin is not None:
+            self.on_begin(attempt)
+        attempt.begin(me, timeout_us=self._timeout(attempt), deadline_in_us=deadline_in)
+        events = bench.events
+        if events.meter is not None:
+            events.meter.began(job.type)
+        events.tell(job, "started")
+        if self._tracing is None:
+            return None
+        try:  # here and not in observe/tracing.py: a call further in took a seventh of what a dropped trace costs
+            if job.flags & UNRECORDED and self._passed_on is not None:
+                return None if enter is None else enter(self._passed_on(job.trace))
+            span = self._tracing.attempt(job, bench.owner)
+            if span.trace is not None:
+                job.trace, attempt.span = span.trace, span  # our copy: the stored job keeps what it was sent with
+            return None if enter is None else enter(span)
+        except Exception as error:
+            events.report(error, tracing.PHASE)
+            return None
+
+    def _timeout(self, attempt: Attempt) -> Span | None:
+        return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._bench.defaults.timeout_us
+
+    async def in_thread(self, attempts: Sequence[Attempt], call: Callable[[], object]) -> object:
+        """A thread cannot be stopped: when the wait is, the slot stays taken until the thread returns."""
+        done = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def work() -> object:
+            try:
+                return call()
+            finally:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(done.set)
+
+        try:
+            return await self._bench.runtime.in_thread(work)
+        except asyncio.CancelledError as error:
+            if any(attempt.stopped is None for attempt in attempts):
+                raise
+            for attempt in attempts:
+                self.hand_over(attempt, self.judge(attempt, error))
+            self.stuck += 1
+            try:
+                await done.wait()
+            finally:
+                self.stuck -= 1
+            raise
+
+    def judge(self, attempt: Attempt, error: BaseException) -> Outcome:
+        """What the exception means. Whatever is wrong with it, there is an outcome: a slot never dies of a job."""
+        if attempt.stopped is not None:
+            return self.stopped(attempt)
+        try:
+            if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
+                return Cancelled(described(error, Category.CANCELLED))
+            return self._bench.verdict(error, attempt.job_type)
+        except Exception as broken:
+            self._bench.events.report(broken, f"judging {type(error).__name__}")
+            message = f"{type(error).__name__}, which could not be described: {type(broken).__name__}"
+            return Errored(ErrorInfo(category=Category.SYSTEM, code="indescribable", message=message))
+
+    def stopped(self, attempt: Attempt) -> Outcome:
+        assert attempt.stopped is not None
+        match attempt.stopped.reason:
+            case LossReason.TIMEOUT:
+                return Errored(_timed_out(self._timeout(attempt) or 0))
+            case LossReason.DEADLINE:
+                return Expired()
+            case LossReason.CANCELLED:
+                return Cancelled()
+            case _:
+                return Released()
+
+    def hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
+        bench = self._bench
+        if attempt.span is not None:
+            tracing.ended(attempt, outcome, bench)
+        if attempt.handed_over:
+            return  # a thread that was given up came back
+        attempt.handed_over = True
+        if attempt.stopped is not None and attempt.gone:
+            bench.drop(attempt)
+            bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason)
+            return
+        if attempt.spent is None:  # its thread runs on
+            attempt.spend(attempt.elapsed())
+        if isinstance(outcome, Completed):
+            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.spent))
+            return
+        outcome = self._spaced(attempt, self._placed(attempt, outcome))
+        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
+        self._settler.put(attempt, decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent))
+
+    def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        """Errors also say where and how long."""
+        if isinstance(outcome, Errored | Aborted | Crashed):
+            self.failed += 1
+            error = structs.replace(
+                outcome.error,
+                worker=self._bench.owner,
+                host=self._bench.host,
+                duration_us=round(attempt.elapsed() * SECOND),
+            )
+            return structs.replace(outcome, error=error)
+        return outcome
+
+    def _spaced(self, attempt: Attempt, outcome: Outcome) -> Outcome:
+        """A custom backoff function, where the type has one and the job does not say otherwise."""
+        custom = attempt.job_type.options.custom_backoff
+        if custom is None or attempt.job.backoff is not None:
+            return outcome
+        if not isinstance(outcome, Errored) or outcome.after_us is not None:
+            return outcome
+        try:
+            after = to_span(custom(attempt.job.attempt), "backoff")
+        except Exception as error:
+            self._bench.events.report(error, f"backoff of {attempt.job_type.name}")
+            return outcome
+        return structs.replace(outcome, after_us=after)
+
+
+async def _swallow_cancellation(me: asyncio.Task[Any]) -> None:
+    """The cancellation was for the handler: whether it was raised there or is still on its way, it ends here."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await _one_turn()
+    while me.cancelling():
+        me.uncancel()
+
+
+async def _one_turn() -> None:
+    turn = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turn.set)
+    await turn.wait()
+
+
+def _timed_out(span: Span) -> ErrorInfo:
+    message = f"the attempt ran longer than its timeout of {span / SECOND:g} s"
+    return ErrorInfo(category=Category.TIMEOUT, code="timeout", type="TimeoutError", message=message)

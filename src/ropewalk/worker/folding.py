@@ -1,0 +1,123 @@
+"""Contributions folded by a function of the user's: read the group's value, fold, settle; again if it has changed.
+
+The store takes a fold only over the version it was made of. So one settle carries at most one fold a group (a second
+would rest on a first that may yet be refused), and folds go first in their batch, before plain contributions to the
+same group outdate them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from msgspec import structs
+
+from ropewalk.definitions.result import Result
+from ropewalk.definitions.returned import fold_of
+from ropewalk.domain import retry
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.group_value import NOTHING, GroupValue
+from ropewalk.domain.outcome import Errored, Outcome
+from ropewalk.domain.transition import Settlement, decide
+from ropewalk.errors import LimitExceeded, RopewalkError
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.refusal import refused_for_good
+
+if TYPE_CHECKING:
+    from ropewalk.worker.attempt import Attempt
+
+TRIES_MAX: Final = 50
+CONTENDED: Final = ErrorInfo(
+    category=Category.SYSTEM, code="contended", message="the group's value kept changing while this was folded into it"
+)
+
+Fold: TypeAlias = Callable[[Any, Any], Any]
+Batch: TypeAlias = "list[tuple[Attempt, Settlement]]"
+_Group: TypeAlias = tuple[str, str]
+
+
+@dataclass(slots=True)
+class PendingFold:
+    """A function and the value it adds, kept with the attempt until it is settled."""
+
+    function: Fold
+    value: object
+    tries: int = 0
+    refused: RopewalkError | None = None
+    """what the store said to the last try"""
+
+
+def pending_fold(returned: object) -> PendingFold | None:
+    """Of what a handler returned, where its value is folded by a function."""
+    function = fold_of(returned)
+    if function is None:
+        return None
+    return PendingFold(function, cast("Result[object, object]", returned).value)
+
+
+class Folding:
+    def __init__(self, bench: Workbench) -> None:
+        self._bench = bench
+
+    def concerns(self, batch: Batch) -> bool:
+        return any(attempt.fold is not None for attempt, _ in batch)
+
+    async def fold(self, batch: Batch) -> tuple[Batch, Batch]:
+        """(what to settle now, what has to wait for the next time)."""
+        first: dict[_Group, tuple[Attempt, Settlement]] = {}
+        plain: Batch = []
+        later: Batch = []
+        for item in batch:
+            if item[0].fold is None:
+                plain.append(item)
+            elif first.setdefault(_group(item[0]), item) is not item:
+                later.append(item)
+        held = await self._held(first)
+        folded = [(attempt, self._folded(attempt, asked, held[group])) for group, (attempt, asked) in first.items()]
+        return folded + plain, later
+
+    async def _held(self, groups: Iterable[_Group]) -> dict[_Group, GroupValue]:
+        held = dict.fromkeys(groups, NOTHING)
+        for tenant in {tenant for tenant, _ in held}:
+            found = await self._bench.store.groups(tenant, [group_id for of, group_id in held if of == tenant])
+            held.update({(tenant, group_id): record.value for group_id, record in found.items()})
+        return held
+
+    def _folded(self, attempt: Attempt, asked: Settlement, held: GroupValue) -> Settlement:
+        pending, sequel = attempt.fold, asked.sequel
+        assert pending is not None and sequel is not None and sequel.contribution is not None
+        if pending.refused is not None and sequel.contribution.expected_version == held.version:
+            # The value is still the one it was folded over: something else about it was refused.
+            attempt.fold = None
+            return refused_for_good(attempt, pending.refused, self._bench)
+        if pending.tries >= TRIES_MAX:
+            return self._given_up(attempt, Errored(CONTENDED))
+        pending.tries += 1
+        try:
+            value = self._encoded(held, pending)
+        except Exception as error:
+            return self._given_up(attempt, self._bench.verdict(error, attempt.job_type))
+        folded = structs.replace(sequel.contribution, value=value, expected_version=held.version)
+        return structs.replace(asked, sequel=structs.replace(sequel, contribution=folded))
+
+    def _encoded(self, held: GroupValue, pending: PendingFold) -> bytes:
+        codec = self._bench.codec
+        so_far = None
+        if held.reducer == "custom" and held.value is not None:
+            so_far = codec.decode(held.value, Any)
+        data = codec.encode(pending.function(so_far, pending.value), Any)
+        limit = self._bench.limits.result_bytes_max
+        if len(data) > limit:
+            raise LimitExceeded(f"the group's value is {len(data):,} bytes, over result_bytes_max={limit:,}")
+        return data
+
+    def _given_up(self, attempt: Attempt, outcome: Outcome) -> Settlement:
+        attempt.fold = None
+        bench = self._bench
+        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
+        return decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent)
+
+
+def _group(attempt: Attempt) -> _Group:
+    return attempt.job.tenant, attempt.job.group_id or attempt.job.id

@@ -1,0 +1,58 @@
+"""`ctx.transaction()` behind the context: the job is settled on the handler's own transaction, not by the settler."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ropewalk.definitions.context import Context
+from ropewalk.definitions.returned import fold_of, outcome_of_return
+from ropewalk.domain.instants import SECOND
+from ropewalk.domain.outcome import Aborted, Completed, Outcome
+from ropewalk.domain.retry import BUILT_IN
+from ropewalk.domain.transition import decide
+from ropewalk.errors import Abort, InvalidInput
+from ropewalk.ports.exchange import Settled
+from ropewalk.ports.transaction import UserTransaction
+from ropewalk.worker.context import Workbench
+
+if TYPE_CHECKING:
+    from ropewalk.worker.attempt import Attempt
+
+LIMIT_US: Final = 5 * SECOND
+LEASE_SHARE: Final = 6
+"""a store with one writer cannot renew leases meanwhile: open for a sixth of one at most"""
+
+
+def begin(attempt: Attempt, bench: Workbench) -> UserTransaction:
+    return bench.store.transaction(min(LIMIT_US, attempt.lease_us // LEASE_SHARE))
+
+
+async def commit(
+    attempt: Attempt, bench: Workbench, held: UserTransaction, context: Context, returned: object
+) -> Settled:
+    """The answer to its settlement. Everything that keeps the job from completing undoes the handler's writes, too."""
+    try:
+        outcome = _completed(attempt, bench, context, returned)
+        attempt.spend(attempt.elapsed())
+        settlement = decide(attempt.job, outcome, BUILT_IN, 0.0, attempt.spent)
+        answers = await held.settle(bench.owner, attempt.with_lines(settlement))
+    finally:
+        await held.rollback()
+    [answer] = answers.settled
+    if answer.refused is not None:
+        raise Abort(answer.refused)
+    if answer.move is not None:
+        attempt.handed_over = True
+        bench.settled_elsewhere([(attempt, settlement)], answers)
+    return answer
+
+
+def _completed(attempt: Attempt, bench: Workbench, context: Context, returned: object) -> Outcome:
+    if fold_of(returned) is not None:
+        raise InvalidInput("append= with a function needs a transaction of its own: use a built-in one here")
+    strict = bench.defaults.strict_return
+    outcome = outcome_of_return(attempt.job_type, context, returned, bench.limits, strict=strict)
+    if isinstance(outcome, Aborted):
+        raise Abort(outcome.error.message)
+    assert isinstance(outcome, Completed), f"a handler that suspends itself does not come here: {outcome}"
+    return outcome

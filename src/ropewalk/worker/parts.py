@@ -1,0 +1,273 @@
+"""What a worker is made of: claimer → buffer → executor → settler, with a heartbeat beside and services behind."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from ropewalk.definitions.policies import Concurrency, Unlimited, checked_concurrency, most_at_once
+from ropewalk.domain.instants import SECOND, Span
+from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.retention import Retention
+from ropewalk.errors import InvalidInput, RopewalkError
+from ropewalk.observe.publish import announce
+from ropewalk.ports.exchange import Ripple, SkipQueue
+from ropewalk.ports.notifier import Hint, Unsubscribe
+from ropewalk.runtime.supervisor import Supervisor
+from ropewalk.runtime.wake import Signal
+from ropewalk.worker.claimer import Claimer, leased
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.drain import Drain
+from ropewalk.worker.executor import Executor
+from ropewalk.worker.heartbeat import Heartbeat
+from ropewalk.worker.policies.adaptive import AdaptiveDelay
+from ropewalk.worker.policies.admission import Accept
+from ropewalk.worker.policies.backlog import BacklogAlarm
+from ropewalk.worker.policies.backpressure import Hook
+from ropewalk.worker.policies.worker_policies import FREE_SLOTS, buffer_of, regime_of
+from ropewalk.worker.services.cascade import Cascade
+from ropewalk.worker.services.pruner import Pruner
+from ropewalk.worker.services.reclaimer import Reclaimer
+from ropewalk.worker.services.redriver import Redrive, Redriver
+from ropewalk.worker.services.scheduler import Scheduler
+from ropewalk.worker.services.statistics import TallyFolder
+from ropewalk.worker.services.unawaited_groups import Orphans
+from ropewalk.worker.settler import Settler
+
+DEFAULT_CONCURRENCY: Final = 10
+DEFAULT_LEASE: Final[Span] = 30 * SECOND
+DEFAULT_GRACE_SECONDS: Final = 30.0
+SETTLE_SECONDS: Final = 5.0
+"""how long a stopping worker waits for the store to take its last settlements"""
+
+
+class WorkerConfig(Struct, frozen=True, kw_only=True):
+    """Validated once, then passed on. None serves every queue or tenant."""
+
+    queues: tuple[str, ...] | None = None
+    tenants: tuple[str, ...] | None = None
+    concurrency: Concurrency = DEFAULT_CONCURRENCY
+    accept: Accept | None = None
+    backpressure: Hook | AdaptiveDelay | None = None
+    backlog_alarm: BacklogAlarm | None = None
+    lease_us: Span = DEFAULT_LEASE
+    grace_seconds: float = DEFAULT_GRACE_SECONDS
+    poll_seconds: float = 1.0
+    scheduler: bool = True
+    redrive: Redrive | None = None
+
+    def __post_init__(self) -> None:
+        for field, value, least in (
+            ("lease", self.lease_us / SECOND, 1.0),
+            ("grace", self.grace_seconds, 0.0),
+            ("poll", self.poll_seconds, 0.001),
+        ):
+            if value < least:
+                raise InvalidInput(f"{field}={value!r} must be at least {least}", field=field)
+        checked_concurrency(self.concurrency, "concurrency")
+        if self.accept is not None and (not callable(self.accept) or inspect.iscoroutinefunction(self.accept)):
+            raise InvalidInput(f"accept={self.accept!r} must be a plain function, not an async one", field="accept")
+        for field, names in (("queues", self.queues), ("tenants", self.tenants)):
+            if names is not None and not names:
+                raise InvalidInput(f"{field} is empty: name at least one, or leave it out to serve all", field=field)
+
+    @property
+    def bound(self) -> int | None:
+        """How many jobs may run at once; None: as many as there are."""
+        if isinstance(self.concurrency, Unlimited):
+            return None
+        return most_at_once(self.concurrency) or DEFAULT_CONCURRENCY
+
+    @property
+    def slots(self) -> int:
+        """How many jobs may run at once, at first: a worker without a bound opens more."""
+        return FREE_SLOTS if self.bound is None else self.bound
+
+
+class Assembly:
+    """The running parts of one start of a worker, put together and taken apart in the right order."""
+
+    def __init__(
+        self,
+        bench: Workbench,
+        config: WorkerConfig,
+        retention: Retention,
+        orphans: Orphans | None,
+        scheduler: Scheduler | None,
+    ) -> None:
+        self.bench = bench
+        self._config = config
+        self.draining = False
+        self.on_told_to_drain: Callable[[], object] = self.retire
+        """somebody asked the store for it; where the whole worker can end, it does more"""
+        self.buffer = buffer_of(config.concurrency, bench.registry)
+        self.settler = Settler(bench, busy=self._busy)
+        self.executor = Executor(bench, self.buffer, self.settler, slots=config.slots)
+        self._regime = regime_of(
+            bench,
+            self.buffer,
+            self.executor,
+            self.settler,
+            concurrency=config.concurrency,
+            accept=config.accept,
+            backpressure=config.backpressure,
+            backlog_alarm=config.backlog_alarm,
+        )
+        if self._regime.admission is not None:
+            self.executor.on_begin = self._regime.admission.began
+        self.claimer = Claimer(
+            bench,
+            self.buffer,
+            self.executor,
+            self.settler,
+            self._regime,
+            queues=config.queues,
+            tenants=config.tenants,
+            poll_seconds=config.poll_seconds,
+        )
+        self.heartbeat = Heartbeat(bench)
+        self.drain = Drain(bench, self.buffer, self.executor, self.settler)
+        self.heartbeat.on_drain = self._told_to_drain
+        self._reclaimer = Reclaimer(bench, self._tell)
+        self._cascade = Cascade(bench, self._tell)
+        self._orphans = orphans
+        self._scheduler = scheduler
+        self._pruner = Pruner(bench, retention)
+        self._tallies = TallyFolder(bench, retention)
+        redrive = config.redrive
+        self._redriver = None if redrive is None else Redriver(bench, redrive, self._is_idle, config.tenants)
+        self.loops = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
+        self._services = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
+        self._unsubscribe: Unsubscribe = lambda: None
+        self._changed = Signal()
+        self.settler.on_settled = self._on_settled
+        bench.settled_elsewhere = self.settler.report
+        self.settler.on_ripple = self._on_ripple
+        self.buffer.on_low = self.claimer.nudge
+        self.claimer.on_claimed = self._changed.fire
+        self.claimer.on_ripple = self._tell
+
+    def start(self) -> None:
+        self._unsubscribe = self.bench.store.notifier.subscribe(self._on_hint)
+        self.executor.start()
+        self.heartbeat.start()
+        self.loops.start("claimer", self.claimer.run)
+        self.loops.start("settler", self.settler.run)
+        self._services.start("reclaimer", self._reclaimer.run)
+        self._services.start("cascade", self._cascade.run)
+        self._services.start("pruner", self._pruner.run)
+        self._services.start("tallies", self._tallies.run)
+        if self._orphans is not None:
+            self._services.start("orphans", self._orphans.run)
+        if self._scheduler is not None:
+            self._services.start("scheduler", self._scheduler.run)
+        if self._redriver is not None:
+            self._services.start("redriver", self._redriver.run)
+
+    def retire(self) -> None:
+        """Serve no more: nothing is claimed, what has not started is given back, what runs goes on."""
+        self.draining = True
+        self.claimer.stop()
+        self.drain.begin()
+
+    async def stop(self, grace_seconds: float) -> bool:
+        self.draining = True
+        self._unsubscribe()
+        self.claimer.stop()
+        await self._services.stop()
+        clean = await self.drain.run(grace_seconds)
+        self.settler.close()
+        await self._settle_the_rest()
+        await self.loops.stop()
+        await self.executor.stop()
+        await self.bench.isolation.close()
+        await self.heartbeat.stop()
+        try:
+            await self.bench.store.dismiss(self.bench.owner)
+        except RopewalkError as error:
+            self.bench.events.report(error, "dismiss")
+        return clean
+
+    async def idle(self) -> None:
+        """Until nothing is held here, nothing is left for upkeep, and a look at the store found nothing ready."""
+        while True:
+            while self.bench.held:
+                await self._changed.wait()
+            if self.draining:
+                return
+            while await self._reclaimer.run_once() or await self._cascade.run_once() or await self._fired():
+                pass
+            turn = self.claimer.turn
+            self.claimer.nudge()
+            # One that is under way may not have asked for what has room now.
+            while self.claimer.answered_turn <= turn and not self.draining:
+                await self._changed.wait()
+            if self.claimer.last_was_empty and not self.bench.held:
+                return
+
+    async def _fired(self) -> bool:
+        return self._scheduler is not None and await self._scheduler.run_once()
+
+    def skip_ticket(self, new: NewJob) -> SkipQueue | None:
+        config = self._config
+        served = (
+            new.type in self.bench.registry
+            and (config.queues is None or new.queue in config.queues)
+            and (config.tenants is None or new.tenant in config.tenants)
+        )
+        admission = self._regime.admission
+        if self.draining or not served or not self.claimer.has_free_slot:
+            return None
+        if admission is not None and admission.concerns(new.type):
+            return None  # it takes its turn like every other
+        return SkipQueue(self.bench.owner, 0, self.bench.leases()[new.type])
+
+    def adopt(self, job: JobRecord) -> None:
+        [attempt] = leased([job], self.bench)
+        self.buffer.put_first(attempt)
+
+    async def _settle_the_rest(self) -> None:
+        """Bounded: with the store away the leases simply run out and the work is done again elsewhere."""
+        until = self.bench.runtime.monotonic() + SETTLE_SECONDS
+        timer = self.bench.runtime.after(SETTLE_SECONDS, self.settler.flushed.fire)
+        try:
+            while self.settler.unsettled and self.bench.runtime.monotonic() < until:
+                await self.settler.flushed.wait()
+        finally:
+            timer.cancel()
+
+    def _told_to_drain(self) -> None:
+        if not self.draining:
+            self.on_told_to_drain()
+            self._changed.fire()
+
+    def _on_settled(self) -> None:
+        self.claimer.nudge()
+        self._changed.fire()
+
+    def _is_idle(self) -> bool:
+        return not self.bench.held and self.claimer.last_was_empty
+
+    def _busy(self) -> bool:
+        return bool(self.buffer) and (self.buffer.idle_runners == 0 or self.buffer.may_start())
+
+    def _on_hint(self, hint: Hint) -> None:
+        self.claimer.hint(hint)
+        self.heartbeat.hint(hint)
+        if self._scheduler is not None:
+            self._scheduler.hint(hint)
+
+    def _tell(self, ripple: Ripple) -> None:
+        """The store took leases back or ended jobs by itself: tell hooks, waiters and the other workers."""
+        announce([], store=self.bench.store, events=self.bench.events, runtime=self.bench.runtime, ripple=ripple)
+        self._on_ripple(ripple)
+
+    def _on_ripple(self, ripple: Ripple) -> None:
+        """Whoever made it has told of it; what it left to do is for our services."""
+        if ripple.more:
+            self._cascade.nudge()
+        if ripple.closed and self._orphans is not None:
+            self._orphans.nudge()

@@ -1,0 +1,162 @@
+"""What a worker lets in: how much of each type a claim asks for, and what of its answer may start here.
+
+A worker with a plain number, types without a policy and no `accept` has none of this.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from ropewalk.definitions.offer import Offer
+from ropewalk.definitions.policies import Concurrency, Ordered, RateLimited, most_at_once
+from ropewalk.domain.instants import SECOND, Instant, Span
+from ropewalk.worker.attempt import Attempt
+from ropewalk.worker.buffer import Buffer
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.executor import BUFFER_SECONDS, Executor
+from ropewalk.worker.policies.declined import Declined
+from ropewalk.worker.policies.rate import Pace
+from ropewalk.worker.settler import Settler
+
+Accept = Callable[[Offer], bool]
+
+
+class Ask(NamedTuple):
+    """What to claim."""
+
+    limit: int
+    types: Mapping[str, Span]
+    room: Mapping[str, int]
+    passing: frozenset[int]
+
+
+class Admission:
+    def __init__(
+        self,
+        bench: Workbench,
+        buffer: Buffer,
+        executor: Executor,
+        settler: Settler,
+        *,
+        concurrency: Concurrency,
+        accept: Accept | None,
+    ) -> None:
+        self._bench = bench
+        self._buffer = buffer
+        self._executor = executor
+        self._settler = settler
+        self._accept = accept
+        self._declined = Declined()
+        self._types = bench.leases()
+        own = {each.name: each.options.concurrency for each in bench.registry if each.options.concurrency is not None}
+        self._most = {name: most for name, each in own.items() if (most := most_at_once(each)) is not None}
+        self._ordered = {name: each for name, each in own.items() if isinstance(each, Ordered)}
+        self._whole = Paced(concurrency) if isinstance(concurrency, RateLimited) else None
+        self._paced = {name: Paced(each) for name, each in own.items() if isinstance(each, RateLimited)}
+
+    def __bool__(self) -> bool:
+        """Is there anything to ask or to count?"""
+        return self._accept is not None or self._whole is not None or bool(self._most or self._paced)
+
+    def concerns(self, job_type: str) -> bool:
+        """Might a job of this type have to wait, be given back or be declined?"""
+        everything = self._accept is not None or self._whole is not None
+        return everything or job_type in self._most or job_type in self._paced
+
+    def ask(self, wanted: int) -> Ask:
+        now, here = self._now(), {*self._buffer, *self._buffer.running}
+        for paced in self._all_paced():
+            paced.pace.keep(here)
+        room = self._places(here)
+        for name, paced in self._paced.items():
+            if (starts := paced.pace.room(now)) is not None:
+                room[name] = min(starts, room.get(name, starts))
+        limit = wanted
+        if self._whole is not None and (starts := self._whole.pace.room(now)) is not None:
+            limit = min(limit, max(0, starts))
+        types = {name: span for name, span in self._types.items() if room.get(name, 1) > 0}
+        if types.keys() <= room.keys():
+            limit = min(limit, sum(room[name] for name in types))
+        passing = self._declined.passing(self._bench.runtime.monotonic())
+        return Ask(limit, types if limit else {}, {name: room[name] for name in types if name in room}, passing)
+
+    def _places(self, here: Iterable[Attempt]) -> dict[str, int]:
+        """By type: no more than may run, so that none waits here for another. Where there is an order, more, to choose
+        from; but only when one of them starts at once, so that none that was given back is taken again for nothing."""
+        of_type = Counter(attempt.job.type for attempt in here)
+        places = {name: most - of_type[name] for name, most in self._most.items()}
+        if self._ordered:
+            running = Counter(attempt.job.type for attempt in self._buffer.running)
+            for name, policy in self._ordered.items():
+                at_hand = max(policy.ahead or 0, self._executor.work_in(BUFFER_SECONDS, policy.max))
+                places[name] = places[name] + at_hand if running[name] < policy.max else 0
+        return places
+
+    def admit(self, attempts: Iterable[Attempt]) -> list[Attempt]:
+        """Those that may start as soon as a slot is free; the others are given back."""
+        return [attempt for attempt in attempts if self._is_accepted(attempt) and self._has_room(attempt)]
+
+    def began(self, attempt: Attempt) -> None:
+        now = self._now()
+        for paced in self._paced_of(attempt):
+            paced.pace.began(attempt, now)
+
+    def room_in_seconds(self) -> float | None:
+        """When a rate that leaves no room now will."""
+        now = self._now()
+        times = [at for paced in self._all_paced() if (at := paced.pace.room_at(now)) is not None]
+        return (min(times) - now) / SECOND if times else None
+
+    def _is_accepted(self, attempt: Attempt) -> bool:
+        if self._accept is None:
+            return True
+        try:
+            accepted = self._accept(Offer(attempt.job, attempt.job_type))
+        except Exception as error:
+            self._bench.events.report(error, "accept")
+            return True
+        if not accepted:
+            remembered = self._declined.add(attempt.job.seq, self._bench.runtime.monotonic())
+            self._settler.release([attempt], after_us=0 if remembered else SECOND)
+        return bool(accepted)
+
+    def _has_room(self, attempt: Attempt) -> bool:
+        now, of_it = self._now(), self._paced_of(attempt)
+        keys = [self._key(paced, attempt) for paced in of_it]
+        full = [(paced, key) for paced, key in zip(of_it, keys, strict=True) if not paced.pace.has_room(key, now)]
+        if full:
+            self._settler.release([attempt], after_us=max(paced.pace.away_us(key, now) for paced, key in full))
+            return False
+        for paced, key in zip(of_it, keys, strict=True):
+            paced.pace.let_in(attempt, key)
+        return True
+
+    def _key(self, paced: Paced, attempt: Attempt) -> str | None:
+        if paced.policy.per is None:
+            return None
+        try:
+            key = paced.policy.per(Offer(attempt.job, attempt.job_type))
+            return None if key is None else str(key)
+        except Exception as error:
+            self._bench.events.report(error, "per")
+            return None
+
+    def _paced_of(self, attempt: Attempt) -> list[Paced]:
+        both = (self._whole, self._paced.get(attempt.job.type))
+        return [paced for paced in both if paced is not None]
+
+    def _all_paced(self) -> list[Paced]:
+        return [*self._paced.values(), *(() if self._whole is None else (self._whole,))]
+
+    def _now(self) -> Instant:
+        return round(self._bench.runtime.monotonic() * SECOND)
+
+
+class Paced:
+    """A rate as it was written, and as it runs."""
+
+    def __init__(self, policy: RateLimited) -> None:
+        self.policy = policy
+        self.pace = Pace(policy)

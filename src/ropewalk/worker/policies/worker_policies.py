@@ -1,0 +1,72 @@
+"""The policies of one worker, put together; None and 0 where it has none of a kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ropewalk.definitions.policies import Concurrency, Ordered, Unlimited
+from ropewalk.definitions.registry import Registry
+from ropewalk.worker.buffer import Buffer
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.executor import Executor
+from ropewalk.worker.policies.adaptive import AdaptiveDelay
+from ropewalk.worker.policies.admission import Accept, Admission
+from ropewalk.worker.policies.alarm import Alarm
+from ropewalk.worker.policies.backlog import BacklogAlarm
+from ropewalk.worker.policies.backpressure import Backpressure, Hook
+from ropewalk.worker.policies.order import Arrangement, order_of
+from ropewalk.worker.policies.ordered_buffer import Line
+from ropewalk.worker.settler import Settler
+
+FREE_SLOTS: Final = 100
+"""an unlimited worker keeps so many open"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regime:
+    admission: Admission | None = None
+    pressure: Backpressure | None = None
+    alarm: Alarm | None = None
+    ahead: int = 0
+    """how many jobs to keep at hand, whatever they take, for an order to choose from"""
+    free_slots: int | None = None
+    """of a worker without a bound"""
+
+
+def regime_of(
+    bench: Workbench,
+    buffer: Buffer,
+    executor: Executor,
+    settler: Settler,
+    *,
+    concurrency: Concurrency,
+    accept: Accept | None,
+    backpressure: Hook | AdaptiveDelay | None,
+    backlog_alarm: BacklogAlarm | None,
+) -> Regime:
+    admission = Admission(bench, buffer, executor, settler, concurrency=concurrency, accept=accept)
+    return Regime(
+        admission=admission if admission else None,
+        pressure=None if backpressure is None else Backpressure(bench, backpressure),
+        alarm=None if backlog_alarm is None else Alarm(bench, backlog_alarm),
+        ahead=max(map(_ahead, (concurrency, *_of_types(bench.registry).values()))),
+        free_slots=FREE_SLOTS if isinstance(concurrency, Unlimited) else None,
+    )
+
+
+def buffer_of(concurrency: Concurrency, registry: Registry) -> Buffer:
+    """First come, first served, unless a policy says otherwise."""
+    own = _of_types(registry)
+    orders = {name: order for name, each in own.items() if (order := order_of(each)) is not None}
+    most = {name: each.max for name, each in own.items() if isinstance(each, Ordered)}
+    arrangement = Arrangement(order_of(concurrency), orders, most)
+    return Line(arrangement) if arrangement else Buffer()
+
+
+def _of_types(registry: Registry) -> dict[str, Concurrency]:
+    return {each.name: each.options.concurrency for each in registry if each.options.concurrency is not None}
+
+
+def _ahead(concurrency: Concurrency) -> int:
+    return (concurrency.ahead or 0) if isinstance(concurrency, Ordered) else 0

@@ -1,0 +1,145 @@
+"""Gives dead-lettered jobs another chance while this worker has nothing else to do: some at a time, a few times each.
+
+Several may do it at once: the store revives a job only in the run that was looked at, so the second one does nothing.
+Tenants take turns: a round begins behind the one that the last round ended with, so that none has to wait until another
+has nothing left.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from ropewalk.definitions import checks
+from ropewalk.definitions.jobtype import JobType
+from ropewalk.domain.instants import SECOND, Instant, Seconds, to_span
+from ropewalk.domain.job import JobRecord
+from ropewalk.domain.operator import RetryStatus, Revival
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.states import State, Status
+from ropewalk.ports.notifier import Hint
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.services.periodic import every
+
+REASON: Final = "redriven"
+PAGE_MAX: Final = 500
+PAGES_MAX: Final = 20
+"""of dead-lettered jobs looked through in one round, of all tenants together: the next one goes on there"""
+
+
+class Redrive(Struct, frozen=True, kw_only=True):
+    """`app.worker(redrive=Redrive(types=[charge], batch=20, every=60))`.
+
+    types: whose dead-lettered jobs come back, as fresh work: attempts, crashes, checkpoint and error are forgotten.
+    batch: how many at a time. every: how often, on average; only while the worker is idle.
+    max_times: a job comes back while its run, which counts manual retries too, is not over this.
+    older_than: how long it must lie there first.
+    tenants: whose; None is those of the worker, and for one that serves all, all there are. They take turns.
+    """
+
+    types: Sequence[JobType[..., Any, Any] | str]
+    batch: int = 10
+    every: Seconds = 60.0
+    max_times: int = 3
+    older_than: Seconds = 0.0
+    tenants: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        checks.positive(self.batch, "batch")
+        checks.positive(self.max_times, "max_times")
+        checks.positive_span(self.every, "every")
+        to_span(self.older_than, "older_than")
+        for field, given in (("types", self.types), ("tenants", self.tenants)):
+            checks.some(given, field)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(each if isinstance(each, str) else each.name for each in self.types)
+
+
+class Redriver:
+    def __init__(
+        self,
+        bench: Workbench,
+        config: Redrive,
+        idle: Callable[[], bool],
+        tenants: Sequence[str] | None = None,
+    ) -> None:
+        self._bench = bench
+        self._config = config
+        self._idle = idle
+        self._tenants = config.tenants or tenants
+        """None: whoever has some"""
+        self._last = ""
+        """whose turn came last, by name"""
+        self._wanted = Filter(types=config.names(), states=(State.DEAD_LETTER,))
+        self._cursors: dict[str, str | None] = {}
+        """tenant → where the last look ended; those that are used up are not looked through every time"""
+
+    async def run(self) -> None:
+        await every(to_span(self._config.every, "every") / SECOND, self.run_once, self._bench.runtime)
+
+    async def run_once(self) -> bool:
+        """Never more than one batch: what came back is to be done first."""
+        found: dict[str, list[JobRecord]] = {}
+        left, pages = self._config.batch, PAGES_MAX
+        for tenant in await self._in_turn() if self._idle() else ():
+            if not (left and pages and self._idle()):
+                break
+            found[tenant], looked = await self._find(tenant, left, pages)
+            left -= len(found[tenant])
+            pages -= looked
+            self._last = tenant
+        for tenant, jobs in found.items():  # not before: with the first of them this worker is not idle any more
+            await self._revive(tenant, jobs)
+        return False
+
+    async def _in_turn(self) -> list[str]:
+        """Those whose jobs may come back, behind the one that was last."""
+        whose = self._tenants or await self._bench.store.tenants_with(Status.DEAD_LETTER, self._config.names())
+        names = sorted(set(whose))
+        self._cursors = {name: self._cursors[name] for name in names if name in self._cursors}
+        behind = bisect_right(names, self._last)
+        return [*names[behind:], *names[:behind]]
+
+    async def _find(self, tenant: str, limit: int, pages: int) -> tuple[list[JobRecord], int]:
+        """And how many pages that took."""
+        found: list[JobRecord] = []
+        for looked in range(1, pages + 1):
+            page = await self._bench.store.search(
+                tenant,
+                self._wanted,
+                order=Order.CREATED_ASC,
+                cursor=self._cursors.get(tenant),
+                limit=min(limit - len(found), PAGE_MAX),
+            )
+            found.extend(job for job in page.jobs if self._is_due(job, page.now))
+            self._cursors[tenant] = page.next_cursor
+            if page.next_cursor is None or len(found) >= limit:
+                return found, looked
+        return found, pages
+
+    def _is_due(self, job: JobRecord, now: Instant) -> bool:
+        lies_since = job.finished_at or job.updated_at
+        return job.run <= self._config.max_times and lies_since + to_span(self._config.older_than, "older_than") <= now
+
+    async def _revive(self, tenant: str, jobs: list[JobRecord]) -> None:
+        back: list[JobRecord] = []
+        by_run = attrgetter("run")
+        for run, alike in groupby(sorted(jobs, key=by_run), key=by_run):
+            some = {job.id: job for job in alike}
+            asked = Revival(fresh=True, of_run=run, reason=REASON)
+            answers = await self._bench.store.revive(tenant, list(some), asked)
+            back.extend(some[answer.id] for answer in answers if answer.status is RetryStatus.QUEUED)
+        self._tell(back)
+
+    def _tell(self, jobs: list[JobRecord]) -> None:
+        bench = self._bench
+        for job in jobs:
+            bench.events.tell(structs.replace(job, attempt=0), "queued", message=REASON)
+        if jobs:
+            bench.store.notifier.publish(Hint(ready=tuple({job.queue for job in jobs})))

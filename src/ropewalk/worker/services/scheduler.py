@@ -1,0 +1,96 @@
+"""Fires what is due: every worker does it, for every tenant, and of each fire exactly one of them gets to.
+
+Who is late finds the schedule changed and goes on. So there is no leader, and nothing is left behind by one that died
+between looking and firing.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ropewalk.client.schedules.fires import Fires, Turn
+from ropewalk.domain.instants import SECOND, Instant
+from ropewalk.domain.schedule import Schedule
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.schedules import DueSchedules, ScheduleChange, ScheduleRecord
+from ropewalk.runtime.wake import Wake
+from ropewalk.worker.context import Workbench
+
+
+class SchedulerConfig(Struct, frozen=True):
+    poll_seconds: float = 3.0
+    """a schedule made elsewhere is noticed within this, also when nobody hinted"""
+    spread_seconds: float = 0.02
+    """how far apart a fleet looks at the same fire, so that most find it taken already"""
+    broken_seconds: float = 30.0
+    """how long a schedule is left alone here whose function raised, or whose time zone this machine does not have"""
+    batch: int = 50
+
+
+class Scheduler:
+    def __init__(self, bench: Workbench, fires: Fires, config: SchedulerConfig | None = None) -> None:
+        self._bench = bench
+        self._fires = fires
+        self._config = config or SchedulerConfig()
+        self._wake = Wake(bench.runtime)
+        self._wait_seconds = 0.0
+        self._broken: dict[tuple[str, str, int], float] = {}
+        """(tenant, name, version) → until when it is left alone"""
+
+    def hint(self, hint: Hint) -> None:
+        """From any thread."""
+        if hint.control:
+            self._wake.set_threadsafe()
+
+    async def run(self) -> None:
+        while True:
+            while await self.run_once():
+                pass
+            await self._wake.wait(self._wait_seconds)
+
+    async def run_once(self) -> bool:
+        """Fire what is due. True where something was: then another look tells when to look again."""
+        if not self._bench.guard.calm:
+            self._wait_seconds = self._config.poll_seconds
+            return False
+        after: Schedule | None = None
+        fired = False
+        while True:
+            found = await self._bench.store.due_schedules(after=after, limit=self._config.batch)
+            fired |= await self._fire(found)
+            if len(found.schedules) < self._config.batch:
+                self._wait_seconds = self._until(found)
+                return fired
+            after = found.schedules[-1].schedule
+
+    async def _fire(self, found: DueSchedules) -> bool:
+        """Whether there was anything to fire here, whoever then was first."""
+        turns = [(record, turn) for record in found.schedules if (turn := await self._take(record, found.now))]
+        if not turns:
+            return False
+        changes = [ScheduleChange(before=record, after=turn.after, jobs=turn.jobs) for record, turn in turns]
+        answers = await self._bench.store.change_schedules(changes)
+        for (record, turn), changed in zip(turns, answers, strict=True):
+            if changed is not None:
+                self._fires.told(record.schedule, turn, changed)
+        return True
+
+    async def _take(self, record: ScheduleRecord, now: Instant) -> Turn | None:
+        schedule, clock = record.schedule, self._bench.runtime.monotonic()
+        key = schedule.tenant, schedule.name, record.version
+        self._broken = {each: until for each, until in self._broken.items() if until > clock}
+        if key in self._broken:
+            return None
+        try:
+            return await self._fires.take(schedule, now)
+        except Exception as error:
+            self._broken[key] = clock + self._config.broken_seconds
+            self._bench.events.report(error, f"schedule {schedule.name}")
+            return None
+
+    def _until(self, found: DueSchedules) -> float:
+        runtime, config = self._bench.runtime, self._config
+        poll = config.poll_seconds * (0.5 + runtime.random() / 2)
+        if found.next_fire is None:
+            return poll
+        return min(poll, (found.next_fire - found.now) / SECOND + config.spread_seconds * runtime.random())

@@ -1,0 +1,170 @@
+"""Collects finished attempts for a moment and settles them together: one round trip for hundreds.
+
+While slots are busy a batch waits up to `linger`; the moment nothing is left to run it goes at once, so an idle
+worker adds no latency and a busy one no commits. Until the store answers, leases stay held and renewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ropewalk.domain.instants import Span
+from ropewalk.domain.job import NewJob
+from ropewalk.domain.outcome import Released
+from ropewalk.domain.retry import BUILT_IN
+from ropewalk.domain.states import Move
+from ropewalk.domain.transition import Settlement, decide
+from ropewalk.errors import RopewalkError, StoreUnavailable
+from ropewalk.observe.publish import NOTHING_ELSE, News, announce
+from ropewalk.ports.exchange import Ripple, Settled, Settlements
+from ropewalk.runtime.wake import Signal, Wake
+from ropewalk.worker.attempt import Attempt
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.folding import Folding
+from ropewalk.worker.refusal import refused_for_good, written_with
+
+BATCH_MAX: Final = 1024
+LINGER_SECONDS: Final = 0.004
+UNSETTLED_MAX: Final = 2048
+
+
+class Settler:
+    def __init__(self, bench: Workbench, *, busy: Callable[[], bool]) -> None:
+        self._bench = bench
+        self._busy = busy
+        """whether more attempts are about to finish anyway"""
+        self._pending: list[tuple[Attempt, Settlement]] = []
+        self._news = Wake(bench.runtime)
+        self.flushed = Signal()
+        self.full = False
+        """so much waits to be settled that slots do, too"""
+        self._oldest_at = 0.0
+        """since when the oldest of them waits: what gathered during a flush has lingered already"""
+        self._closing = False
+        self._in_flight = 0
+        self._folding = Folding(bench)
+        self.settled = 0
+        self.settle_seconds: float | None = None
+        """how long the store took to answer last"""
+        self.on_settled: Callable[[], object] = lambda: None
+        self.on_ripple: Callable[[Ripple], object] = lambda _: None
+
+    @property
+    def unsettled(self) -> int:
+        return len(self._pending) + self._in_flight
+
+    def put(self, attempt: Attempt, settlement: Settlement) -> None:
+        if not self._pending:
+            self._oldest_at = self._bench.runtime.monotonic()
+        self._pending.append((attempt, settlement))
+        self.full = len(self._pending) >= UNSETTLED_MAX
+        self._news.set()
+
+    def release(self, attempts: Iterable[Attempt], *, after_us: Span = 0) -> None:
+        """Give back what never started, to be claimed again at once or after a while."""
+        for attempt in attempts:
+            attempt.handed_over = True
+            self.put(attempt, decide(attempt.job, Released(after_us), BUILT_IN, 0.0))
+
+    async def room(self) -> None:
+        while self.full:
+            await self.flushed.wait()
+
+    async def run(self) -> None:
+        """The loop; ends when closing and nothing is left."""
+        while not (self._closing and not self._pending):
+            if not self._pending:
+                await self._news.wait()
+                continue
+            if self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
+                await self._linger()
+            await self._flush()
+
+    def close(self) -> None:
+        """Let `run` end once everything is settled."""
+        self._closing = True
+        self._news.set()
+
+    async def _linger(self) -> None:
+        until = self._oldest_at + LINGER_SECONDS
+        while self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
+            left = until - self._bench.runtime.monotonic()
+            if left <= 0 or not await self._news.wait(left):
+                return
+
+    async def _flush(self) -> None:
+        batch, self._pending = self._pending[:BATCH_MAX], self._pending[BATCH_MAX:]
+        self.full = len(self._pending) >= UNSETTLED_MAX
+        self._in_flight = len(batch)
+        try:
+            if self._folding.concerns(batch):
+                batch, later = await self._folding.fold(batch)
+                self._pending = later + self._pending
+            asked = [each if attempt.log is None else attempt.with_lines(each) for attempt, each in batch]
+            began = self._bench.runtime.monotonic()
+            answers = await self._bench.store.settle(self._bench.owner, asked)
+            self.settle_seconds = self._bench.runtime.monotonic() - began
+        except StoreUnavailable:
+            # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
+            self._pending = batch + self._pending
+            raise
+        finally:
+            self._in_flight = 0
+        self.report(batch, answers)
+        self.flushed.fire()
+
+    def report(self, batch: list[tuple[Attempt, Settlement]], answers: Settlements) -> None:
+        """What became of them, for the worker's books, hooks and everybody who waits."""
+        news: list[News] = []
+        freed: set[str] = set()
+        accepted: list[Attempt] = []
+        queued: list[NewJob] = []
+        for (attempt, asked), answer in zip(batch, answers.settled, strict=True):
+            if answer.refused is not None:
+                self._settle_otherwise(attempt, asked, answer.refused)
+                continue
+            self._bench.drop(attempt)
+            if answer.move is None:
+                self._refused(attempt, answer)
+                continue
+            accepted.append(attempt)
+            if answer.job is None:
+                news.append(News(attempt.job, answer.move, asked.error))
+            else:
+                news.append(News(answer.job, answer.move, answer.job.error))
+            if attempt.limited:
+                freed.add(attempt.job.queue)
+            if asked.sequel is not None and answer.move is Move.COMPLETE:
+                queued += written_with(asked.sequel)
+        self.settled += len(news)
+        bench, ripple = self._bench, answers.ripple
+        if bench.events.meter is not None:
+            bench.events.meter.settled(accepted)
+        announce(
+            news,
+            store=bench.store,
+            events=bench.events,
+            runtime=bench.runtime,
+            ripple=ripple,
+            queued=queued,
+            freed=freed,
+        )
+        if ripple != NOTHING_ELSE:
+            self.on_ripple(ripple)
+        self.on_settled()
+
+    def _settle_otherwise(self, attempt: Attempt, asked: Settlement, error: RopewalkError) -> None:
+        """What should follow cannot be written. The lease is still ours, so the attempt gets another ending."""
+        if attempt.fold is None:
+            asked = refused_for_good(attempt, error, self._bench)
+        else:
+            attempt.fold.refused = error
+        self.put(attempt, asked)
+
+    def _refused(self, attempt: Attempt, answer: Settled) -> None:
+        self._bench.refused += 1
+        events = self._bench.events
+        if events.meter is not None:
+            events.meter.refused()
+        events.tell(attempt.job, "lease_lost", message=answer.lost)

@@ -1,0 +1,219 @@
+"""A worker's life: start, serve, signals, drain. What it is made of stands in parts.py."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Collection
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Final, Self
+
+from ropewalk.client.app_state import Core
+from ropewalk.client.client import Client
+from ropewalk.definitions.registry import Registry
+from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.retention import Retention
+from ropewalk.errors import RopewalkError
+from ropewalk.ports.exchange import SkipQueue, WorkerCard
+from ropewalk.worker.context import Workbench
+from ropewalk.worker.declared_limits import declare_limits
+from ropewalk.worker.parts import Assembly, WorkerConfig
+from ropewalk.worker.services.scheduler import Scheduler
+from ropewalk.worker.services.unawaited_groups import OrphanHook, Orphans
+
+STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Worker:
+    """`async with worker:` runs it in the background; `await worker.run()` until a signal says stop."""
+
+    def __init__(
+        self,
+        core: Core,
+        make_bench: Callable[[], Workbench],
+        config: WorkerConfig,
+        *,
+        client: Client,
+        served: Registry,
+        retention: Retention,
+        lifespan: Callable[[], AbstractAsyncContextManager[tuple[object, ...]]] | None,
+        on_orphan_group: OrphanHook | None = None,
+    ) -> None:
+        self._core = core
+        self._make_bench = make_bench
+        self._config = config
+        self._client = client
+        self._served = served
+        self._retention = retention
+        self._lifespan = lifespan
+        self._on_orphan_group = on_orphan_group
+        self._stack = AsyncExitStack()
+        self._parts: Assembly | None = None
+
+    @property
+    def client(self) -> Client:
+        """Whose worker it is: the app that made it."""
+        return self._client
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The names of those it serves."""
+        return tuple(sorted(self._served.names()))
+
+    @property
+    def concurrency(self) -> int | None:
+        """How many jobs may run at once; None: as many as there are."""
+        return self._config.bound
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long running jobs may take to finish when it stops."""
+        return self._config.grace_seconds
+
+    @property
+    def id(self) -> str:
+        return self._started.bench.owner
+
+    @property
+    def refused(self) -> int:
+        """Late writes of this worker that the store refused."""
+        return self._started.bench.refused
+
+    @property
+    def settled(self) -> int:
+        """Attempts of this worker that the store accepted, however they ended."""
+        return self._started.settler.settled
+
+    @property
+    def ready(self) -> bool:
+        """It polled the store successfully within three poll intervals, or holds off by itself; and does not drain."""
+        parts = self._started
+        last = parts.claimer.last_poll_at
+        patience = 3 * max(self._config.poll_seconds, 1.0)
+        if last is None or parts.draining:
+            return False
+        return parts.claimer.holds_off or parts.bench.runtime.monotonic() - last < patience
+
+    async def __aenter__(self) -> Self:
+        if self._parts is not None:
+            raise RuntimeError("this worker is already running; make another with app.worker()")
+        await self._core.open()
+        bench = self._make_bench()
+        async with AsyncExitStack() as stack:
+            if self._lifespan is not None:
+                bench.resources = await stack.enter_async_context(self._lifespan())
+            await declare_limits(bench.registry, bench.store)
+            scheduler = await self._scheduler(bench)
+            await bench.store.enlist(self._card(bench))
+            self._parts = Assembly(bench, self._config, self._retention, self._orphans(bench), scheduler)
+            self._parts.start()
+            self._stack = stack.pop_all()
+        self._core.serves(self)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> bool:
+        """Drain and stop. False when a handler had to be left running (a thread that does not return)."""
+        parts = self._started
+        self._core.stops_serving(self)
+        try:
+            clean = await parts.stop(self._config.grace_seconds)
+        finally:
+            self._parts = None
+            await self._stack.aclose()
+        return clean
+
+    async def run(
+        self,
+        *,
+        on_started: Callable[[Worker], object] | None = None,
+        on_told_to_drain: Callable[[], object] | None = None,
+        hurried_by: Collection[signal.Signals] = STOPPING,
+    ) -> bool:
+        """Serve until SIGTERM or SIGINT, until somebody calls app.drain_worker, or until the store stays unreachable.
+        A second signal, of those in `hurried_by`: without waiting.
+
+        False when a handler did not end and had to be left behind: a process that ends then should end hard.
+        Raises what made it give up, so that a process manager sees a failure and restarts it.
+        """
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        fatal: list[RopewalkError] = []
+
+        def give_up(error: BaseException, phase: str) -> None:
+            fatal.append(RopewalkError(f"the worker gave up: {phase} kept failing, last with {error!r}"))
+            fatal[-1].__cause__ = error
+            stop.set()
+
+        def on_signal(heard: signal.Signals) -> None:
+            if stop.is_set() and heard in hurried_by and self._parts is not None:
+                self._parts.drain.hurry()
+            stop.set()
+
+        def told_to_drain() -> None:
+            if on_told_to_drain is not None and not stop.is_set():
+                on_told_to_drain()
+            stop.set()
+
+        for each in STOPPING:
+            loop.add_signal_handler(each, on_signal, each)
+        try:
+            await self.__aenter__()
+            try:
+                self._started.loops.on_give_up = give_up
+                self._started.on_told_to_drain = told_to_drain
+                if on_started is not None:
+                    on_started(self)
+                await stop.wait()
+            finally:
+                clean = await self.stop()
+        finally:
+            for each in STOPPING:
+                loop.remove_signal_handler(each)
+        if fatal:
+            raise fatal[0]
+        return clean
+
+    async def idle(self) -> None:
+        """Wait until nothing is claimed here and the store had nothing ready at the last look."""
+        await self._started.idle()
+
+    def skip_ticket(self, new: NewJob) -> SkipQueue | None:
+        """A free slot for a job that skips the queue, or None."""
+        return self._started.skip_ticket(new)
+
+    def adopt(self, job: JobRecord) -> None:
+        """Run a job that was inserted already leased by this worker."""
+        self._started.adopt(job)
+
+    @property
+    def _started(self) -> Assembly:
+        if self._parts is None:
+            raise RuntimeError("this worker is not running: use `async with worker:` or `await worker.run()`")
+        return self._parts
+
+    def _orphans(self, bench: Workbench) -> Orphans | None:
+        hook = self._on_orphan_group
+        return None if hook is None else Orphans(bench, hook, self._core.awaited)
+
+    async def _scheduler(self, bench: Workbench) -> Scheduler | None:
+        if not self._config.scheduler:
+            return None
+        for each in self._core.declared:
+            await self._core.timetable.declare(each)
+        return Scheduler(bench, self._core.fires)
+
+    def _card(self, bench: Workbench) -> WorkerCard:
+        return WorkerCard(
+            id=bench.owner,
+            host=bench.host,
+            pid=os.getpid(),
+            types=self.types,
+            queues=self._config.queues,
+            tenants=self._config.tenants,
+            concurrency=self._config.slots,
+            lease_us=self._config.lease_us,
+        )

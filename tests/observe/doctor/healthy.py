@@ -1,0 +1,100 @@
+"""Facts of a store that is well; a test says what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import structs
+
+from ropewalk.domain.flow_limit import FlowLimit, LaneName
+from ropewalk.domain.instants import SECOND
+from ropewalk.observe.doctor.facts import ClockReading, Facts
+from ropewalk.observe.doctor.finding import Finding, Level
+from ropewalk.ports.exchange import Backlog, Durability, LimitUse, WorkerCard
+from ropewalk.ports.health import Examination, PostgresFacts, SqliteFacts, Work
+
+NOW = 1_000_000 * SECOND
+WORK = Work(backlog=[], paused=[], leases_over=0, oldest_lease_over_at=None, newer_records=0, dead_letters={})
+WORKER = WorkerCard(
+    id="w1",
+    host="h",
+    pid=1,
+    types=("add", "mail"),
+    queues=None,
+    tenants=None,
+    concurrency=10,
+    started_at=NOW - 60 * SECOND,
+    beat_at=NOW - SECOND,
+    held=3,
+)
+FILE = SqliteFacts(
+    path="jobs.db",
+    library="3.99.0",
+    corrupts_beside_others=False,
+    network=None,
+    journal_mode="wal",
+    synchronous=2,
+    page_bytes=4096,
+    pages=1000,
+    free_pages=0,
+    shrinks=True,
+    wal_bytes=1024,
+    disk_free_bytes=10 * 1024**3,
+    trouble="ok",
+)
+SERVER = PostgresFacts(
+    version="17.2",
+    schema="ropewalk",
+    settings={
+        "fsync": "on",
+        "full_page_writes": "on",
+        "synchronous_commit": "on",
+        "synchronous_standby_names": "",
+        "wal_level": "replica",
+        "default_transaction_isolation": "read committed",
+        "autovacuum": "on",
+    },
+    in_recovery=False,
+    pooled=False,
+    notify=True,
+    rights_missing=[],
+    sees_all_sessions=True,
+    connections=12,
+    connections_max=97,
+    transactions=[],
+    lock_waits=[],
+    tables=[],
+    oldest_xid_age=1000,
+    freeze_at_age=200_000_000,
+)
+FACTS = Facts(
+    durability=Durability.D2,
+    examination=Examination(now=NOW, work=WORK, place=FILE),
+    workers=[WORKER],
+    late=[],
+    full=[],
+    clock=ClockReading(ahead_us=0, uncertain_us=0),
+    hint_us=2000,
+)
+
+
+def work(**fields: Any) -> Work:
+    return structs.replace(WORK, **fields)
+
+
+def backlog(
+    job_type: str = "add", *, tenant: str = "default", queue: str = "default", jobs: int = 1, since: float = 5.0
+) -> Backlog:
+    lane = LaneName(tenant, queue, job_type, "")
+    return Backlog(lane=lane, ready=jobs, oldest_ready_at=NOW - round(since * SECOND))
+
+
+def full(kind: Any, name: str, in_use: int = 5) -> LimitUse:
+    return LimitUse(limit=FlowLimit(tenant="default", kind=kind, name=name, concurrency=5), in_use=in_use)
+
+
+def told(findings: list[Finding]) -> list[tuple[str, str, str]]:
+    """(level, subject, what is the case); and that each says what to do, unless all is well."""
+    for each in findings:
+        assert (each.advice is None) == (each.level is Level.OK), each
+    return [(each.level.value, each.subject, each.found) for each in findings]

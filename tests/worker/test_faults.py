@@ -1,0 +1,157 @@
+"""A store that fails for a while: nothing lost, the worker resumes by itself, or gives up loudly (live-4, rule 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ropewalk import App, Context, OutcomeUnknown, State, StoreUnavailable, job
+from ropewalk.errors import RopewalkError
+from ropewalk.runtime.supervisor import Backing, Supervisor
+from ropewalk.testing.clock import FakeRuntime
+from tests.apps import MakeApp
+
+ran: list[object] = []
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> None:
+    ran.clear()
+
+
+@job
+async def count(ctx: Context, number: int) -> int:
+    ran.append(number)
+    return ctx.attempt
+
+
+class Faults:
+    """Makes chosen verbs of a real store fail: before they do anything, or after they committed."""
+
+    def __init__(self, app: App) -> None:
+        self._store: Any = app._core.store
+
+    def refuse(self, verb: str, times: int) -> asyncio.Event:
+        """The next `times` calls change nothing and raise StoreUnavailable."""
+        return self._fail(verb, times, StoreUnavailable("injected"), commits=False)
+
+    def lose_reply(self, verb: str, times: int) -> asyncio.Event:
+        """The next `times` calls take effect, but their answer is lost."""
+        return self._fail(verb, times, OutcomeUnknown("injected"), commits=True)
+
+    def _fail(self, verb: str, times: int, error: RopewalkError, *, commits: bool) -> asyncio.Event:
+        real = getattr(self._store, verb)
+        over = asyncio.Event()
+        left = times
+
+        async def faulty(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                return await real(*args, **kwargs)
+            left -= 1
+            if left == 0:
+                over.set()
+            if commits:
+                await real(*args, **kwargs)
+            raise error
+
+        setattr(self._store, verb, faulty)
+        return over
+
+
+@pytest.mark.parametrize("verb", ["claim", "settle", "renew", "sweep"])
+async def test_an_outage_is_survived(make_app: MakeApp, verb: str) -> None:
+    reported: list[str] = []
+    app = make_app(count, on_error=lambda error, phase: reported.append(phase))
+    async with app:
+        faults = Faults(app)
+        faults.refuse(verb, 3)
+        async with app.worker(poll=0.05, lease=1.0):
+            handles = await app.enqueue_many(count(number=n) for n in range(20))
+            assert [await handle.result(timeout=10) for handle in handles] == [1] * 20
+    assert sorted(ran, key=str) == sorted(range(20), key=str)
+    if verb in ("claim", "settle"):
+        assert len(reported) >= 3
+
+
+async def test_a_settlement_whose_reply_was_lost_counts_once(make_app: MakeApp) -> None:
+    """safe-17: the store has it; asking again is refused as stale and harmless."""
+    app = make_app(count, on_error=lambda error, phase: None)
+    async with app:
+        over = Faults(app).lose_reply("settle", 1)
+        async with app.worker() as worker:
+            handle = await app.enqueue(count(number=1))
+            assert await handle.result(timeout=5) == 1
+            await asyncio.wait_for(over.wait(), 5)
+            await asyncio.wait_for(worker.idle(), 10)
+            assert worker.refused == 1
+        assert [entry.kind for entry in await app.history(handle.id)] == ["queued", "started", "complete"]
+    assert ran == [1]
+
+
+async def test_an_enqueue_whose_reply_was_lost_says_unknown_and_repeats_safely(make_app: MakeApp) -> None:
+    app = make_app(count)
+    async with app:
+        Faults(app).lose_reply("submit", 1)
+        built = count(number=1)
+        with pytest.raises(OutcomeUnknown):
+            await app.enqueue(built)
+        again = await app.enqueue(built)
+        assert (again.id, again.duplicate) == (built.id, True)
+        assert await app.count() == 1
+
+
+async def test_an_enqueue_that_failed_queued_nothing(make_app: MakeApp) -> None:
+    app = make_app(count)
+    async with app:
+        Faults(app).refuse("submit", 1)
+        with pytest.raises(StoreUnavailable):
+            await app.enqueue(count(number=1))
+        assert await app.count() == 0
+
+
+async def test_everything_works_with_every_hint_lost(make_app: MakeApp) -> None:
+    """Rule 5: hints only shorten latency."""
+    app = make_app(count)
+    async with app:
+        app._core.store.notifier.publish = lambda hint: None  # type: ignore[method-assign]
+        async with app.worker(poll=0.05):
+            handle = await app.enqueue(count(number=1))
+            assert await handle.result(timeout=5) == 1
+
+
+async def test_a_loop_that_keeps_failing_gives_up() -> None:
+    runtime = FakeRuntime()
+    reported: list[str] = []
+    gave_up: list[str] = []
+    supervisor = Supervisor(
+        runtime,
+        on_error=lambda error, phase: reported.append(phase),
+        backing=Backing(first_seconds=1, max_seconds=4, give_up_seconds=20),
+    )
+
+    supervisor.on_give_up = lambda error, phase: gave_up.append(f"{phase}: {error}")
+
+    async def broken() -> None:
+        raise StoreUnavailable("away")
+
+    supervisor.start("claimer", broken)
+    await runtime.advance(minutes=1)
+    assert gave_up == ["claimer: away"]
+    assert len(reported) >= 5
+    await supervisor.stop()
+
+
+async def test_state_after_an_outage_is_consistent(make_app: MakeApp) -> None:
+    app = make_app(count, on_error=lambda error, phase: None)
+    async with app:
+        faults = Faults(app)
+        for verb in ("claim", "settle", "settle"):
+            faults.lose_reply(verb, 2)
+        async with app.worker(poll=0.05, lease=1.0) as worker:
+            handles = await app.enqueue_many(count(number=n) for n in range(10))
+            infos = [await app.wait(handle.id, timeout=20) for handle in handles]
+            await asyncio.wait_for(worker.idle(), 10)
+    assert {info.state for info in infos} == {State.COMPLETED}
