@@ -14,8 +14,8 @@ from typing import Final
 
 from ropewalk.connect import connect
 from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
 

@@ -17,8 +17,8 @@ from msgspec import structs
 from ropewalk.connect import connect
 from ropewalk.domain.quota import PENDING_MAX, Quota
 from ropewalk.domain.rate import Rate
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import new_job
 

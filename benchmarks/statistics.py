@@ -27,9 +27,9 @@ from ropewalk.domain.job import NewJob
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
 
 STORES: Final = ("sqlite", "postgres")

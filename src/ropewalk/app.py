@@ -32,10 +32,10 @@ from ropewalk.observe.events import ErrorHook, EventHook, EventHub
 from ropewalk.observe.metrics.meter import Meter
 from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Registry as Numbers
-from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.schema import Migrating
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.migrations import Migrating
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.sync import Portal, SyncApp

@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 
 KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db, postgresql://user@host/database"
 

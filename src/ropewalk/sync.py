@@ -18,7 +18,7 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain.operator import CancelStatus
 from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Family
-from ropewalk.ports.joining import UserConnection
+from ropewalk.ports.store.user_transactions import UserConnection
 
 P = ParamSpec("P")
 T = TypeVar("T")

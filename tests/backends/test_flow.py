@@ -20,8 +20,8 @@ from ropewalk.domain.instants import HOUR, Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.rate import Rate
 from ropewalk.domain.states import Move
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract import Backend
 from ropewalk.testing.contract.build import claim_request, new_job, settlement

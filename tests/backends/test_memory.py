@@ -14,9 +14,9 @@ from ropewalk.domain.operator import Amendment
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import Move
-from ropewalk.ports.exchange import Durability
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Durability
 from ropewalk.testing import FakeRuntime, contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, chain, keyed, new_job, tree

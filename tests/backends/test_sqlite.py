@@ -11,7 +11,7 @@ import pytest
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.testing import contract
 
 # What is asked here does not depend on the disk; thousands of real fsyncs would take minutes.

@@ -17,7 +17,7 @@ from ropewalk import App, InvalidInput, NotFound, job
 from ropewalk.cli.group import root
 from ropewalk.cli.worker import worker
 from ropewalk.cli.worker_options import WorkerOptions
-from ropewalk.ports.schedules import ScheduleChange
+from ropewalk.ports.store.schedules import ScheduleChange
 
 
 @job

@@ -21,7 +21,7 @@ from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Dependency
+from ropewalk.ports.store.messages import Dependency
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from ropewalk.definitions.decorator import job
 from ropewalk.domain.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.job import JobRecord, NewJob, new_record
 from ropewalk.domain.states import State, Status
-from ropewalk.ports.exchange import Dependency
+from ropewalk.ports.store.messages import Dependency
 from tests.definitions.attempts import NOW, attempt_of
 from tests.definitions.ports import FakeAttempt
 

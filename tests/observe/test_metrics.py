@@ -18,7 +18,7 @@ from ropewalk.observe.metrics.catalogue import ALL
 from ropewalk.observe.metrics.exposition import exposition
 from ropewalk.observe.metrics.registry import OTHER, SERIES_MAX, counted
 from ropewalk.observe.metrics.registry import Registry as Numbers
-from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.testing import Rehearsal
 from tests.apps import MakeApp
 

@@ -15,7 +15,7 @@ from ropewalk.domain.instants import Instant, Seconds
 from ropewalk.domain.job import JobRecord, NewJob, new_record
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.sequel import StepRecord
-from ropewalk.ports.exchange import Dependency
+from ropewalk.ports.store.messages import Dependency
 
 T = TypeVar("T")
 

@@ -37,7 +37,7 @@ from ropewalk.domain.outcome import (
     Suspended,
 )
 from ropewalk.domain.sequel import Sequel, StepRecord, Suspension
-from ropewalk.ports.exchange import Dependency
+from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.frames import HEADER, Garbled, body_length, framed, order, report
 from ropewalk.runners.messages import Answer, Cancel, Done, RecordStep, Run, Steps, TakeSignal, done, outcome_of
 from ropewalk.runners.refusals import refusal, revived

@@ -9,7 +9,7 @@ from ropewalk.domain.job import JobRecord, NewJob, new_record
 from ropewalk.domain.outcome import Aborted, Completed, Errored, Suspended
 from ropewalk.domain.sequel import StepRecord, Suspension
 from ropewalk.domain.states import Status
-from ropewalk.ports.exchange import Dependency
+from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.processes import ProcessPool
 from tests.runners import handlers
 from tests.runners.recording import CANCELLED, Recording

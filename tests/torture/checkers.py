@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ropewalk.domain.history import HistoryEntry, assemble
 from ropewalk.domain.states import SETTLING, Status
-from ropewalk.ports.exchange import Trail
+from ropewalk.ports.store.messages import Trail
 from tests.torture.history import Happening
 
 Trails = Mapping[str, Trail]

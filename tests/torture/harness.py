@@ -24,7 +24,7 @@ from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.search import Filter as StoredFilter
 from ropewalk.domain.search import Order
 from ropewalk.domain.states import Status
-from ropewalk.ports.exchange import GroupRecord, Trail
+from ropewalk.ports.store.messages import GroupRecord, Trail
 from ropewalk.runtime.system import SystemRuntime
 from tests.torture import history
 from tests.torture.history import Happening

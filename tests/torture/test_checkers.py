@@ -11,7 +11,7 @@ from ropewalk.domain.outcome import Aborted, Completed, Outcome, Released
 from ropewalk.domain.retry import BUILT_IN
 from ropewalk.domain.states import Status
 from ropewalk.domain.transition import decide
-from ropewalk.ports.exchange import Trail
+from ropewalk.ports.store.messages import Trail
 from tests.torture import checkers
 from tests.torture.history import Happening, Kind
 

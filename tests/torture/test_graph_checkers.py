@@ -13,7 +13,7 @@ from ropewalk.domain.group_value import GroupValue
 from ropewalk.domain.job import Origin
 from ropewalk.domain.outcome import Aborted, Completed
 from ropewalk.domain.states import Status
-from ropewalk.ports.exchange import GroupRecord, Trail
+from ropewalk.ports.store.messages import GroupRecord, Trail
 from tests.torture import flows, plan
 from tests.torture import graph_checkers as judges
 from tests.torture.history import Happening, Kind, Recorder, Tail

@@ -20,7 +20,7 @@ from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.schedule import Schedule, fire_id
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.timing import Every
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPostgres
 from tests.servers.postgres import Settings

@@ -8,8 +8,8 @@ from itertools import accumulate
 import pytest
 
 from ropewalk import job
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.store import Claimed
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.core import Claimed
 from tests.apps import MakeApp
 
 CONCURRENCY = 100

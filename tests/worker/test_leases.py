@@ -10,7 +10,7 @@ import pytest
 from ropewalk import App, Context, Event, State, job
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.store.claims import ClaimRequest
 from tests.apps import MakeApp
 
 ran: list[object] = []

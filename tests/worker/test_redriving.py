@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk import App, Event, InvalidInput, Redrive, State, UnknownJobType, job
 from ropewalk.domain.operator import Revival
-from ropewalk.ports.exchange import ReviveAnswer
+from ropewalk.ports.store.messages import ReviveAnswer
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.parts import Assembly
 from ropewalk.worker.services import redriver as redriving

@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk import App, Conflict, Context, InvalidInput, JobFailed, NotFound, State, WaitTimeout, job
 from ropewalk.observe.events import Event
-from ropewalk.ports.exchange import SignalAnswer
+from ropewalk.ports.store.messages import SignalAnswer
 from tests.apps import MakeApp
 
 ran: list[object] = []

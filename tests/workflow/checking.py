@@ -10,8 +10,8 @@ from ropewalk.domain.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.history import assemble
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.search import Filter, Order
-from ropewalk.ports.exchange import GroupRecord, Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import GroupRecord, Submission
 from ropewalk.testing import FakeRuntime
 from tests.workflow.driver import Driver
 from tests.workflow.evaluator import AfterRevival, Ending, Evaluation

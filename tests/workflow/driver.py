@@ -14,8 +14,8 @@ from ropewalk.domain.sequel import Sequel, Suspension
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.exchange import Claimed, Holder, Renewal, Ripple, Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Claimed, Holder, Renewal, Ripple, Submission
 from ropewalk.testing import FakeRuntime
 from ropewalk.testing.contract.build import BOOM, LEASE, claim_request, settlement
 from tests.workflow.graphs import Attempt, Graph, Node

@@ -17,7 +17,7 @@ from ropewalk.backends._ledger.ledger import Ledger
 from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.testing import FakeRuntime
 from tests.backends.postgres.backend import PostgresBackend, SchemasOf
 from tests.budget import BUDGET

@@ -11,7 +11,7 @@ from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.target import Target, target_options
 from ropewalk.errors import InvalidInput
-from ropewalk.ports.schema import Migrating, SchemaState
+from ropewalk.ports.store.migrations import Migrating, SchemaState
 
 
 @click.command(

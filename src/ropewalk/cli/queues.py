@@ -13,7 +13,7 @@ from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
 from ropewalk.domain.instants import Instant, to_datetime, to_instant, to_seconds
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import QueueInfo
+from ropewalk.ports.store.messages import QueueInfo
 
 LIVE: Final = (State.SCHEDULED, State.RUNNING, State.DELAYED, State.RETRYING, State.PENDING)
 

@@ -16,7 +16,7 @@ from ropewalk.cli.leash import HURRIED_BY, Leash
 from ropewalk.cli.loading import load_app_or_worker
 from ropewalk.cli.worker_log import log_events, start_logging
 from ropewalk.cli.worker_options import WorkerOptions
-from ropewalk.ports.exchange import Durability
+from ropewalk.ports.store.messages import Durability
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
 

@@ -18,7 +18,7 @@ from ropewalk.client.client import Client
 from ropewalk.connect import masked
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, StoreUnavailable
-from ropewalk.ports.exchange import Durability
+from ropewalk.ports.store.messages import Durability
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.worker_view import document, header, row
 from ropewalk.client.client import Client
 from ropewalk.domain.instants import Instant, to_instant
-from ropewalk.ports.exchange import WorkerCard
+from ropewalk.ports.store.messages import WorkerCard
 
 
 @click.group(

@@ -28,9 +28,9 @@ from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.observe.events import EventHub
 from ropewalk.observe.tracing import Sending
 from ropewalk.ports.codec import Codec
-from ropewalk.ports.exchange import Accepted, SkipQueue, Submission
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Accepted, SkipQueue, Submission
 from ropewalk.ports.tracing import Tracing
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from ropewalk.domain.instants import SECOND, Span
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 
 AWAITED_FOR: Final[Span] = 15 * SECOND
 REFRESH_SECONDS: Final = 5.0

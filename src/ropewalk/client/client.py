@@ -27,8 +27,8 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.submission import skips_queue
 from ropewalk.domain.job import NewJob
 from ropewalk.errors import LimitExceeded
-from ropewalk.ports.exchange import Accepted, Submission
-from ropewalk.ports.joining import UserConnection
+from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.ports.store.user_transactions import UserConnection
 
 S = TypeVar("S")
 G = TypeVar("G")

@@ -8,8 +8,8 @@ from ropewalk.client.awaited_groups import Awaited
 from ropewalk.client.waiter import Seen
 from ropewalk.domain.flags import REPORT_ORPHAN
 from ropewalk.domain.job import JobRecord
-from ropewalk.ports.exchange import GroupRecord
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import GroupRecord
 
 
 class JobLook:

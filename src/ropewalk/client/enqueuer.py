@@ -12,10 +12,10 @@ from typing import Final
 
 from ropewalk.errors import RopewalkError
 from ropewalk.observe.events import EventHub
-from ropewalk.ports.exchange import Accepted, Submission
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Accepted, Submission
 
 SUBMISSIONS_MAX: Final = 1000
 

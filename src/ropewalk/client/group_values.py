@@ -11,8 +11,8 @@ from ropewalk.client.views.jobs import Describer
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.states import Status
 from ropewalk.errors import GroupFailed
-from ropewalk.ports.exchange import GroupRecord
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import GroupRecord
 
 
 async def group_value(store: Store, root: JobRecord, group: GroupRecord | None, describe: Describer) -> object:

@@ -10,9 +10,9 @@ from ropewalk.client.app_state import Core
 from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import new_ones
 from ropewalk.observe.tracing import Sending
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.joining import AfterCommit, Answers, Awaited, Join, UserConnection
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.user_transactions import AfterCommit, Answers, Awaited, Join, UserConnection
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from ropewalk.domain.lease import LossReason
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Dependency
-from ropewalk.ports.transaction import UserTransaction
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import Dependency
 
 if TYPE_CHECKING:
     from ropewalk.definitions.context import Context

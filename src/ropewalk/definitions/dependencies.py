@@ -11,7 +11,7 @@ from msgspec import Struct
 from ropewalk.definitions.attempt_port import AttemptPort
 from ropewalk.domain.dependency import Ending
 from ropewalk.domain.states import State, Status
-from ropewalk.ports import exchange
+from ropewalk.ports.store import messages
 
 
 class Dependency(Struct, frozen=True, kw_only=True, dict=True, eq=False):
@@ -38,7 +38,7 @@ def dependencies_of(port: AttemptPort) -> tuple[Dependency, ...]:
     return tuple(_seen(port, each) for each in port.dependencies())
 
 
-def _seen(port: AttemptPort, found: exchange.Dependency) -> Dependency:
+def _seen(port: AttemptPort, found: messages.Dependency) -> Dependency:
     job, ending = found.job, found.edge.ending
     if job is None:
         return Dependency(id=found.edge.parent_id, type=None, state=None, ending=ending, read=lambda: None)

@@ -16,8 +16,8 @@ from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.instants import Instant, to_datetime
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.states import Move, Status
-from ropewalk.ports.exchange import Accepted
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.messages import Accepted
 
 if TYPE_CHECKING:
     from ropewalk.observe.metrics.meter import Meter

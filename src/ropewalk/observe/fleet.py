@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant
-from ropewalk.ports.exchange import WorkerCard
+from ropewalk.ports.store.messages import WorkerCard
 
 
 def is_alive(card: WorkerCard, now: Instant) -> bool:

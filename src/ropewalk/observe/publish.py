@@ -12,10 +12,10 @@ from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.states import SETTLING, Move, Status
 from ropewalk.observe.events import EventHub, Queued
-from ropewalk.ports.exchange import ClosedGroup, Moved, Ripple
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import ClosedGroup, Moved, Ripple
 
 HINT_IDS_MAX: Final = 200
 NOTHING_ELSE: Final = Ripple()

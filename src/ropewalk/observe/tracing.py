@@ -12,7 +12,7 @@ from msgspec import structs
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.outcome import Outcome
 from ropewalk.observe.events import EventHub
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 from ropewalk.ports.tracing import FireSpan, Tracing
 
 if TYPE_CHECKING:

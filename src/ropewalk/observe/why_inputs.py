@@ -8,7 +8,7 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.why import Surroundings
 from ropewalk.observe.fleet import is_alive, serves
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 
 NAMED_MAX: Final = 3
 

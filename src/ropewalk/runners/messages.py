@@ -20,7 +20,7 @@ from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.limits import Limits
 from ropewalk.domain.outcome import Outcome
 from ropewalk.domain.sequel import StepRecord
-from ropewalk.ports.exchange import Dependency
+from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.source import Source
 
 # ── worker → process ────────────────────────────────────────────────────────────────────────────────────────

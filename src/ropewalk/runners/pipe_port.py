@@ -29,8 +29,8 @@ from ropewalk.domain.outcome import Outcome
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import State
 from ropewalk.errors import DefinitionError, LeaseLost, Unsupported
-from ropewalk.ports.exchange import Dependency
-from ropewalk.ports.transaction import UserTransaction
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.messages import (
     Answer,
     Began,

@@ -27,11 +27,11 @@ from ropewalk.domain.states import State
 from ropewalk.domain.transition import Settlement, Spent
 from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
 from ropewalk.observe.events import event_of
-from ropewalk.ports.exchange import Dependency, Holder, Note, StepAnswer, Submission
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Timer
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import Dependency, Holder, Note, StepAnswer, Submission
 from ropewalk.ports.tracing import AttemptSpan
-from ropewalk.ports.transaction import UserTransaction
 from ropewalk.worker import handler_transactions
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.folding import PendingFold

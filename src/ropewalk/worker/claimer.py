@@ -14,9 +14,9 @@ from ropewalk.domain.fairness import Line
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import Claimed, Ripple
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Claimed, Ripple
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer

@@ -19,7 +19,7 @@ from ropewalk.domain.limits import Limits
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.clock_guard import ClockGuard
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ropewalk.definitions.jobtype import JobType
     from ropewalk.domain.outcome import Outcome
     from ropewalk.domain.transition import Settlement
-    from ropewalk.ports.exchange import Settlements
+    from ropewalk.ports.store.messages import Settlements
     from ropewalk.worker.attempt import Attempt
 
 

@@ -6,7 +6,7 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.domain.flow_limit import EVERY_TENANT, FlowLimit, LimitId
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 
 
 async def declare_limits(registry: Registry, store: Store) -> None:

@@ -11,8 +11,8 @@ from ropewalk.domain.outcome import Aborted, Completed, Outcome
 from ropewalk.domain.retry import BUILT_IN
 from ropewalk.domain.transition import decide
 from ropewalk.errors import Abort, InvalidInput
-from ropewalk.ports.exchange import Settled
-from ropewalk.ports.transaction import UserTransaction
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import Settled
 from ropewalk.worker.context import Workbench
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import Final
 from ropewalk.definitions.attempt_port import Cancellation
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.lease import LossReason
-from ropewalk.ports.exchange import CancelNotice, Renewal, Renewed
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Task
+from ropewalk.ports.store.messages import CancelNotice, Renewal, Renewed
 from ropewalk.runtime.supervisor import Supervisor
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt

@@ -14,8 +14,8 @@ from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.observe.publish import announce
-from ropewalk.ports.exchange import Ripple, SkipQueue
 from ropewalk.ports.notifier import Hint, Unsubscribe
+from ropewalk.ports.store.messages import Ripple, SkipQueue
 from ropewalk.runtime.supervisor import Supervisor
 from ropewalk.runtime.wake import Signal
 from ropewalk.worker.claimer import Claimer, leased

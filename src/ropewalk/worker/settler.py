@@ -17,7 +17,7 @@ from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement, decide
 from ropewalk.errors import RopewalkError, StoreUnavailable
 from ropewalk.observe.publish import NOTHING_ELSE, News, announce
-from ropewalk.ports.exchange import Ripple, Settled, Settlements
+from ropewalk.ports.store.messages import Ripple, Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.context import Workbench

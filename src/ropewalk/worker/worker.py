@@ -15,7 +15,7 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.exchange import SkipQueue, WorkerCard
+from ropewalk.ports.store.messages import SkipQueue, WorkerCard
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.declared_limits import declare_limits
 from ropewalk.worker.parts import Assembly, WorkerConfig

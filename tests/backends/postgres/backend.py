@@ -18,7 +18,7 @@ from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.opening import migrated
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.testing import contract
 from tests.servers.binaries import Lane, pgbouncer_binaries
 from tests.servers.pgbouncer import PgBouncer

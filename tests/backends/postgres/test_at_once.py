@@ -15,7 +15,7 @@ from ropewalk.backends.postgres.connections import Session
 from ropewalk.backends.postgres.said import Said
 from ropewalk.domain.states import Status
 from ropewalk.errors import OutcomeUnknown
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.contract.build import claim_request, gate_on, new_job, settlement
 from tests.backends.postgres.conftest import OpenStore
 from tests.servers.databases import sessions, terminate

@@ -16,7 +16,7 @@ from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.examining import facts
 from ropewalk.observe.doctor import postgres as server
 from ropewalk.observe.doctor.finding import Finding
-from ropewalk.ports.health import PostgresFacts
+from ropewalk.ports.store.diagnosis import PostgresFacts
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPgBouncer, StartPostgres
 from tests.servers.postgres import Postgres, Settings

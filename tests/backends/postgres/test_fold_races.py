@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk.domain.instants import HOUR
 from ropewalk.domain.reckoning import StatsQuery
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.testing.contract.build import new_job
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import submitted

@@ -20,7 +20,7 @@ from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.operator import Revival
 from ropewalk.domain.states import Move, Status
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.exchange import Accepted, Holder, Renewal, Submission
+from ropewalk.ports.store.messages import Accepted, Holder, Renewal, Submission
 from ropewalk.testing.contract.build import (
     BOOM,
     claim_request,

@@ -14,7 +14,7 @@ from ropewalk.backends.postgres.post import Post
 from ropewalk.backends.postgres.said import Reply, Said
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
 from tests.backends.postgres.conftest import OpenStore
 

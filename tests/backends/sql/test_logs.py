@@ -9,7 +9,7 @@ from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.retention import Retention
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
 

@@ -12,7 +12,7 @@ from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.schedule import pause
 from ropewalk.domain.timing import Every
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import new_job
 from ropewalk.testing.contract.clockwork import Clockwork, plan_of

@@ -13,7 +13,7 @@ from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.neighbours import BYTES_MAX, FEWEST, Alike, parted, ways_of
 from ropewalk.domain.job import IdempotencyKey, JobRecord
 from ropewalk.domain.states import Move
-from ropewalk.ports.exchange import Settled
+from ropewalk.ports.store.messages import Settled
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 

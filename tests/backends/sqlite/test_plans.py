@@ -26,8 +26,8 @@ from ropewalk.backends.sqlite.tx import Tx as SqliteTx
 from ropewalk.domain.instants import HOUR
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import State
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit

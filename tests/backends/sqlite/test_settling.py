@@ -7,7 +7,7 @@ from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.job import IdempotencyKey, JobRecord
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import Move
-from ropewalk.ports.exchange import Settled
+from ropewalk.ports.store.messages import Settled
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 

@@ -19,7 +19,7 @@ from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.sequel import Sequel, StepRecord
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission
+from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 from tests.backends.sqlite.test_plans import _indexes

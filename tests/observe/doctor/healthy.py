@@ -10,8 +10,8 @@ from ropewalk.domain.flow_limit import FlowLimit, LaneName
 from ropewalk.domain.instants import SECOND
 from ropewalk.observe.doctor.facts import ClockReading, Facts
 from ropewalk.observe.doctor.finding import Finding, Level
-from ropewalk.ports.exchange import Backlog, Durability, LimitUse, WorkerCard
-from ropewalk.ports.health import Examination, PostgresFacts, SqliteFacts, Work
+from ropewalk.ports.store.diagnosis import Examination, PostgresFacts, SqliteFacts, Work
+from ropewalk.ports.store.messages import Backlog, Durability, LimitUse, WorkerCard
 
 NOW = 1_000_000 * SECOND
 WORK = Work(backlog=[], paused=[], leases_over=0, oldest_lease_over_at=None, newer_records=0, dead_letters={})

@@ -14,9 +14,16 @@ from ropewalk.observe.doctor.diagnosis import diagnose
 from ropewalk.observe.doctor.doctor import schema
 from ropewalk.observe.doctor.facts import ClockReading
 from ropewalk.observe.doctor.finding import Level, bad, note, ok, warn, worst
-from ropewalk.ports.exchange import Durability
-from ropewalk.ports.health import Examination, LockWait, OpenTransaction, PostgresFacts, SqliteFacts, TableFacts
-from ropewalk.ports.schema import SchemaState
+from ropewalk.ports.store.diagnosis import (
+    Examination,
+    LockWait,
+    OpenTransaction,
+    PostgresFacts,
+    SqliteFacts,
+    TableFacts,
+)
+from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.migrations import SchemaState
 from tests.observe.doctor.healthy import FACTS, FILE, NOW, SERVER, WORK, told
 
 MIB = 1024**2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ropewalk.domain.scope import Scope
-from ropewalk.ports.exchange import Orphan
+from ropewalk.ports.store.messages import Orphan
 
 
 def orphan_of(scope: Scope) -> Orphan:

@@ -22,7 +22,7 @@ from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.pending import ParentEnd
 from ropewalk.domain.scope import Scope, ScopeChange
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.exchange import ClosedGroup, Moved, Ripple
+from ropewalk.ports.store.messages import ClosedGroup, Moved, Ripple
 
 BUDGET: Final = 1000
 """edges and scopes in one transaction"""

@@ -30,8 +30,8 @@ from ropewalk.domain.gauge import SOON_US
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.room import Room
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import Claimed, Ripple
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Claimed, Ripple
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000

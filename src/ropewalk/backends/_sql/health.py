@@ -7,7 +7,7 @@ import msgspec
 from ropewalk.backends._sql.reading import backlog
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.job import RECORD_FORMAT
-from ropewalk.ports.health import Work
+from ropewalk.ports.store.diagnosis import Work
 
 _lines = msgspec.json.Decoder(list[tuple[str, str]])
 _counts = msgspec.json.Decoder(dict[str, int])

@@ -21,15 +21,7 @@ from ropewalk.domain.flags import SETTLES_ALONE
 from ropewalk.domain.lease import loss_reason
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.exchange import (
-    CancelNotice,
-    Note,
-    Noted,
-    Ripple,
-    Settled,
-    Settlements,
-    WorkerCard,
-)
+from ropewalk.ports.store.messages import CancelNotice, Note, Noted, Ripple, Settled, Settlements, WorkerCard
 
 _COMPLETE: Final = Move.COMPLETE
 

@@ -21,7 +21,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.quota import Admission
 from ropewalk.errors import LeaseLost, RopewalkError
-from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
+from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 
 
 class Intake:

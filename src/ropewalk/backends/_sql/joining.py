@@ -8,8 +8,8 @@ from ropewalk.backends._sql import submitting
 from ropewalk.backends._sql.submitting import Admit
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.errors import InvalidInput, RopewalkError
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.joining import Answers
+from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.user_transactions import Answers
 
 
 def submit_all(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Answers:

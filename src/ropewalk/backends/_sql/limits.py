@@ -19,7 +19,7 @@ from ropewalk.domain.gauge import Full, Gauge, Gauges
 from ropewalk.domain.instants import MINUTE
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.rate import RateState, idle_at
-from ropewalk.ports.exchange import LimitUse
+from ropewalk.ports.store.messages import LimitUse
 
 Counted: TypeAlias = dict[LaneName, int]
 

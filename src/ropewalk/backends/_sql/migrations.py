@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias, cast
 from msgspec import Struct
 
 from ropewalk.errors import SchemaMismatch
-from ropewalk.ports.schema import SchemaState
+from ropewalk.ports.store.migrations import SchemaState
 
 Compat: TypeAlias = Literal["additive", "breaking"]
 

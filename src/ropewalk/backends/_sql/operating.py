@@ -18,7 +18,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.domain.states import Move, Status
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.exchange import AmendAnswer, CancelAnswer, Cancellations, Deletion, ReviveAnswer
+from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, Deletion, ReviveAnswer
 
 _ints = msgspec.json.Decoder(list[int])
 

@@ -7,7 +7,7 @@ import msgspec
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.instants import Span
 from ropewalk.domain.scope import Scope
-from ropewalk.ports.exchange import Orphan
+from ropewalk.ports.store.messages import Orphan
 
 _payloads = msgspec.json.Decoder(list[Orphan])
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeAlias
 from ropewalk.backends._sql.lanes import KEYS_MAX
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import SECOND, Instant, Span
-from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.store.claims import ClaimRequest
 
 SurveyKeys: TypeAlias = Callable[[int, int, int], Sequence[int]]
 """streams (behind this, before that, so many)"""

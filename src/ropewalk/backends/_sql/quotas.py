@@ -16,7 +16,7 @@ from ropewalk.backends._sql.lanes import quotas_of
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaUse, Spent
 from ropewalk.domain.rate import used
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 
 _spent = msgspec.json.Decoder(list[tuple[str, Spent]])
 

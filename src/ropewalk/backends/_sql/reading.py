@@ -16,7 +16,7 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.search import Filter, Order, decode_cursor, encode_cursor, position_of
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import Backlog, Page, QueueInfo, Snapshot, Trail, WorkerCard
+from ropewalk.ports.store.messages import Backlog, Page, QueueInfo, Snapshot, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000
 BACKLOG_MAX: Final = 100_000

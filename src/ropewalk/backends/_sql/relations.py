@@ -12,7 +12,7 @@ from ropewalk.backends._sql.rows import Pieces, load
 from ropewalk.backends._sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.domain.job import JobRecord
-from ropewalk.ports.exchange import Dependency, GroupRecord, Kept
+from ropewalk.ports.store.messages import Dependency, GroupRecord, Kept
 
 _ints = msgspec.json.Decoder(list[int])
 _groups = msgspec.json.Decoder(list[GroupRecord])

@@ -15,7 +15,7 @@ from ropewalk.domain import lease
 from ropewalk.domain.job import CancelRequest
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import TERMINAL, Status
-from ropewalk.ports.exchange import CancelNotice, Lost, Renewal, Renewed
+from ropewalk.ports.store.messages import CancelNotice, Lost, Renewal, Renewed
 
 
 class Held(Struct, array_like=True):

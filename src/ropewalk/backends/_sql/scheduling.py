@@ -13,8 +13,8 @@ from ropewalk.backends._sql.submitting import submit
 from ropewalk.backends._sql.tx import SqlValue, Tx
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.schedule import Plan, Schedule
-from ropewalk.ports.exchange import Submission, SubmitAnswer
-from ropewalk.ports.schedules import (
+from ropewalk.ports.store.messages import Submission, SubmitAnswer
+from ropewalk.ports.store.schedules import (
     DueSchedules,
     ScheduleChange,
     ScheduleChanged,

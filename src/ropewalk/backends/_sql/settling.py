@@ -26,7 +26,7 @@ from ropewalk.domain.scope import ScopeChange
 from ropewalk.domain.sequel import Sequel
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Effects, Settlement
-from ropewalk.ports.exchange import Settled
+from ropewalk.ports.store.messages import Settled
 
 Held: TypeAlias = dict[int, tuple[int, int]]
 """(fence, scope) by seq"""

@@ -25,8 +25,8 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import RECORD_FORMAT
 from ropewalk.domain.states import Move, Status
 from ropewalk.domain.transition import EPOCH_SHIFT, claim_all
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import Claimed
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Claimed
 
 
 class Asked(NamedTuple):

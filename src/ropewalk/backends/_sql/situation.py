@@ -11,7 +11,7 @@ from ropewalk.backends._sql.tx import SqlValue, Tx
 from ropewalk.domain.fairness import Line
 from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.store.claims import ClaimRequest
 
 DUE_LOOKED_AT: Final = 32
 

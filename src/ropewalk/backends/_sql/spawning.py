@@ -17,7 +17,7 @@ from ropewalk.backends._sql.tx import AlreadyThere, Tx
 from ropewalk.domain.flags import GROUPED
 from ropewalk.domain.job import JobRecord, NewJob, new_record
 from ropewalk.domain.scope import join
-from ropewalk.ports.exchange import Accepted
+from ropewalk.ports.store.messages import Accepted
 
 _OWN = frozenset({"id", "input", "spawn_key"})
 _but_own = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in _OWN))

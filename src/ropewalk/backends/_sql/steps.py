@@ -14,7 +14,7 @@ from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.sequel import StepKind, StepRecord
-from ropewalk.ports.exchange import Holder, StepAnswer
+from ropewalk.ports.store.messages import Holder, StepAnswer
 
 READ_AT_ONCE_MAX: Final = 500
 """values of 1 MiB that fit into one of SQLite's (1 GB)"""

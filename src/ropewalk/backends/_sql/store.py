@@ -55,8 +55,10 @@ from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.states import Status
 from ropewalk.domain.statistics import Statistics
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import (
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import (
     AmendAnswer,
     Backlog,
     Cancellations,
@@ -87,9 +89,7 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
-from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from ropewalk.backends._sql.tx import AlreadyThere, Tx
 from ropewalk.domain.job import JobRecord, NewJob, are_alike, new_record
 from ropewalk.domain.quota import Admission
 from ropewalk.errors import QuotaExceeded
-from ropewalk.ports.exchange import Accepted, Submission, SubmitAnswer
+from ropewalk.ports.store.messages import Accepted, Submission, SubmitAnswer
 
 Admit: TypeAlias = Callable[[Tx, int, Sequence[Submission]], Admission]
 """how quotas are asked: quotas.admission, or quotas.passing in a transaction of somebody else's"""

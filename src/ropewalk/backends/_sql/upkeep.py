@@ -17,7 +17,7 @@ from ropewalk.domain.flags import HAS_DEPENDANTS, OWNS_SCOPE
 from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.states import TERMINAL
-from ropewalk.ports.exchange import Moved, Pruned, Ripple
+from ropewalk.ports.store.messages import Moved, Pruned, Ripple
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])

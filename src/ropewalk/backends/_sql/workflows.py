@@ -17,7 +17,7 @@ from ropewalk.domain.instants import Span
 from ropewalk.domain.job import CancelRequest
 from ropewalk.domain.operator import Resolution
 from ropewalk.domain.states import Status
-from ropewalk.ports.exchange import ResolveAnswer, Ripple, SignalAnswer
+from ropewalk.ports.store.messages import ResolveAnswer, Ripple, SignalAnswer
 
 _ints = msgspec.json.Decoder(list[int])
 

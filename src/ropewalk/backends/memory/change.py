@@ -13,7 +13,7 @@ from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.exchange import Moved, Ripple
+from ropewalk.ports.store.messages import Moved, Ripple
 
 
 class Change:

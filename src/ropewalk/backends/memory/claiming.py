@@ -20,8 +20,8 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.room import Room
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import Claimed, Ripple
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Claimed, Ripple
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 KEYED_LANES_MAX: Final = 256

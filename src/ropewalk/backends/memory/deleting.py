@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from ropewalk.backends.memory.tables import Tables
 from ropewalk.domain.flags import HAS_DEPENDANTS, OWNS_SCOPE
 from ropewalk.domain.job import JobRecord
-from ropewalk.ports.exchange import Deletion
+from ropewalk.ports.store.messages import Deletion
 
 
 def delete(tables: Tables, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:

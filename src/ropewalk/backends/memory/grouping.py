@@ -11,7 +11,7 @@ from ropewalk.backends.memory.tables import Tables
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.job import CancelRequest, JobRecord
 from ropewalk.domain.scope import Scope, ScopeChange
-from ropewalk.ports.exchange import GroupRecord, Kept, Orphan
+from ropewalk.ports.store.messages import GroupRecord, Kept, Orphan
 
 
 def cancel_group(tables: Tables, tenant: str, group_id: str, *, reason: str | None, force: bool, now: Instant) -> bool:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from ropewalk.domain.group_value import Contribution
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.scope import Scope
-from ropewalk.ports.exchange import Orphan
+from ropewalk.ports.store.messages import Orphan
 
 
 class Untold(Struct):

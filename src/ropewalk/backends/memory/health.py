@@ -10,7 +10,7 @@ from ropewalk.backends.memory.tables import Tables
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import RECORD_FORMAT
 from ropewalk.domain.states import Status
-from ropewalk.ports.health import Work
+from ropewalk.ports.store.diagnosis import Work
 
 
 def work(tables: Tables, now: Instant) -> Work:

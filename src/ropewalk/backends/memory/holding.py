@@ -17,7 +17,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.exchange import (
+from ropewalk.ports.store.messages import (
     CancelNotice,
     Lost,
     Note,

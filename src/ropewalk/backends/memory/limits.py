@@ -11,7 +11,7 @@ from ropewalk.domain.gauge import Full, Gauge, Gauges
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.rate import RateState, idle_at
-from ropewalk.ports.exchange import LimitUse
+from ropewalk.ports.store.messages import LimitUse
 
 
 class FlowLimits:

@@ -14,7 +14,7 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.operator import Amendment, CancelStatus, Resolution, RetryStatus, Revival
 from ropewalk.domain.states import Move, Status
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.exchange import AmendAnswer, CancelAnswer, Cancellations, ResolveAnswer, ReviveAnswer
+from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, ResolveAnswer, ReviveAnswer
 
 
 def cancel(

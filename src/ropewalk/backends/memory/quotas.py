@@ -10,7 +10,7 @@ from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.quota import Admission, Allowance, Quota, Quotas, QuotaUse, Spent
 from ropewalk.domain.rate import used
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 
 
 class TenantQuotas:

@@ -17,7 +17,7 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
 from ropewalk.domain.states import State, Status
-from ropewalk.ports.exchange import Backlog, Dependency, Page, QueueInfo, Trail, WorkerCard
+from ropewalk.ports.store.messages import Backlog, Dependency, Page, QueueInfo, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000
 BACKLOG_MAX: Final = 100_000

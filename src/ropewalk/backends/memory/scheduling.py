@@ -8,8 +8,8 @@ from ropewalk.backends.memory.submitting import submit
 from ropewalk.backends.memory.tables import Tables
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.schedule import Schedule
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.schedules import (
+from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.schedules import (
     DueSchedules,
     ScheduleChange,
     ScheduleChanged,

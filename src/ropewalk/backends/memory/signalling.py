@@ -11,7 +11,7 @@ from ropewalk.domain.flags import STEPPED
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.sequel import StepRecord
-from ropewalk.ports.exchange import Holder, SignalAnswer, StepAnswer
+from ropewalk.ports.store.messages import Holder, SignalAnswer, StepAnswer
 
 
 def signal(tables: Tables, tenant: str, job_id: str, name: str, value: bytes | None, *, now: Instant) -> SignalAnswer:

@@ -50,8 +50,13 @@ from ropewalk.domain.states import Status
 from ropewalk.domain.statistics import Statistics
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import Unsupported
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import (
+from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.diagnosis import Examination
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import (
     AmendAnswer,
     Backlog,
     Cancellations,
@@ -83,13 +88,8 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
-from ropewalk.ports.health import Examination
-from ropewalk.ports.joining import Join, UserConnection
-from ropewalk.ports.notifier import Notifier
-from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
-from ropewalk.ports.store import Store
-from ropewalk.ports.transaction import UserTransaction
+from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
+from ropewalk.ports.store.user_transactions import Join, UserConnection
 
 
 class MemoryStore(Store):

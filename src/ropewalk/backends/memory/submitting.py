@@ -19,7 +19,7 @@ from ropewalk.domain.lease import LossReason, loss_reason
 from ropewalk.domain.quota import Admission
 from ropewalk.domain.states import Status
 from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
-from ropewalk.ports.exchange import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
+from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 
 Written: TypeAlias = list[tuple[JobRecord, bool]]
 """(job, whether it was there before), one per submitted job"""

@@ -26,8 +26,8 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.log_line import LogLine
 from ropewalk.domain.states import Status
-from ropewalk.ports.exchange import WorkerCard
-from ropewalk.ports.schedules import ScheduleRecord
+from ropewalk.ports.store.messages import WorkerCard
+from ropewalk.ports.store.schedules import ScheduleRecord
 
 
 class Worker(Struct):

@@ -15,7 +15,7 @@ from ropewalk.domain.instants import DAY, Instant, Span
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.transition import Effects
-from ropewalk.ports.exchange import Pruned, Ripple
+from ropewalk.ports.store.messages import Pruned, Ripple
 
 
 def sweep(tables: Tables, limit: int, now: Instant) -> Ripple:

@@ -19,7 +19,7 @@ from ropewalk.domain.flags import SETTLES_ALONE
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.exchange import Ripple, Settled, Settlements
+from ropewalk.ports.store.messages import Ripple, Settled, Settlements
 
 RESULTS_BYTES_MAX: Final = 4 << 20
 _COMPLETE: Final = Move.COMPLETE

@@ -8,7 +8,7 @@ from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.opening import connect
 from ropewalk.backends.postgres.tx import Connection
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.ports.health import LockWait, OpenTransaction, PostgresFacts, TableFacts
+from ropewalk.ports.store.diagnosis import LockWait, OpenTransaction, PostgresFacts, TableFacts
 
 SETTINGS: Final = (
     *("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names", "wal_level"),

@@ -16,8 +16,8 @@ from ropewalk.backends.postgres.drivers.speaking import AsyncSpeaker, Speaker
 from ropewalk.backends.postgres.notifier import letters
 from ropewalk.backends.postgres.tx import Tx
 from ropewalk.backends.postgres.visiting import House, visit
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.joining import AfterCommit, Answers, Awaited, Blocking, Join, UserConnection
+from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.user_transactions import AfterCommit, Answers, Awaited, Blocking, Join, UserConnection
 
 WANTED: Final = f"a psycopg (3) or asyncpg connection, or of SQLAlchemy on one of these {alchemy.WANTED}"
 

@@ -20,7 +20,7 @@ from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.line import Line
 from ropewalk.backends.postgres.tx import Connection, Raw
 from ropewalk.errors import SchemaMismatch, StoreRefused, WeakDurability
-from ropewalk.ports.schema import SchemaState
+from ropewalk.ports.store.migrations import SchemaState
 
 VERSION_MIN: Final = 14
 CONNECT_SECONDS_MAX: Final = 10

@@ -32,8 +32,12 @@ from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import (
+from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.diagnosis import Examination
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import (
     Claimed,
     Durability,
     Holder,
@@ -45,12 +49,8 @@ from ropewalk.ports.exchange import (
     StepAnswer,
     Submission,
 )
-from ropewalk.ports.health import Examination
-from ropewalk.ports.joining import Join, UserConnection
-from ropewalk.ports.notifier import Notifier
-from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.schema import SchemaState
-from ropewalk.ports.transaction import UserTransaction
+from ropewalk.ports.store.migrations import SchemaState
+from ropewalk.ports.store.user_transactions import Join, UserConnection
 
 T = TypeVar("T")
 

@@ -24,9 +24,9 @@ from ropewalk.backends.postgres.tx import Connection, Tx
 from ropewalk.domain.instants import SECOND, Instant, Span
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import InvalidInput, WaitTimeout
-from ropewalk.ports.exchange import Ripple, Settled, Settlements
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.ports.transaction import SqlValues, UserTransaction
+from ropewalk.ports.store.handler_transaction import SqlValues, UserTransaction
+from ropewalk.ports.store.messages import Ripple, Settled, Settlements
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.sqlite.filesystem import network_type
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
 from ropewalk.backends.sqlite.opening import INCREMENTAL
-from ropewalk.ports.health import SqliteFacts
+from ropewalk.ports.store.diagnosis import SqliteFacts
 
 
 class Written(Struct, frozen=True):

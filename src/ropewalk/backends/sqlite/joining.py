@@ -19,9 +19,9 @@ from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import check_visited
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import InvalidInput, Unsupported, WeakDurability
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.joining import AfterCommit, Answers, Blocking, Join, UserConnection
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.user_transactions import AfterCommit, Answers, Blocking, Join, UserConnection
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from ropewalk.backends._sql.migrations import (
 from ropewalk.backends.sqlite.filesystem import network_type
 from ropewalk.backends.sqlite.library import sqlite, warn_about_library
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
-from ropewalk.ports.schema import SchemaState
+from ropewalk.ports.store.migrations import SchemaState
 
 APPLICATION_ID: Final = 0x726F7065
 """'rope', in the header of every file of ours"""

@@ -25,17 +25,13 @@ from ropewalk.backends.sqlite.writer import Writer
 from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.retention import Retention
 from ropewalk.errors import InvalidInput
-from ropewalk.ports.exchange import (
-    Durability,
-    Pruned,
-    Submission,
-)
-from ropewalk.ports.health import Examination
-from ropewalk.ports.joining import Join, UserConnection
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.schema import SchemaState
-from ropewalk.ports.transaction import UserTransaction
+from ropewalk.ports.store.diagnosis import Examination
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import Durability, Pruned, Submission
+from ropewalk.ports.store.migrations import SchemaState
+from ropewalk.ports.store.user_transactions import Join, UserConnection
 
 T = TypeVar("T")
 

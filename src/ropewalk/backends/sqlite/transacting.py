@@ -20,9 +20,9 @@ from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.instants import SECOND, Span
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import InvalidInput, WaitTimeout
-from ropewalk.ports.exchange import Settlements
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.ports.transaction import SqlValues, UserTransaction
+from ropewalk.ports.store.handler_transaction import SqlValues, UserTransaction
+from ropewalk.ports.store.messages import Settlements
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from ropewalk.client.views.schedules import ScheduleInfo
 from ropewalk.domain.instants import Instant, Seconds, to_instant, to_seconds
 from ropewalk.domain.states import State
 from ropewalk.domain.statistics import Flow, Share, Statistics
-from ropewalk.ports.exchange import QueueInfo, WorkerCard
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.messages import QueueInfo, WorkerCard
 
 FAILURES_SHOWN: Final = 10
 

@@ -11,9 +11,9 @@ from ropewalk.domain.operator import CancelStatus
 from ropewalk.domain.states import Move
 from ropewalk.errors import NotFound, RopewalkError
 from ropewalk.observe.publish import News, announce
-from ropewalk.ports.exchange import Ripple
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Ripple
 
 
 class Bound:

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from ropewalk.client.filter import Filter, in_domain
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.domain.search import Order
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 
 BATCH: Final = 1000
 

@@ -14,8 +14,8 @@ from ropewalk.domain.instants import Seconds, to_datetime, to_instant, to_span
 from ropewalk.domain.limits import check_priority
 from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.errors import Conflict, NotFound
-from ropewalk.ports.exchange import ReviveAnswer
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.messages import ReviveAnswer
 
 _CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})
 

@@ -13,7 +13,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter as Wanted
 from ropewalk.domain.states import Status
 from ropewalk.errors import Conflict
-from ropewalk.ports.exchange import Deletion
+from ropewalk.ports.store.messages import Deletion
 
 
 class Deleting(Bound):

@@ -11,8 +11,8 @@ from ropewalk.domain.flow_limit import EVERY_TENANT, FlowLimit, LimitId, LimitKi
 from ropewalk.domain.limits import check_name
 from ropewalk.domain.rate import Rate
 from ropewalk.errors import InvalidInput
-from ropewalk.ports.exchange import LimitUse
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.messages import LimitUse
 
 
 class Limiting(Bound):

@@ -18,7 +18,7 @@ from ropewalk.domain.why import Why, explain
 from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import Event
 from ropewalk.observe.why_inputs import surroundings
-from ropewalk.ports.exchange import QueueInfo, Trail, WorkerCard
+from ropewalk.ports.store.messages import QueueInfo, Trail, WorkerCard
 
 
 class Looking(Bound):

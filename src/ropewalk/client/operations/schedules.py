@@ -15,7 +15,7 @@ from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.schedule import Schedule, job_of, pause, resume
 from ropewalk.errors import Conflict, InvalidInput, NotFound
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 
 LISTED_AT_ONCE: Final = 500
 UPCOMING_MAX: Final = 1000

@@ -22,8 +22,8 @@ from ropewalk.domain.search import Filter as Wanted
 from ropewalk.domain.states import Move
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded
 from ropewalk.observe.publish import NOTHING_ELSE, News
-from ropewalk.ports.exchange import SignalAnswer
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.messages import SignalAnswer
 
 
 class Flowing(Bound):

@@ -17,11 +17,11 @@ from ropewalk.domain.schedule import Schedule, job_of
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.observe.events import Event, EventHub
 from ropewalk.observe.tracing import fired, firing
-from ropewalk.ports.exchange import Accepted
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.schedules import ScheduleChanged
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Accepted
+from ropewalk.ports.store.schedules import ScheduleChanged
 from ropewalk.ports.tracing import FireSpan, Tracing
 
 MakeJob: TypeAlias = "Callable[[Job[Any, Any], str], NewJob]"

@@ -14,8 +14,8 @@ from ropewalk.domain.schedule import Plan, Schedule, begin, declare, edit
 from ropewalk.errors import Conflict
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.schedules import ScheduleChange
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.schedules import ScheduleChange
 
 Decide: TypeAlias = Callable[[Schedule | None, Instant], Awaitable[Turn]]
 """what becomes of a schedule, or of there being none"""

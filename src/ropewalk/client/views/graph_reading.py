@@ -10,7 +10,7 @@ from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import State
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 
 PAGE: Final = 1000
 UNFINISHED: Final = (State.PENDING, State.DELAYED, State.RETRYING, State.SCHEDULED, State.RUNNING)

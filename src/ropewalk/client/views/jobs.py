@@ -16,7 +16,7 @@ from ropewalk.domain.job import AttemptRecord, JobRecord
 from ropewalk.domain.states import State
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
-from ropewalk.ports.exchange import Trail
+from ropewalk.ports.store.messages import Trail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

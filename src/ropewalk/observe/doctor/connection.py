@@ -8,7 +8,7 @@ from ropewalk.domain.instants import SECOND, Span
 from ropewalk.observe.doctor.facts import ClockReading
 from ropewalk.observe.doctor.finding import Finding, note, ok, warn
 from ropewalk.observe.doctor.words import lasting
-from ropewalk.ports.health import PostgresFacts
+from ropewalk.ports.store.diagnosis import PostgresFacts
 
 CLOCK_NOTED: Final[Span] = SECOND
 CLOCK_WRONG: Final[Span] = 10 * SECOND

@@ -6,8 +6,8 @@ from ropewalk.observe.doctor import connection, postgres, postgres_tables, sqlit
 from ropewalk.observe.doctor import jobs as work
 from ropewalk.observe.doctor.facts import Facts
 from ropewalk.observe.doctor.finding import Finding, note
-from ropewalk.ports.exchange import Durability
-from ropewalk.ports.health import PostgresFacts, SqliteFacts
+from ropewalk.ports.store.diagnosis import PostgresFacts, SqliteFacts
+from ropewalk.ports.store.messages import Durability
 
 
 def diagnose(facts: Facts) -> list[Finding]:

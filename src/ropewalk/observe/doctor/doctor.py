@@ -13,8 +13,8 @@ from ropewalk.observe.doctor.finding import Finding, bad, ok
 from ropewalk.observe.doctor.gathering import gather
 from ropewalk.observe.doctor.words import number_of
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.schema import Migrating, SchemaState
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.migrations import Migrating, SchemaState
 
 
 async def examine(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ropewalk.domain.instants import Span
-from ropewalk.ports.exchange import Durability, LimitUse, WorkerCard
-from ropewalk.ports.health import Examination
+from ropewalk.ports.store.diagnosis import Examination
+from ropewalk.ports.store.messages import Durability, LimitUse, WorkerCard
 
 
 class ClockReading(Struct, frozen=True, kw_only=True):

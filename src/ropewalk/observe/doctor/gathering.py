@@ -7,11 +7,11 @@ from typing import Final
 
 from ropewalk.domain.instants import SECOND, Instant, Span
 from ropewalk.observe.doctor.facts import ClockReading, Facts, Late
-from ropewalk.ports.exchange import LimitUse
-from ropewalk.ports.health import Work
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.diagnosis import Work
+from ropewalk.ports.store.messages import LimitUse
 
 CLOCK_LOOKS: Final = 5
 HINT_SECONDS_MAX: Final = 2.0

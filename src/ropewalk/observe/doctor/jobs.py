@@ -10,8 +10,8 @@ from ropewalk.domain.instants import MINUTE, SECOND, Instant, Span
 from ropewalk.observe.doctor.facts import Late
 from ropewalk.observe.doctor.finding import Finding, note, ok, warn
 from ropewalk.observe.doctor.words import lasting, named, number_of
-from ropewalk.ports.exchange import LimitUse
-from ropewalk.ports.health import Work
+from ropewalk.ports.store.diagnosis import Work
+from ropewalk.ports.store.messages import LimitUse
 
 SWEPT_WITHIN: Final[Span] = 10 * SECOND
 """every worker looks for ended leases each 3 s, and in its claims"""

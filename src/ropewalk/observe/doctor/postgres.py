@@ -7,8 +7,8 @@ from typing import Final
 from ropewalk.domain.instants import MINUTE, SECOND, Span
 from ropewalk.observe.doctor.finding import Finding, bad, note, ok, warn
 from ropewalk.observe.doctor.words import lasting, named, number_of
-from ropewalk.ports.exchange import Durability
-from ropewalk.ports.health import OpenTransaction, PostgresFacts
+from ropewalk.ports.store.diagnosis import OpenTransaction, PostgresFacts
+from ropewalk.ports.store.messages import Durability
 
 KEPT: Final = {"fsync": ("on",), "full_page_writes": ("on",), "synchronous_commit": ("on", "remote_apply")}
 OLD: Final[Span] = 5 * MINUTE

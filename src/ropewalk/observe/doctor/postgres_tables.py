@@ -7,7 +7,7 @@ from typing import Final
 from ropewalk.domain.instants import Instant
 from ropewalk.observe.doctor.finding import Finding, bad, note, ok, warn
 from ropewalk.observe.doctor.words import lasting, sized
-from ropewalk.ports.health import PostgresFacts, TableFacts
+from ropewalk.ports.store.diagnosis import PostgresFacts, TableFacts
 
 DEAD_MANY: Final = 50_000
 """autovacuum of the tables that move begins at 5 000 and a fiftieth of the living"""

@@ -6,7 +6,7 @@ from typing import Final
 
 from ropewalk.observe.doctor.finding import Finding, bad, note, ok, warn
 from ropewalk.observe.doctor.words import sized
-from ropewalk.ports.health import SqliteFacts
+from ropewalk.ports.store.diagnosis import SqliteFacts
 
 FULL: Final = 2
 WAL_LARGE_BYTES: Final = 256 * 1024**2

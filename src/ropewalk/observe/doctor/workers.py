@@ -10,8 +10,8 @@ from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.observe.doctor.finding import Finding, note, ok, warn
 from ropewalk.observe.doctor.words import lasting, named, number_of
 from ropewalk.observe.fleet import is_alive, serves
-from ropewalk.ports.exchange import Backlog, WorkerCard
-from ropewalk.ports.health import Work
+from ropewalk.ports.store.diagnosis import Work
+from ropewalk.ports.store.messages import Backlog, WorkerCard
 
 SHOWN_MAX: Final = 10
 """of what nobody serves, longest waiting first"""

@@ -11,7 +11,7 @@ from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.exposition import CONTENT_TYPE, exposition
 from ropewalk.observe.metrics.meter import Meter
 from ropewalk.observe.metrics.registry import Family, Registry
-from ropewalk.ports.exchange import Backlog
+from ropewalk.ports.store.messages import Backlog
 
 if TYPE_CHECKING:
     from ropewalk.client.app_state import Core

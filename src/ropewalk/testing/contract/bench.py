@@ -10,7 +10,8 @@ from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.states import Move, State, Status
 from ropewalk.domain.transition import Settlement
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.exchange import (
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import (
     Accepted,
     CancelAnswer,
     Claimed,
@@ -21,7 +22,6 @@ from ropewalk.ports.exchange import (
     SubmitAnswer,
     Trail,
 )
-from ropewalk.ports.store import Store
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.build import claim_request, new_job, settlement

@@ -13,8 +13,8 @@ from ropewalk.domain.instants import SECOND, Span
 from ropewalk.domain.job import IdempotencyKey, JobRecord, KeyScope, NewJob
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import WorkerCard
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import WorkerCard
 
 LEASE: Span = 30 * SECOND
 ALL_TYPES = ("t", "a", "b", "undo")

@@ -8,7 +8,7 @@ from ropewalk.domain.instants import HOUR
 from ropewalk.domain.job import CancelRequest
 from ropewalk.domain.operator import CancelStatus
 from ropewalk.domain.states import Move, State, Status
-from ropewalk.ports.exchange import CancelAnswer
+from ropewalk.ports.store.messages import CancelAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 

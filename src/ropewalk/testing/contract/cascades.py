@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.exchange import Accepted, Ripple
+from ropewalk.ports.store.messages import Accepted, Ripple
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, new_job, settlement, tree

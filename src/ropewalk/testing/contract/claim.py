@@ -7,7 +7,7 @@ from ropewalk.domain.job import JobRecord, Progress
 from ropewalk.domain.operator import Revival
 from ropewalk.domain.states import Move, State, Status
 from ropewalk.domain.transition import EPOCH_SHIFT
-from ropewalk.ports.exchange import Note
+from ropewalk.ports.store.messages import Note
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, new_job

@@ -10,8 +10,8 @@ from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.schedule import Missed, Plan, Schedule, begin, job_of
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.timing import Timing
-from ropewalk.ports.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
 from ropewalk.testing.contract.build import new_job
 
 MANY = 10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
-from ropewalk.ports.exchange import (
+from ropewalk.ports.store.messages import (
     Cancellations,
     Claimed,
     Moved,

@@ -11,8 +11,8 @@ from ropewalk.domain.operator import Resolution
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.states import Move, State
 from ropewalk.errors import NotFound
-from ropewalk.ports.exchange import Deletion, Pruned
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Deletion, Pruned
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, new_job, tree

@@ -28,8 +28,8 @@ from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import State
 from ropewalk.domain.transition import Spent
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import WorkerCard
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import WorkerCard
 from ropewalk.testing.contract import flow_draws
 from ropewalk.testing.contract.build import BOOM, LEASE, worker_card
 

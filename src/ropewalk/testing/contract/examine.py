@@ -6,8 +6,8 @@ from ropewalk.domain.flow_limit import LaneName
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import RECORD_FORMAT
 from ropewalk.domain.states import Move
-from ropewalk.ports.exchange import Backlog
-from ropewalk.ports.health import Work
+from ropewalk.ports.store.diagnosis import Work
+from ropewalk.ports.store.messages import Backlog
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE

@@ -9,7 +9,7 @@ from ropewalk.domain.group_value import Contribution, Reducer
 from ropewalk.domain.job import JobRecord, NewJob
 from ropewalk.domain.sequel import Sequel
 from ropewalk.domain.states import Move, State, Status
-from ropewalk.ports.exchange import Claimed, GroupRecord, ResolveAnswer, Ripple, Settled, Settlements
+from ropewalk.ports.store.messages import Claimed, GroupRecord, ResolveAnswer, Ripple, Settled, Settlements
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement
 

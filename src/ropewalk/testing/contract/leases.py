@@ -9,7 +9,7 @@ from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord, Progress
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import Move
-from ropewalk.ports.exchange import CancelNotice, Lost, Note, Noted, Renewal
+from ropewalk.ports.store.messages import CancelNotice, Lost, Note, Noted, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import LEASE, worker_card

@@ -13,8 +13,8 @@ from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.sequel import Suspension
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.exchange import LimitUse, SkipQueue, Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import LimitUse, SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -14,8 +14,8 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.reckoning import StatsQuery
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import Status
-from ropewalk.ports.exchange import Page, QueueInfo
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Page, QueueInfo
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.draws import TENANTS, TYPES

@@ -8,7 +8,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.log_line import LINES_MAX, LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.states import Move
-from ropewalk.ports.exchange import Backlog, Deletion, Renewal
+from ropewalk.ports.store.messages import Backlog, Deletion, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, settlement

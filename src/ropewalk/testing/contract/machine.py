@@ -35,13 +35,8 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import Status
 from ropewalk.domain.transition import Settlement, Spent, decide
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import (
-    Note,
-    Renewal,
-    SkipQueue,
-    Submission,
-)
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Note, Renewal, SkipQueue, Submission
 from ropewalk.testing.contract import draws
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.bench import holder

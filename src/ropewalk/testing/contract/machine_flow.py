@@ -15,7 +15,7 @@ from ropewalk.domain.operator import Resolution
 from ropewalk.domain.sequel import Sequel, StepRecord
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.contract import draws, flow_draws
 from ropewalk.testing.contract.bench import holder
 from ropewalk.testing.contract.build import BOOM

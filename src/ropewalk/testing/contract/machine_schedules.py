@@ -12,7 +12,7 @@ from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.schedule import Plan, Schedule
 from ropewalk.domain.timing import ByCron, Every
-from ropewalk.ports.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
+from ropewalk.ports.store.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
 from ropewalk.testing.clock import START, FakeRuntime
 from ropewalk.testing.contract import draws
 from ropewalk.testing.contract.clockwork import taken

@@ -13,7 +13,7 @@ from ropewalk.domain.job import DEFAULT_TENANT, JobRecord
 from ropewalk.domain.operator import Resolution, Revival
 from ropewalk.domain.states import LEGAL_MOVES, SETTLING, TERMINAL, Move, Status
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.exchange import SkipQueue, Trail
+from ropewalk.ports.store.messages import SkipQueue, Trail
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job

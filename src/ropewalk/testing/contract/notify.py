@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 

@@ -9,7 +9,7 @@ from ropewalk.domain.instants import HOUR, MINUTE
 from ropewalk.domain.operator import Amendment
 from ropewalk.domain.order import order_key
 from ropewalk.domain.states import Move, State, Status
-from ropewalk.ports.exchange import AmendAnswer, Deletion
+from ropewalk.ports.store.messages import AmendAnswer, Deletion
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM

@@ -10,8 +10,8 @@ import pytest
 from ropewalk.domain.job import DEFAULT_TENANT, NewJob
 from ropewalk.domain.quota import Quota
 from ropewalk.domain.rate import Rate
-from ropewalk.ports.exchange import Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -8,7 +8,7 @@ from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import DEFAULT_TENANT
 from ropewalk.domain.rate import Algorithm, Rate
 from ropewalk.domain.states import State
-from ropewalk.ports.exchange import SkipQueue
+from ropewalk.ports.store.messages import SkipQueue
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import LEASE, new_job

@@ -16,8 +16,8 @@ from ropewalk.domain.schedule import Schedule
 from ropewalk.domain.states import Move, State
 from ropewalk.domain.timing import Every
 from ropewalk.errors import Conflict, QuotaExceeded
-from ropewalk.ports.exchange import SkipQueue, Submission
-from ropewalk.ports.schedules import ScheduleChange
+from ropewalk.ports.store.messages import SkipQueue, Submission
+from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, keyed, new_job

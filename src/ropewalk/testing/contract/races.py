@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.operator import CancelStatus
 from ropewalk.domain.states import Move, Status
-from ropewalk.ports.exchange import Accepted, Submission
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -9,7 +9,7 @@ from ropewalk.domain.instants import SECOND
 from ropewalk.domain.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.states import Move
-from ropewalk.ports.exchange import SkipQueue, Submission
+from ropewalk.ports.store.messages import SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -6,7 +6,7 @@ from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.operator import Amendment
 from ropewalk.domain.search import Filter
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.exchange import QueueInfo, Renewal
+from ropewalk.ports.store.messages import QueueInfo, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, worker_card

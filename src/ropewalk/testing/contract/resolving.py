@@ -9,7 +9,7 @@ from ropewalk.domain.job import FollowUp
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.operator import Resolution, Revival
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.exchange import Renewal, ResolveAnswer
+from ropewalk.ports.store.messages import Renewal, ResolveAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, keyed

@@ -9,7 +9,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.operator import RetryStatus, Revival
 from ropewalk.domain.order import order_key
 from ropewalk.domain.states import Move, State, Status
-from ropewalk.ports.exchange import Note, ReviveAnswer
+from ropewalk.ports.store.messages import Note, ReviveAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM

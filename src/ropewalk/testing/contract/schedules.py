@@ -13,8 +13,8 @@ from ropewalk.domain.schedule import Schedule, edit, pause
 from ropewalk.domain.states import State
 from ropewalk.domain.timing import ByCron, ByFunction, Every, Timing
 from ropewalk.errors import Conflict, NotFound, RopewalkError
-from ropewalk.ports.exchange import SubmitAnswer
-from ropewalk.ports.schedules import ScheduleChange
+from ropewalk.ports.store.messages import SubmitAnswer
+from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import gate_on, new_job

@@ -12,7 +12,7 @@ from ropewalk.domain.job import JobRecord
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.sequel import StepRecord, Suspension
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.exchange import Settled, SignalAnswer
+from ropewalk.ports.store.messages import Settled, SignalAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.exchange import Accepted, SkipQueue
+from ropewalk.ports.store.messages import Accepted, SkipQueue
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job

@@ -11,7 +11,7 @@ from ropewalk.domain.order import order_key
 from ropewalk.domain.retry import Backoff
 from ropewalk.domain.states import State, Status
 from ropewalk.errors import Conflict
-from ropewalk.ports.exchange import Accepted, Submission
+from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import new_job

@@ -7,7 +7,7 @@ from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.job import FollowUp
 from ropewalk.domain.lease import LossReason
 from ropewalk.domain.states import Move, Status
-from ropewalk.ports.exchange import Renewal
+from ropewalk.ports.store.messages import Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, worker_card

@@ -10,7 +10,7 @@ from ropewalk.domain.instants import HOUR, SECOND
 from ropewalk.domain.operator import Amendment, Revival
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.store import Store
+from ropewalk.ports.store.core import Store
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, keyed

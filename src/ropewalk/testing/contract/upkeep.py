@@ -9,7 +9,7 @@ from ropewalk.domain.instants import DAY, HOUR, MINUTE
 from ropewalk.domain.operator import Revival
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.states import Move, State
-from ropewalk.ports.exchange import Pruned
+from ropewalk.ports.store.messages import Pruned
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, keyed, worker_card

@@ -9,7 +9,7 @@ import pytest
 from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Reducer
 from ropewalk.domain.states import Move
 from ropewalk.errors import Conflict
-from ropewalk.ports.exchange import Kept
+from ropewalk.ports.store.messages import Kept
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import settlement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.job import JobRecord
-from ropewalk.ports.exchange import Claimed
+from ropewalk.ports.store.messages import Claimed
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.policies.backlog import Backlog, BacklogAlarm
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from ropewalk.observe.publish import NOTHING_ELSE
-from ropewalk.ports.exchange import Ripple
+from ropewalk.ports.store.messages import Ripple
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import Workbench
 

@@ -12,7 +12,7 @@ from ropewalk.client.schedules.fires import Fires, Turn
 from ropewalk.domain.instants import SECOND, Instant
 from ropewalk.domain.schedule import Schedule
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.schedules import DueSchedules, ScheduleChange, ScheduleRecord
+from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleRecord
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import Workbench
 

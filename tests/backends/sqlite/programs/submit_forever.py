@@ -5,7 +5,7 @@ import sys
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.job import NewJob
-from ropewalk.ports.exchange import Submission
+from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
 
 

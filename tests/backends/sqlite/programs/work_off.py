@@ -9,7 +9,7 @@ from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.instants import SECOND
 from ropewalk.domain.states import Move
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.claiming import ClaimRequest
+from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.runtime.system import SystemRuntime
 
 

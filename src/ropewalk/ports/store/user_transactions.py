@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.ports.exchange import Accepted, Submission
+from ropewalk.ports.store.messages import Accepted, Submission
 
 
 class UserConnection(Protocol):

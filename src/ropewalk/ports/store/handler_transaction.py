@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.exchange import Settlements
+from ropewalk.ports.store.messages import Settlements
 
 SqlValues: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
 

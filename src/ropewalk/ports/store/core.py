@@ -29,8 +29,11 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.sequel import StepRecord
 from ropewalk.domain.transition import Settlement
-from ropewalk.ports.claiming import ClaimRequest
-from ropewalk.ports.exchange import (
+from ropewalk.ports.notifier import Notifier
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.diagnosis import Examining
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import (
     AmendAnswer,
     Backlog,
     Cancellations,
@@ -62,12 +65,9 @@ from ropewalk.ports.exchange import (
     Trail,
     WorkerCard,
 )
-from ropewalk.ports.health import Examining
-from ropewalk.ports.joining import Joining
-from ropewalk.ports.notifier import Notifier
-from ropewalk.ports.schedules import Schedules
-from ropewalk.ports.tallies import Counting
-from ropewalk.ports.transaction import UserTransaction
+from ropewalk.ports.store.schedules import Schedules
+from ropewalk.ports.store.statistics import Counting
+from ropewalk.ports.store.user_transactions import Joining
 
 
 class Intake(Protocol):

@@ -1,4 +1,4 @@
-"""Statistics as a store keeps them. Part of the storage port (store.py), whose common rules hold here, too.
+"""Statistics as a store keeps them. Part of the storage port (core.py), whose common rules hold here, too.
 
 Whatever moves a job counts it in the same transaction (domain.tally): it is counted once, or did not happen. Counting
 makes nobody wait: no row is written by two who move jobs.

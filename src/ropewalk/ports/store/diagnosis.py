@@ -10,7 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.domain.instants import Instant, Span
-from ropewalk.ports.exchange import Backlog
+from ropewalk.ports.store.messages import Backlog
 
 
 class Work(Struct, frozen=True, kw_only=True):

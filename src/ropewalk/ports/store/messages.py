@@ -1,4 +1,4 @@
-"""What crosses the storage port: requests and answers, one Struct each. The verbs that use them are in store.py."""
+"""What crosses the storage port: requests and answers, one Struct each. The verbs that use them are in core.py."""
 
 from __future__ import annotations
 

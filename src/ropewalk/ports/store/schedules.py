@@ -1,6 +1,6 @@
 """Schedules in a store: read with a version, changed only by who read the newest one, together with the jobs they fire.
 
-What holds for every verb of a store (store.py) holds here. Which fires are due and what becomes of them is
+What holds for every verb of a store (core.py) holds here. Which fires are due and what becomes of them is
 ropewalk.domain's; a store decides only whose change comes first.
 """
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from ropewalk.domain.instants import Instant
 from ropewalk.domain.job import NewJob
 from ropewalk.domain.schedule import Schedule
-from ropewalk.ports.exchange import SubmitAnswer
+from ropewalk.ports.store.messages import SubmitAnswer
 
 
 class ScheduleRecord(Struct, frozen=True, kw_only=True):
