@@ -13,7 +13,7 @@ import time
 from typing import Final
 
 from ropewalk.connect import connect
-from ropewalk.domain.flow_limit import FlowLimit
+from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime

@@ -15,8 +15,8 @@ from typing import Final
 from msgspec import structs
 
 from ropewalk.connect import connect
-from ropewalk.domain.quota import PENDING_MAX, Quota
-from ropewalk.domain.rate import Rate
+from ropewalk.domain.limits.quota import PENDING_MAX, Quota
+from ropewalk.domain.limits.rate import Rate
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime

@@ -22,11 +22,11 @@ from benchmarks import machine, report, server
 from benchmarks.server import Server
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.domain.instants import DAY, HOUR, SECOND
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.reckoning import StatsQuery
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.time import DAY, HOUR, SECOND
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission

@@ -35,18 +35,18 @@ from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.schedule import schedule
-from ropewalk.domain.cron import Cron, parse_cron
-from ropewalk.domain.fire_times import next_after
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.operator import CancelStatus, RetryStatus
-from ropewalk.domain.order import Priority
-from ropewalk.domain.rate import Rate
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
+from ropewalk.domain.jobs.order import Priority
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.redaction import Secret
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.retry import Backoff
+from ropewalk.domain.schedules.cron import Cron, parse_cron
+from ropewalk.domain.schedules.fire_times import next_after
 from ropewalk.domain.search import Order
-from ropewalk.domain.states import State
-from ropewalk.domain.statistics import Statistics
+from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.errors import (
     Abort,
     Conflict,

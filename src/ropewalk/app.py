@@ -22,10 +22,10 @@ from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.policies import Concurrency
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule
-from ropewalk.domain.instants import Seconds, Span, to_span
-from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.domain.limits import DEFAULT_LIMITS, Limits
+from ropewalk.domain.bounds import DEFAULT_LIMITS, Limits
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.retention import Retention
+from ropewalk.domain.time import Seconds, Span, to_span
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.observe.doctor.finding import Finding
 from ropewalk.observe.events import ErrorHook, EventHook, EventHub

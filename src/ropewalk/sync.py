@@ -15,7 +15,7 @@ from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.domain.operator import CancelStatus
+from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Family
 from ropewalk.ports.store.user_transactions import UserConnection

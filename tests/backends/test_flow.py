@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.domain.instants import HOUR, Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.rate import Rate
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.limits.rate import Rate
+from ropewalk.domain.time import HOUR, Instant
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.clock import FakeRuntime
@@ -28,7 +28,7 @@ from ropewalk.testing.contract.build import claim_request, new_job, settlement
 from tests.backends.test_memory import MemoryBackend
 from tests.backends.test_sqlite import SqliteBackend
 from tests.budget import BUDGET
-from tests.domain.test_rate import allowed
+from tests.domain.limits.test_rate import allowed
 
 Kind: TypeAlias = Literal["queue", "type", "key"]
 

@@ -8,12 +8,12 @@ import pytest
 
 from ropewalk.backends.memory.heap import Entry, JobHeap
 from ropewalk.backends.memory.store import MemoryStore
-from ropewalk.domain.instants import DAY, HOUR
-from ropewalk.domain.job import FollowUp
-from ropewalk.domain.operator import Amendment
+from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.states import Move
+from ropewalk.domain.time import DAY, HOUR
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Durability

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from ropewalk.cli import render
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from ropewalk import App, Conflict, DefinitionError, Filter, InvalidInput, NotFound, ScheduleInfo, schedule
 from ropewalk.client.schedules import timetable
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.testing import FakeRuntime, Rehearsal
 from tests.apps import MakeApp

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ropewalk import Abort, App, Context, InvalidInput, Retention, State, job
-from ropewalk.domain.instants import DAY, MINUTE, Span
+from ropewalk.domain.time import DAY, MINUTE, Span
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services import statistics
 from ropewalk.worker.services.statistics import TallyFolderConfig

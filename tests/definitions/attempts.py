@@ -7,11 +7,11 @@ from typing import Any
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.returned import outcome_of_return
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import NewJob, new_record
-from ropewalk.domain.outcome import Completed
-from ropewalk.domain.sequel import Sequel
-from ropewalk.domain.transition import claim
+from ropewalk.domain.jobs.outcome import Completed
+from ropewalk.domain.jobs.record import NewJob, new_record
+from ropewalk.domain.jobs.transition import claim
+from ropewalk.domain.time import SECOND
+from ropewalk.domain.workflow.completion import Sequel
 from tests.definitions.ports import FakeAttempt
 
 NOW = 1_800_000_000 * SECOND

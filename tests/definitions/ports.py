@@ -15,12 +15,12 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.flags import STEPPED
-from ropewalk.domain.instants import Instant, Seconds
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.states import State
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant, Seconds
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.store.messages import Dependency
 
 T = TypeVar("T")

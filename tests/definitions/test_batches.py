@@ -18,10 +18,10 @@ from ropewalk.definitions.options import AppDefaults, BatchOptions, EnqueueOptio
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.definitions.verdict import verdict
+from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import Category
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Aborted, Completed, Deferred, Errored, Outcome
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Deferred, Errored, Outcome
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import Abort, Defer, DefinitionError, InvalidInput
 from tests.definitions.attempts import attempt_of
 

@@ -10,8 +10,8 @@ import pytest
 from ropewalk import Abort, AppDefaults, job
 from ropewalk.definitions.options import Classifier, Decision
 from ropewalk.definitions.verdict import verdict
-from ropewalk.domain.instants import SECOND, to_instant
-from ropewalk.domain.outcome import Aborted, Deferred, Errored, Outcome
+from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome
+from ropewalk.domain.time import SECOND, to_instant
 
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -15,11 +15,11 @@ from ropewalk.definitions.context import Context
 from ropewalk.definitions.current import activate, current, deactivate
 from ropewalk.definitions.decorator import job
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord, NewJob, Origin, new_record
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.states import State
-from ropewalk.domain.transition import claim
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord, NewJob, Origin, new_record
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.jobs.transition import claim
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput, JobCancelled
 from tests.definitions.ports import FakeAttempt
 

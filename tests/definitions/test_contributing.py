@@ -11,9 +11,9 @@ import pytest
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
 from ropewalk.definitions.returned import fold_of, outcome_of_return
-from ropewalk.domain.flags import GROUPED, OWNS_SCOPE
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.outcome import Aborted, Completed
+from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE
+from ropewalk.domain.jobs.outcome import Aborted, Completed
+from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import InvalidInput
 from tests.definitions.attempts import attempt_of, completed, sequel_of
 

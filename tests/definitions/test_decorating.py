@@ -15,7 +15,7 @@ from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.result import Result
-from ropewalk.domain.retry import Backoff
+from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.errors import DefinitionError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import pytest
 
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
-from ropewalk.domain.job import JobRecord, NewJob, new_record
-from ropewalk.domain.states import State, Status
+from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.ports.store.messages import Dependency
 from tests.definitions.attempts import NOW, attempt_of
 from tests.definitions.ports import FakeAttempt

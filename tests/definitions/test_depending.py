@@ -12,10 +12,10 @@ from ropewalk.definitions.decorator import job
 from ropewalk.definitions.dependency import Chain, Count, Group
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.dependency import NewGate, ParentKind, ParentRef
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.limits import Limits
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.time import SECOND
+from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 

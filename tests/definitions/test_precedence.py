@@ -11,10 +11,10 @@ import pytest
 from ropewalk.definitions.decorator import job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.submission import skips_queue, to_new_job
-from ropewalk.domain.instants import HOUR, SECOND, to_instant
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.retry import Backoff, resolve
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.retry import Backoff, resolve
+from ropewalk.domain.time import HOUR, SECOND, to_instant
 from ropewalk.errors import DefinitionError
 
 LEVELS = ("call", "using", "computed", "type", "app")

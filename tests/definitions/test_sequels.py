@@ -12,12 +12,12 @@ from ropewalk.definitions.dependency import Count, Group
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.returned import outcome_of_return
-from ropewalk.domain.dependency import NewGate, ParentKind
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Aborted, Completed
-from ropewalk.domain.sequel import Sequel
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.outcome import Aborted, Completed
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.time import SECOND
+from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.dependency import NewGate, ParentKind
 from ropewalk.errors import InvalidInput
 from tests.definitions.attempts import attempt_of, completed, sequel_of
 

@@ -16,11 +16,11 @@ from ropewalk.definitions.returned import outcome_of_return
 from ropewalk.definitions.steps import Nondeterministic
 from ropewalk.definitions.suspend import Suspend
 from ropewalk.definitions.verdict import verdict
+from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import Category
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Aborted, Completed, Errored, Outcome, Suspended
-from ropewalk.domain.sequel import StepRecord, Suspension
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Outcome, Suspended
+from ropewalk.domain.time import SECOND
+from ropewalk.domain.workflow.completion import StepRecord, Suspension
 from ropewalk.errors import Abort, InvalidInput, LimitExceeded, WaitTimeout
 from tests.definitions.attempts import NOW, attempt_of
 from tests.definitions.ports import FakeAttempt

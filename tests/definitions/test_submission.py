@@ -12,13 +12,13 @@ from ropewalk.definitions.context import Context
 from ropewalk.definitions.decorator import job
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.compensation import compensation
+from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import FollowUp, NewJob, new_record
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.order import Priority
-from ropewalk.domain.retry import Backoff
+from ropewalk.domain.jobs.order import Priority
+from ropewalk.domain.jobs.record import FollowUp, NewJob, new_record
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.time import SECOND
+from ropewalk.domain.workflow.compensation import compensation
 from ropewalk.errors import DefinitionError, InvalidInput, LimitExceeded
 
 NAIVE = datetime(2030, 1, 1, tzinfo=UTC).replace(tzinfo=None)

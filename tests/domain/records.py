@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.instants import SECOND, Instant
-from ropewalk.domain.job import JobRecord, NewJob, new_record
-from ropewalk.domain.operator import cancel
-from ropewalk.domain.states import Move, Status
-from ropewalk.domain.transition import Settlement, claim, settle
+from ropewalk.domain.jobs.operations import cancel
+from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.transition import Settlement, claim, settle
+from ropewalk.domain.time import SECOND, Instant
 
 NOW: Instant = 1_800_000_000 * SECOND
 OOPS = ErrorInfo(category=Category.TEMPORARY, message="oops", code="E42")

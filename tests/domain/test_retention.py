@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from ropewalk.domain.instants import DAY, HOUR, SECOND
+from ropewalk.domain.jobs.states import TERMINAL, Status
 from ropewalk.domain.retention import Retention, is_over, keep_for
-from ropewalk.domain.states import TERMINAL, Status
+from ropewalk.domain.time import DAY, HOUR, SECOND
 from ropewalk.errors import InvalidInput
 from tests.domain.records import NOW
 

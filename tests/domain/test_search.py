@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ropewalk.domain.failure import Category
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.search import Filter, Order, decode_cursor, encode_cursor, matches, position_of
-from ropewalk.domain.states import State, Status
 from ropewalk.errors import InvalidInput
 from tests.domain.records import NOW, a_job, in_status
 

@@ -6,15 +6,15 @@ from typing import get_args
 
 import pytest
 
-from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.domain.gauge import Full
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import CancelRequest, JobRecord
-from ropewalk.domain.rate import Rate
-from ropewalk.domain.sequel import Suspension
-from ropewalk.domain.states import Move, State, Status
-from ropewalk.domain.transition import lose, settle
+from ropewalk.domain.jobs.record import CancelRequest, JobRecord
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.jobs.transition import lose, settle
+from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.rate import Rate
+from ropewalk.domain.time import SECOND
 from ropewalk.domain.why import Cause, Surroundings, explain
+from ropewalk.domain.workflow.completion import Suspension
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running
 
 CALM = Surroundings(paused=False, served=True, ahead=3)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncGenerator
 
 from ropewalk import App, Event, job
-from ropewalk.domain.instants import to_datetime
+from ropewalk.domain.time import to_datetime
 from ropewalk.observe.events import EventHub, event_of
 from ropewalk.runtime.system import SystemRuntime
 from tests.domain.records import NOW, a_job

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from ropewalk import Event
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.states import Move
 from ropewalk.observe.events import EventHook, EventHub
 from ropewalk.observe.publish import News
 from ropewalk.runtime.system import SystemRuntime

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 
 from ropewalk import Abort, App, Batch, Context, Event, Logs, Retry, Secret, batch_job, job
-from ropewalk.domain.log_line import LINE_CHARS_MAX, LINES_MAX
+from ropewalk.domain.logs import LINE_CHARS_MAX, LINES_MAX
 from ropewalk.errors import DefinitionError, NotFound
 from ropewalk.testing import Rehearsal
 from tests.apps import MakeApp

@@ -11,7 +11,7 @@ from msgspec import json
 from prometheus_client.parser import text_string_to_metric_families
 
 from ropewalk import Abort, App, Backoff, Context, Defer, Registry, Retry, job
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.catalogue import ALL

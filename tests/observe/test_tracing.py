@@ -27,9 +27,9 @@ from opentelemetry.sdk.trace.sampling import (
 from opentelemetry.trace import SpanKind, StatusCode
 
 from ropewalk import Abort, App, Context, Result, Retry, State, job, schedule
-from ropewalk.domain.flags import UNRECORDED
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.outcome import Released
+from ropewalk.domain.jobs.flags import UNRECORDED
+from ropewalk.domain.jobs.outcome import Released
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.integrations.otel import OpenTelemetry
 from ropewalk.ports.tracing import Tracing
 from ropewalk.testing import FakeRuntime

@@ -10,11 +10,11 @@ from msgspec import structs
 
 from ropewalk import Job, JobType, LeaseLost, LimitExceeded, Limits, State
 from ropewalk.definitions.attempt_port import Cancellation
-from ropewalk.domain.flags import STEPPED
-from ropewalk.domain.instants import Instant, Seconds
-from ropewalk.domain.job import JobRecord, NewJob, new_record
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.time import Instant, Seconds
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.store.messages import Dependency
 
 T = TypeVar("T")

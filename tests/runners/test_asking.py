@@ -10,8 +10,8 @@ import pytest
 
 from ropewalk import Backoff, Limits
 from ropewalk.domain.failure import Category
-from ropewalk.domain.instants import to_instant
-from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Errored
+from ropewalk.domain.jobs.outcome import Aborted, Cancelled, Completed, Errored
+from ropewalk.domain.time import to_instant
 from ropewalk.runners.frames import frame_bytes_max
 from ropewalk.runners.processes import ProcessPool
 from tests.runners import handlers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.definitions.options import Classifier
-from ropewalk.domain.outcome import Aborted, Errored
+from ropewalk.domain.jobs.outcome import Aborted, Errored
 from tests.runners import app_classifier, handlers
 from tests.runners.conftest import MakePool, Troubles
 from tests.runners.recording import Recording

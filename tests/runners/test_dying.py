@@ -14,7 +14,7 @@ import pytest
 
 from ropewalk import AppDefaults, JobType, Limits
 from ropewalk.domain.failure import Category
-from ropewalk.domain.outcome import Completed, Crashed, Outcome
+from ropewalk.domain.jobs.outcome import Completed, Crashed, Outcome
 from ropewalk.runners.frames import frame_bytes_max
 from ropewalk.runners.handler_process import HandlerProcess
 from ropewalk.runners.messages import Run, Told

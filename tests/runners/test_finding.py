@@ -12,7 +12,7 @@ import pytest
 
 from ropewalk import DefinitionError, job
 from ropewalk.domain.failure import Category
-from ropewalk.domain.outcome import Aborted
+from ropewalk.domain.jobs.outcome import Aborted
 from ropewalk.runners.processes import ProcessPool
 from ropewalk.runners.source import Source, load, source_of
 from tests.runners import broken_module

@@ -12,7 +12,7 @@ import pytest
 
 from ropewalk import App, DefinitionError, JobFailed, State, Unsupported, job
 from ropewalk.domain.failure import Category
-from ropewalk.domain.outcome import Aborted, Completed, Crashed, Errored, Outcome
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Crashed, Errored, Outcome
 from ropewalk.runners import memory
 from ropewalk.runners.child import Pipe
 from ropewalk.runners.processes import ProcessPool

@@ -21,7 +21,7 @@ from ropewalk import (
     job,
 )
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.operator import Amendment
+from ropewalk.domain.jobs.operations import Amendment
 from tests.runners import deadly, handlers
 
 seen: list[object] = []

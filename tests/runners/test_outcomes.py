@@ -9,8 +9,8 @@ import pytest
 
 from ropewalk import Limits
 from ropewalk.domain.failure import Category
-from ropewalk.domain.instants import SECOND, to_instant
-from ropewalk.domain.outcome import Aborted, Completed, Deferred, Errored
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Deferred, Errored
+from ropewalk.domain.time import SECOND, to_instant
 from ropewalk.runners.processes import ProcessPool
 from tests.runners import handlers
 from tests.runners.conftest import MakePool, Troubles

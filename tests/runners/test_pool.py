@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from ropewalk.domain.outcome import Completed, Outcome, Released
+from ropewalk.domain.jobs.outcome import Completed, Outcome, Released
 from ropewalk.runners.processes import NOT_STARTED, ProcessPool
 from tests.runners import deadly, handlers
 from tests.runners.conftest import MakePool, Troubles, assert_no_children, gone, open_descriptors

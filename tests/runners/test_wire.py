@@ -19,12 +19,9 @@ from ropewalk import (
     SpawnMismatch,
 )
 from ropewalk.definitions.attempt_port import Cancellation
-from ropewalk.domain.dependency import Edge, Ending, NewGate, ParentKind, ParentRef
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.job import FollowUp, NewJob, Origin, new_record
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.outcome import (
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.outcome import (
     Aborted,
     Cancelled,
     Completed,
@@ -36,7 +33,10 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
-from ropewalk.domain.sequel import Sequel, StepRecord, Suspension
+from ropewalk.domain.jobs.record import FollowUp, NewJob, Origin, new_record
+from ropewalk.domain.workflow.completion import Sequel, StepRecord, Suspension
+from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef
+from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.frames import HEADER, Garbled, body_length, framed, order, report
 from ropewalk.runners.messages import Answer, Cancel, Done, RecordStep, Run, Steps, TakeSignal, done, outcome_of

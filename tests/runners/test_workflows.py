@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.failure import Category
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord, NewJob, new_record
-from ropewalk.domain.outcome import Aborted, Completed, Errored, Suspended
-from ropewalk.domain.sequel import StepRecord, Suspension
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Suspended
+from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import SECOND
+from ropewalk.domain.workflow.completion import StepRecord, Suspension
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.processes import ProcessPool
 from tests.runners import handlers

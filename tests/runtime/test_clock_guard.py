@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ropewalk import App, Context, State, job
-from ropewalk.domain.instants import HOUR
+from ropewalk.domain.time import HOUR
 from ropewalk.runtime.clock_guard import HOLD_SECONDS, ClockGuard
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.clock import FakeRuntime

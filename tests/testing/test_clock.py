@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ropewalk.domain.instants import HOUR, SECOND, to_instant
+from ropewalk.domain.time import HOUR, SECOND, to_instant
 from ropewalk.errors import InvalidInput
 from ropewalk.testing.clock import FakeRuntime
 

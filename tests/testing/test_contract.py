@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ropewalk.domain.states import LEGAL_MOVES
+from ropewalk.domain.jobs.states import LEGAL_MOVES
 from ropewalk.testing import contract
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.moves import WAYS

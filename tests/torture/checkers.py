@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
-from ropewalk.domain.history import HistoryEntry, assemble
-from ropewalk.domain.states import SETTLING, Status
+from ropewalk.domain.jobs.history import HistoryEntry, assemble
+from ropewalk.domain.jobs.states import SETTLING, Status
 from ropewalk.ports.store.messages import Trail
 from tests.torture.history import Happening
 

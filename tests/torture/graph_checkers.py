@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.states import Status
 from ropewalk.ports.store.messages import GroupRecord, Trail
 from tests.torture.checkers import Trails
 from tests.torture.flows import leaf, wrap_up

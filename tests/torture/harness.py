@@ -20,10 +20,10 @@ from typing import Final, Self
 
 from ropewalk import App, Filter, State
 from ropewalk.connect import connect
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter as StoredFilter
 from ropewalk.domain.search import Order
-from ropewalk.domain.states import Status
 from ropewalk.ports.store.messages import GroupRecord, Trail
 from ropewalk.runtime.system import SystemRuntime
 from tests.torture import history

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ropewalk.domain import transition
 from ropewalk.domain.failure import WORKER_LOST
-from ropewalk.domain.job import AttemptRecord, FollowUp, NewJob, Origin, new_record
-from ropewalk.domain.outcome import Aborted, Completed, Outcome, Released
-from ropewalk.domain.retry import BUILT_IN
-from ropewalk.domain.states import Status
-from ropewalk.domain.transition import decide
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Outcome, Released
+from ropewalk.domain.jobs.record import AttemptRecord, FollowUp, NewJob, Origin, new_record
+from ropewalk.domain.jobs.retry import BUILT_IN
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.jobs.transition import decide
 from ropewalk.ports.store.messages import Trail
 from tests.torture import checkers
 from tests.torture.history import Happening, Kind

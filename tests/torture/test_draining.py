@@ -11,7 +11,7 @@ from subprocess import Popen
 import pytest
 
 from ropewalk import App
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.states import Status
 from tests.torture import checkers, jobs
 from tests.torture.harness import Fleet, nothing_lives, seeded, trails, until, url_in
 

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import structs
 
 from ropewalk.domain.failure import WORKER_LOST
-from ropewalk.domain.group_value import GroupValue
-from ropewalk.domain.job import Origin
-from ropewalk.domain.outcome import Aborted, Completed
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.outcome import Aborted, Completed
+from ropewalk.domain.jobs.record import Origin
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.workflow.group_value import GroupValue
 from ropewalk.ports.store.messages import GroupRecord, Trail
 from tests.torture import flows, plan
 from tests.torture import graph_checkers as judges

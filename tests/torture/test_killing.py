@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from ropewalk import App, Job
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.states import Status
 from tests.torture import checkers, jobs
 from tests.torture.harness import Fleet, all_terminal, seeded, trails, url_in
 

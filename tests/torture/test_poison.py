@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ropewalk import App
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.states import Status
 from tests.torture import checkers, jobs
 from tests.torture.harness import Fleet, all_terminal, trails, url_in
 

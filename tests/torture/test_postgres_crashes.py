@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.states import Status
 from tests.servers.binaries import Lane, postgres_binaries
 from tests.servers.postgres import Postgres, Settings
 from tests.torture import checkers, graph_checkers

@@ -14,12 +14,12 @@ from random import Random
 import pytest
 
 from ropewalk.connect import connect
-from ropewalk.domain.due import upcoming
-from ropewalk.domain.instants import SECOND, Instant, to_datetime
-from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.domain.schedule import Schedule, fire_id
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.schedules.due import upcoming
+from ropewalk.domain.schedules.schedule import Schedule, fire_id
+from ropewalk.domain.schedules.timing import Every
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.timing import Every
+from ropewalk.domain.time import SECOND, Instant, to_datetime
 from ropewalk.ports.store.core import Store
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPostgres

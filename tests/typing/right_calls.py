@@ -26,7 +26,7 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.schedule import schedule
-from ropewalk.domain.retry import Backoff
+from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.worker.services.redriver import Redrive
 
 # ── async, without and with a context ───────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ import pytest
 from ropewalk import App, JobCancelled, JobFailed, Result, State, job
 from ropewalk.definitions.batch import batch_job
 from ropewalk.definitions.batches import Batch
-from ropewalk.domain.operator import Amendment
+from ropewalk.domain.jobs.operations import Amendment
 from ropewalk.errors import Abort
 from ropewalk.observe.events import Event
 from tests.apps import MakeApp

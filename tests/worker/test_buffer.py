@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from ropewalk.domain.job import NewJob, new_record
+from ropewalk.domain.jobs.record import NewJob, new_record
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer
 

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from ropewalk import App, Context, Event, State, job
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.ports.store.claims import ClaimRequest
 from tests.apps import MakeApp
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ropewalk import App, Event, InvalidInput, Redrive, State, UnknownJobType, job
-from ropewalk.domain.operator import Revival
+from ropewalk.domain.jobs.operations import Revival
 from ropewalk.ports.store.messages import ReviveAnswer
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.parts import Assembly

@@ -12,7 +12,7 @@ import pytest
 from ropewalk import App, Event, InvalidInput, schedule
 from ropewalk.client.schedules.fires import Fires
 from ropewalk.client.schedules.functions import ScheduleFunctions
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.time import SECOND
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services.scheduler import Scheduler, SchedulerConfig
 from tests.apps import MakeApp
@@ -147,7 +147,7 @@ async def test_a_zone_this_machine_does_not_have(make_app: MakeApp, monkeypatch:
     await clock.work()
     await clock.pass_by(hours=1)
     with monkeypatch.context() as without:
-        without.setattr("ropewalk.domain.timing.zone_of", _no_zone)
+        without.setattr("ropewalk.domain.schedules.timing.zone_of", _no_zone)
         async with clock.app:
             [listed] = await clock.app.schedules(upcoming=3)
         assert len(listed.upcoming) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk import App, Context, Result, job
 from ropewalk.client.awaited_groups import Awaited
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.time import SECOND
 from ropewalk.worker.services import unawaited_groups
 from ropewalk.worker.services.unawaited_groups import OrphanGroup, OrphansConfig
 from tests.apps import MakeApp

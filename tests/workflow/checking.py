@@ -6,10 +6,10 @@ from collections import Counter
 
 import msgspec
 
-from ropewalk.domain.dependency import NewGate, ParentKind, ParentRef
-from ropewalk.domain.history import assemble
-from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.jobs.history import assemble
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import GroupRecord, Submission
 from ropewalk.testing import FakeRuntime

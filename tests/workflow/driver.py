@@ -6,13 +6,13 @@ from collections import Counter
 from random import Random
 from typing import Final
 
-from ropewalk.domain.dependency import NewGate, ParentKind, ParentRef
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.job import FollowUp, JobRecord, NewJob
-from ropewalk.domain.operator import Resolution, RetryStatus, Revival
-from ropewalk.domain.sequel import Sequel, Suspension
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.operations import Resolution, RetryStatus, Revival
+from ropewalk.domain.jobs.record import FollowUp, JobRecord, NewJob
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.workflow.completion import Sequel, Suspension
+from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
+from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Claimed, Holder, Renewal, Ripple, Submission

@@ -11,9 +11,9 @@ from ropewalk.client.views.answers import SearchPage
 from ropewalk.client.views.jobs import HistoryInfo, JobInfo
 from ropewalk.client.views.logs import LogInfo
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.instants import to_datetime
-from ropewalk.domain.job import DEFAULT_QUEUE, DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_QUEUE, DEFAULT_TENANT
 from ropewalk.domain.redaction import redacted
+from ropewalk.domain.time import to_datetime
 from ropewalk.runtime.system import SystemRuntime
 
 

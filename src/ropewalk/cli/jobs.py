@@ -18,8 +18,8 @@ from ropewalk.client.filter import Filter
 from ropewalk.client.views.answers import RetryResult
 from ropewalk.client.views.jobs import HistoryInfo, JobInfo
 from ropewalk.client.views.logs import LogInfo
-from ropewalk.domain.operator import CancelStatus, RetryStatus
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
+from ropewalk.domain.jobs.states import State
 
 STATES: Final = click.Choice([each.value for each in State])
 

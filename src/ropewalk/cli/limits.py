@@ -11,7 +11,7 @@ from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.target import Target, target_options
-from ropewalk.domain.rate import ALGORITHMS, Algorithm, Rate
+from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.ports.store.messages import LimitUse
 
 T = TypeVar("T")

@@ -11,8 +11,8 @@ from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
-from ropewalk.domain.instants import Instant, to_datetime, to_instant, to_seconds
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant, to_datetime, to_instant, to_seconds
 from ropewalk.ports.store.messages import QueueInfo
 
 LIVE: Final = (State.SCHEDULED, State.RUNNING, State.DELAYED, State.RETRYING, State.PENDING)

@@ -10,9 +10,9 @@ from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.limits import pace_of, rate_in
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
-from ropewalk.domain.flow_limit import ANY
-from ropewalk.domain.quota import Quota, QuotaUse
-from ropewalk.domain.rate import ALGORITHMS, Algorithm
+from ropewalk.domain.limits.fleet_limit import ANY
+from ropewalk.domain.limits.quota import Quota, QuotaUse
+from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm
 
 
 @click.group(

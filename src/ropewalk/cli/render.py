@@ -13,7 +13,7 @@ from typing import Final
 import click
 import msgspec
 
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
 
 COLOURS: Final = {
     State.PENDING: "cyan",

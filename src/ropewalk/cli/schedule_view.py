@@ -11,8 +11,8 @@ import click
 
 from ropewalk.cli import render
 from ropewalk.client.views.schedules import ScheduleInfo
-from ropewalk.domain.instants import to_datetime
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.time import to_datetime
 from ropewalk.runtime.system import SystemRuntime
 
 

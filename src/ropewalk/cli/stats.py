@@ -12,7 +12,7 @@ from ropewalk.cli import render
 from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.stats_view import document, echo_stats
 from ropewalk.cli.target import Target, target_options
-from ropewalk.domain.reckoning import By
+from ropewalk.domain.statistics.aggregation import By
 
 _UNITS: Final = {"s": 1, "min": 60, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(_UNITS)})?")

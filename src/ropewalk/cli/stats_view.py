@@ -8,10 +8,10 @@ from typing import Final
 import click
 
 from ropewalk.cli import render
-from ropewalk.domain.instants import Span, to_datetime, to_seconds
-from ropewalk.domain.reckoning import By
-from ropewalk.domain.states import State
-from ropewalk.domain.statistics import Flow, Latency, Statistics
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.statistics.aggregation import By
+from ropewalk.domain.statistics.statistics import Flow, Latency, Statistics
+from ropewalk.domain.time import Span, to_datetime, to_seconds
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _NOTHING: Final = "·"

@@ -16,7 +16,7 @@ from ropewalk.app import App
 from ropewalk.cli.loading import load_app
 from ropewalk.client.client import Client
 from ropewalk.connect import masked
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.store.messages import Durability
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from ropewalk.app import App
 from ropewalk.cli import render
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.observe.events import Event
 from ropewalk.runtime.system import SystemRuntime
 

@@ -8,7 +8,7 @@ import click
 from msgspec import structs
 
 from ropewalk.cli import render
-from ropewalk.domain.instants import Instant, to_datetime, to_seconds
+from ropewalk.domain.time import Instant, to_datetime, to_seconds
 from ropewalk.observe.fleet import is_alive
 from ropewalk.ports.store.messages import WorkerCard
 

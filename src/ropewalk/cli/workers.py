@@ -11,7 +11,7 @@ from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.worker_view import document, header, row
 from ropewalk.client.client import Client
-from ropewalk.domain.instants import Instant, to_instant
+from ropewalk.domain.time import Instant, to_instant
 from ropewalk.ports.store.messages import WorkerCard
 
 

@@ -11,7 +11,7 @@ from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.workflow_tree import Drawing
 from ropewalk.client.client import Client
 from ropewalk.client.views.workflows import GroupInfo, WorkflowInfo
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
 from ropewalk.errors import NotFound
 
 

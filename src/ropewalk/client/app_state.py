@@ -22,8 +22,8 @@ from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.limits import Limits
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.observe.events import EventHub
 from ropewalk.observe.tracing import Sending

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from ropewalk.domain.instants import SECOND, Span
+from ropewalk.domain.time import SECOND, Span
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
 

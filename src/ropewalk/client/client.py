@@ -25,7 +25,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.submission import skips_queue
-from ropewalk.domain.job import NewJob
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import LimitExceeded
 from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.ports.store.user_transactions import UserConnection

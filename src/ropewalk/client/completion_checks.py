@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from ropewalk.client.awaited_groups import Awaited
 from ropewalk.client.waiter import Seen
-from ropewalk.domain.flags import REPORT_ORPHAN
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.flags import REPORT_ORPHAN
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import GroupRecord
 

@@ -10,8 +10,8 @@ from msgspec import Struct, structs
 
 from ropewalk.domain import search
 from ropewalk.domain.failure import Category
-from ropewalk.domain.instants import Instant, to_instant
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant, to_instant
 
 T = TypeVar("T")
 

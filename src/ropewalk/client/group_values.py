@@ -8,8 +8,8 @@ from typing import cast
 import msgspec
 
 from ropewalk.client.views.jobs import Describer
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
 from ropewalk.errors import GroupFailed
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import GroupRecord

@@ -12,9 +12,9 @@ from ropewalk.client.never_awaited import dropped
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import CancelStatus
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.operations import CancelStatus
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
 from ropewalk.errors import JobCancelled, JobFailed
 from ropewalk.observe.events import Event
 

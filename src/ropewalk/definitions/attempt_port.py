@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Struct
 
 from ropewalk.definitions.logs import Logs
-from ropewalk.domain.instants import Instant, Seconds
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.states import State
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant, Seconds
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import Dependency
 

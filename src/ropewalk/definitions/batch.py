@@ -16,9 +16,9 @@ from ropewalk.definitions.options import BatchOptions, JobTypeOptions, TypeOptio
 from ropewalk.definitions.policies import most_at_once
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.returned import outcome_of_return
-from ropewalk.domain.instants import Seconds, to_span
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.outcome import Outcome
+from ropewalk.domain.time import Seconds, to_span
 from ropewalk.errors import DefinitionError, InvalidInput
 
 I = TypeVar("I")  # noqa: E741 # as in list[I]: an item

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal, TypeAlias, cast
 
-from ropewalk.domain.instants import Seconds, Span, to_span
-from ropewalk.domain.retry import Backoff
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.time import Seconds, Span, to_span
 from ropewalk.errors import InvalidInput
 
 Check: TypeAlias = Callable[[Any, str], Any]

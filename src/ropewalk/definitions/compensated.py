@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.job import Origin
+from ropewalk.domain.jobs.record import Origin
 from ropewalk.errors import InvalidInput
 
 

@@ -9,7 +9,7 @@ from ropewalk.definitions.item import Item
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.levels import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults
-from ropewalk.domain.job import FollowUp
+from ropewalk.domain.jobs.record import FollowUp
 from ropewalk.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from ropewalk.definitions.results import Results
 from ropewalk.definitions.steps import Steps
 from ropewalk.definitions.sync_context import ONCE_TTL, SyncContext
 from ropewalk.definitions.transaction import Transaction
-from ropewalk.domain.flags import GROUPED, OWNS_SCOPE, STEPPED
-from ropewalk.domain.instants import Seconds, to_datetime
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.sequel import Suspension
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE, STEPPED
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Seconds, to_datetime
+from ropewalk.domain.workflow.completion import Suspension
 from ropewalk.errors import Abort, InvalidInput, JobCancelled
 
 P = ParamSpec("P")

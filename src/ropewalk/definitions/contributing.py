@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ropewalk.definitions.result import Said
-from ropewalk.domain.group_value import Contribution
+from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import InvalidInput
 
 

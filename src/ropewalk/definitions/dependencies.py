@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.definitions.attempt_port import AttemptPort
-from ropewalk.domain.dependency import Ending
-from ropewalk.domain.states import State, Status
+from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.workflow.dependency import Ending
 from ropewalk.ports.store import messages
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct
 
-from ropewalk.domain.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, Policy, needed
-from ropewalk.domain.limits import Limits
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.workflow.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, Policy, needed
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 

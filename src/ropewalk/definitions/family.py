@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.errors import InvalidInput
 
 

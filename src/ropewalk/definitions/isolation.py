@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ropewalk.definitions.attempt_port import AttemptPort
-from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.jobs.outcome import Outcome
 
 
 class Isolation(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
 
 from ropewalk.definitions.attempt_port import AttemptPort
-from ropewalk.domain.log_line import fields_json, text
+from ropewalk.domain.logs import fields_json, text
 from ropewalk.domain.redaction import HIDDEN, redacted
 from ropewalk.domain.trace import trace_ids
 

@@ -15,8 +15,8 @@ from msgspec import UNSET, Struct, structs
 from ropewalk.definitions import checks, dependency
 from ropewalk.definitions.job import ENQUEUE_OPTIONS, Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions, TypeOptions
-from ropewalk.domain.instants import Span, to_instant, to_span
-from ropewalk.domain.retry import Backoff
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.time import Span, to_instant, to_span
 from ropewalk.errors import InvalidInput
 
 ONE_CHOICE: Final = (("delay", "run_at"), ("deadline", "ttl"))

@@ -10,8 +10,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.definitions import checks
-from ropewalk.domain.flow_limit import ANY, EVERY_TENANT, FlowLimit
-from ropewalk.domain.rate import Rate
+from ropewalk.domain.limits.fleet_limit import ANY, EVERY_TENANT, FlowLimit
+from ropewalk.domain.limits.rate import Rate
 from ropewalk.errors import InvalidInput
 
 KeyOf: TypeAlias = Callable[[Mapping[str, object]], str]

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.domain.instants import to_datetime
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import to_datetime
 
 
 class Offer:

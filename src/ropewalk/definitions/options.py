@@ -17,10 +17,10 @@ from ropewalk.definitions.codec import DEFAULT_CODEC
 from ropewalk.definitions.limit import Limit, limit_of
 from ropewalk.definitions.middleware import Middleware, Requirement, middlewares_of, requirements_of
 from ropewalk.definitions.policies import Concurrency, checked_concurrency
-from ropewalk.domain.dependency import Policy
-from ropewalk.domain.instants import Seconds, Span, to_span
-from ropewalk.domain.job import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
-from ropewalk.domain.retry import Backoff
+from ropewalk.domain.jobs.record import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.time import Seconds, Span, to_span
+from ropewalk.domain.workflow.dependency import Policy
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
 

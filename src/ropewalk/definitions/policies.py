@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from ropewalk.definitions import checks
-from ropewalk.domain.instants import Seconds
-from ropewalk.domain.rate import Algorithm, Rate
+from ropewalk.domain.limits.rate import Algorithm, Rate
+from ropewalk.domain.time import Seconds
 from ropewalk.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.result import Fold, Result, Said
 from ropewalk.definitions.sequels import children_of, continuation_of
 from ropewalk.definitions.verdict import bad_input
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Completed, Outcome, Suspended
-from ropewalk.domain.sequel import Sequel
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.outcome import Completed, Outcome, Suspended
+from ropewalk.domain.workflow.completion import Sequel
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 

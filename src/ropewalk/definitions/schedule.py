@@ -14,10 +14,10 @@ from msgspec import structs
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.job import Job
-from ropewalk.domain.instants import Seconds, to_span
-from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.domain.schedule import Missed
-from ropewalk.domain.timing import ByCron, ByFunction, Every, Timing, settled
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.schedules.schedule import Missed
+from ropewalk.domain.schedules.timing import ByCron, ByFunction, Every, Timing, settled
+from ropewalk.domain.time import Seconds, to_span
 from ropewalk.errors import InvalidInput
 
 NextFunction: TypeAlias = Callable[[datetime], datetime | None]

@@ -14,9 +14,9 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.levels import over
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.result import Result, Said
-from ropewalk.domain.dependency import ParentKind, ParentRef
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.limits import Limits
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.workflow.dependency import ParentKind, ParentRef
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 FOR_THE_GATE: Final = frozenset({"depends_on", "when", "on_unsatisfied", "gate_timeout", "allow_missing"})

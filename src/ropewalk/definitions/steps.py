@@ -14,9 +14,9 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from ropewalk.definitions.attempt_port import AttemptPort
 from ropewalk.definitions.step_values import StepValues
 from ropewalk.definitions.suspend import Suspend
-from ropewalk.domain.flags import STEPPED
-from ropewalk.domain.instants import Seconds, Span, to_span
-from ropewalk.domain.sequel import StepKind, StepRecord, Suspension
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.time import Seconds, Span, to_span
+from ropewalk.domain.workflow.completion import StepKind, StepRecord, Suspension
 from ropewalk.errors import Abort, InvalidInput, LimitExceeded, RopewalkError, WaitTimeout
 
 P = ParamSpec("P")

@@ -14,9 +14,9 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.levels import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
-from ropewalk.domain.instants import DAY
-from ropewalk.domain.job import FollowUp, IdempotencyKey, NewJob
-from ropewalk.domain.limits import Limits, check
+from ropewalk.domain.bounds import Limits, check
+from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, NewJob
+from ropewalk.domain.time import DAY
 from ropewalk.errors import InvalidInput
 
 

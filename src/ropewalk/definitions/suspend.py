@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.sequel import Suspension
+from ropewalk.domain.workflow.completion import Suspension
 
 
 class Suspend(BaseException):

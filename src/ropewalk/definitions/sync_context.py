@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.transaction import SyncTransaction
-from ropewalk.domain.instants import Seconds
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Seconds
 
 if TYPE_CHECKING:
     from ropewalk.definitions.context import Context

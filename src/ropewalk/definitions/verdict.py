@@ -15,8 +15,8 @@ from ropewalk.definitions.options import Classifier
 from ropewalk.definitions.steps import Nondeterministic
 from ropewalk.definitions.suspend import Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
-from ropewalk.domain.instants import to_instant, to_span
-from ropewalk.domain.outcome import Aborted, Deferred, Errored, Outcome, Suspended
+from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome, Suspended
+from ropewalk.domain.time import to_instant, to_span
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 
 Reporter: TypeAlias = Callable[[BaseException, str], object]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.time import Instant
 
 
 def uuid7(now: Instant, counter: int, entropy: int) -> str:

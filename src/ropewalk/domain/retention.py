@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import DAY, Instant, Seconds, Span, to_span
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import DAY, Instant, Seconds, Span, to_span
 
 
 class Retention(Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ropewalk.domain.failure import Category
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant
 from ropewalk.errors import InvalidInput
 
 

@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.domain.gauge import Full
-from ropewalk.domain.instants import Instant, to_datetime, to_seconds
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.time import Instant, to_datetime, to_seconds
 
 Cause: TypeAlias = Literal[
     "finished",

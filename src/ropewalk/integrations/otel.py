@@ -29,8 +29,7 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.outcome import (
+from ropewalk.domain.jobs.outcome import (
     Aborted,
     Cancelled,
     Completed,
@@ -42,6 +41,7 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.trace import TRACEPARENT_LENGTH, traceparent
 from ropewalk.ports.tracing import AttemptSpan, FireSpan
 

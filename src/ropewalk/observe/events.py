@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct, structs
 
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.instants import Instant, to_datetime
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.states import Move, Status
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.messages import Accepted
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import WorkerCard
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import structs
 
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.jobs.outcome import Outcome
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.store.messages import Submission
 from ropewalk.ports.tracing import FireSpan, Tracing

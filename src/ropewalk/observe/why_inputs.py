@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import Instant
 from ropewalk.domain.why import Surroundings
 from ropewalk.observe.fleet import is_alive, serves
 from ropewalk.ports.store.core import Store

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.jobs.outcome import Outcome
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 
 
 class AttemptSpan(Protocol):

@@ -18,7 +18,7 @@ from threading import Thread
 from typing import BinaryIO, Final, NoReturn
 
 from ropewalk.definitions.verdict import described
-from ropewalk.domain.outcome import Errored, Outcome
+from ropewalk.domain.jobs.outcome import Errored, Outcome
 from ropewalk.runners import memory
 from ropewalk.runners.frames import HEADER, frame_bytes_max, framed, order
 from ropewalk.runners.messages import Report, Run

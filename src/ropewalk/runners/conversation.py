@@ -9,8 +9,8 @@ import msgspec
 
 from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.codec import DEFAULT_CODEC
-from ropewalk.domain.instants import to_seconds
-from ropewalk.domain.outcome import Outcome
+from ropewalk.domain.jobs.outcome import Outcome
+from ropewalk.domain.time import to_seconds
 from ropewalk.ports.runtime import Runtime, Timer
 from ropewalk.runners.frames import Garbled
 from ropewalk.runners.handler_process import HandlerProcess

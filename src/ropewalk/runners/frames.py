@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.domain.limits import Limits
+from ropewalk.domain.bounds import Limits
 from ropewalk.errors import LimitExceeded
 from ropewalk.runners.messages import Order, Report
 

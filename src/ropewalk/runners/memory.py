@@ -15,7 +15,7 @@ from msgspec import structs
 
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.outcome import Aborted, Errored, Outcome
+from ropewalk.domain.jobs.outcome import Aborted, Errored, Outcome
 from ropewalk.errors import Unsupported
 
 MEBIBYTE: Final = 1024 * 1024

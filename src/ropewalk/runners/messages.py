@@ -15,11 +15,11 @@ from msgspec import Struct
 from ropewalk.definitions.attempt_port import Cancellation
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
-from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Outcome
-from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.outcome import Outcome
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.source import Source
 

@@ -12,7 +12,7 @@ from ropewalk.definitions.current import activate, deactivate
 from ropewalk.definitions.returned import fold_of, outcome_of_return
 from ropewalk.definitions.verdict import bad_input, described, verdict
 from ropewalk.domain.failure import Category
-from ropewalk.domain.outcome import Cancelled, Outcome
+from ropewalk.domain.jobs.outcome import Cancelled, Outcome
 from ropewalk.errors import Abort, DefinitionError, InvalidInput, JobCancelled
 from ropewalk.runners import memory
 from ropewalk.runners.classifier import classifier_at

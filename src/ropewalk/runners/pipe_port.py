@@ -19,15 +19,15 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.submission import to_new_job
+from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import clipped
-from ropewalk.domain.flags import STEPPED
-from ropewalk.domain.instants import Instant, Seconds, to_span
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Outcome
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.outcome import Outcome
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant, Seconds, to_span
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import DefinitionError, LeaseLost, Unsupported
 from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import Dependency

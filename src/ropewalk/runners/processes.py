@@ -17,10 +17,10 @@ from ropewalk.definitions.attempt_port import AttemptPort
 from ropewalk.definitions.isolation import Isolation
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
+from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.outcome import Crashed, Outcome, Released
+from ropewalk.domain.jobs.outcome import Crashed, Outcome, Released
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.runtime import Runtime
 from ropewalk.runners import memory

@@ -20,7 +20,7 @@ from msgspec import Struct
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.verdict import described
 from ropewalk.domain.failure import Category
-from ropewalk.domain.outcome import Aborted, Outcome
+from ropewalk.domain.jobs.outcome import Aborted, Outcome
 from ropewalk.errors import DefinitionError
 
 MAIN: Final = "__main__"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.runtime import Runtime
 
 TOLERANCE_SECONDS: Final = 1.0

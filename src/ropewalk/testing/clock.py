@@ -21,7 +21,7 @@ from random import Random  # noqa: TID251  a runtime is the seam itself
 from typing import Any, Final, TypeVar
 
 from ropewalk.domain.ids import uuid7
-from ropewalk.domain.instants import SECOND, Instant, to_instant, to_span
+from ropewalk.domain.time import SECOND, Instant, to_instant, to_span
 from ropewalk.ports.runtime import Runtime, Task, Timer
 
 T = TypeVar("T")

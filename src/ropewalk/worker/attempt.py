@@ -16,15 +16,15 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.flags import STEPPED
-from ropewalk.domain.idempotency import input_hash
-from ropewalk.domain.instants import SECOND, Instant, Seconds, Span, to_span
-from ropewalk.domain.job import JobRecord, NewJob, Progress
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.limits import Limits
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.states import State
-from ropewalk.domain.transition import Settlement, Spent
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.idempotency import input_hash
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord, NewJob, Progress
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.jobs.transition import Settlement, Spent
+from ropewalk.domain.time import SECOND, Instant, Seconds, Span, to_span
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
 from ropewalk.observe.events import event_of
 from ropewalk.ports.notifier import Hint

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from ropewalk.definitions.batch import argument_of, item_of, outcomes_of_batch
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.verdict import bad_input
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.outcome import Completed, Outcome, Released
+from ropewalk.domain.jobs.outcome import Completed, Outcome, Released
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.context import Workbench

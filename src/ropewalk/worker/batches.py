@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.outcome import Outcome, Released
+from ropewalk.domain.jobs.outcome import Outcome, Released
+from ropewalk.domain.time import SECOND
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.batch_call import BatchCall

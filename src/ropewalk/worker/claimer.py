@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
-from ropewalk.domain.fairness import Line
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.lease import LossReason
+from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed, Ripple

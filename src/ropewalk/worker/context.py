@@ -14,8 +14,8 @@ from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.verdict import verdict
-from ropewalk.domain.instants import Span
-from ropewalk.domain.limits import Limits
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.time import Span
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
@@ -25,8 +25,8 @@ from ropewalk.runtime.clock_guard import ClockGuard
 
 if TYPE_CHECKING:
     from ropewalk.definitions.jobtype import JobType
-    from ropewalk.domain.outcome import Outcome
-    from ropewalk.domain.transition import Settlement
+    from ropewalk.domain.jobs.outcome import Outcome
+    from ropewalk.domain.jobs.transition import Settlement
     from ropewalk.ports.store.messages import Settlements
     from ropewalk.worker.attempt import Attempt
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ropewalk.definitions.registry import Registry
-from ropewalk.domain.flow_limit import EVERY_TENANT, FlowLimit, LimitId
+from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.core import Store

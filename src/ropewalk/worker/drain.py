@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
-from ropewalk.domain.lease import LossReason
+from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.executor import Executor

@@ -16,13 +16,13 @@ from msgspec import structs
 
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.verdict import described
-from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.flags import UNRECORDED
-from ropewalk.domain.instants import SECOND, Span, to_span
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
-from ropewalk.domain.transition import decide
+from ropewalk.domain.jobs import retry
+from ropewalk.domain.jobs.flags import UNRECORDED
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
+from ropewalk.domain.jobs.transition import decide
+from ropewalk.domain.time import SECOND, Span, to_span
 from ropewalk.errors import JobCancelled
 from ropewalk.observe import tracing
 from ropewalk.ports.runtime import Task

@@ -15,11 +15,11 @@ from msgspec import structs
 
 from ropewalk.definitions.result import Result
 from ropewalk.definitions.returned import fold_of
-from ropewalk.domain import retry
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.group_value import NOTHING, GroupValue
-from ropewalk.domain.outcome import Errored, Outcome
-from ropewalk.domain.transition import Settlement, decide
+from ropewalk.domain.jobs import retry
+from ropewalk.domain.jobs.outcome import Errored, Outcome
+from ropewalk.domain.jobs.transition import Settlement, decide
+from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
 from ropewalk.errors import LimitExceeded, RopewalkError
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.refusal import refused_for_good

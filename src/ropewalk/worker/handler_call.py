@@ -11,8 +11,8 @@ from ropewalk.definitions.current import activate, deactivate
 from ropewalk.definitions.jobtype import JobType
 from ropewalk.definitions.returned import outcome_of_return
 from ropewalk.definitions.verdict import bad_input
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.outcome import Completed, Outcome, Released
+from ropewalk.domain.jobs.outcome import Completed, Outcome, Released
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.context import Workbench

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from ropewalk.definitions.context import Context
 from ropewalk.definitions.returned import fold_of, outcome_of_return
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.outcome import Aborted, Completed, Outcome
-from ropewalk.domain.retry import BUILT_IN
-from ropewalk.domain.transition import decide
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Outcome
+from ropewalk.domain.jobs.retry import BUILT_IN
+from ropewalk.domain.jobs.transition import decide
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import Abort, InvalidInput
 from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import Settled

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ropewalk.definitions.attempt_port import Cancellation
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.lease import LossReason
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Task
 from ropewalk.ports.store.messages import CancelNotice, Renewal, Renewed

@@ -13,8 +13,7 @@ from ropewalk.definitions.isolation import Isolation
 from ropewalk.definitions.result import Said, result_of
 from ropewalk.definitions.suspend import Suspend
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.instants import to_datetime, to_seconds
-from ropewalk.domain.outcome import (
+from ropewalk.domain.jobs.outcome import (
     Aborted,
     Cancelled,
     Completed,
@@ -26,7 +25,8 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import to_datetime, to_seconds
 from ropewalk.errors import Defer, JobCancelled, JobFailed
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.middleware_chain import Onion

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from threading import Lock
 
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.log_line import LINES_MAX, LogLine
+from ropewalk.domain.logs import LINES_MAX, LogLine
+from ropewalk.domain.time import Instant
 
 
 class LogBuffer:

@@ -9,9 +9,9 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.definitions.policies import Concurrency, Unlimited, checked_concurrency, most_at_once
-from ropewalk.domain.instants import SECOND, Span
-from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
+from ropewalk.domain.time import SECOND, Span
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.observe.publish import announce
 from ropewalk.ports.notifier import Hint, Unsubscribe

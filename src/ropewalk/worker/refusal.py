@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.outcome import Aborted
-from ropewalk.domain.retry import BUILT_IN
-from ropewalk.domain.sequel import Sequel
-from ropewalk.domain.transition import Settlement, decide
+from ropewalk.domain.jobs.outcome import Aborted
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.retry import BUILT_IN
+from ropewalk.domain.jobs.transition import Settlement, decide
+from ropewalk.domain.workflow.completion import Sequel
 from ropewalk.errors import RopewalkError
 from ropewalk.worker.context import Workbench
 

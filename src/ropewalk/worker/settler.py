@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ropewalk.domain.instants import Span
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.outcome import Released
-from ropewalk.domain.retry import BUILT_IN
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement, decide
+from ropewalk.domain.jobs.outcome import Released
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.retry import BUILT_IN
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement, decide
+from ropewalk.domain.time import Span
 from ropewalk.errors import RopewalkError, StoreUnavailable
 from ropewalk.observe.publish import NOTHING_ELSE, News, announce
 from ropewalk.ports.store.messages import Ripple, Settled, Settlements

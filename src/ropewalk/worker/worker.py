@@ -12,7 +12,7 @@ from typing import Final, Self
 from ropewalk.client.app_state import Core
 from ropewalk.client.client import Client
 from ropewalk.definitions.registry import Registry
-from ropewalk.domain.job import JobRecord, NewJob
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.messages import SkipQueue, WorkerCard

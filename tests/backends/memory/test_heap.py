@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ropewalk.backends.memory.heap import JobHeap
-from ropewalk.domain.job import JobRecord, new_record
+from ropewalk.domain.jobs.record import JobRecord, new_record
 from ropewalk.testing.contract.build import new_job
 
 

@@ -8,15 +8,15 @@ import pytest
 
 from ropewalk.backends.memory.ledger import MemoryLedger
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain import operator, transition
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
-from ropewalk.domain.flags import HAS_DEPENDANTS
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord, new_record
-from ropewalk.domain.operator import Revival
+from ropewalk.domain.jobs import operations, transition
+from ropewalk.domain.jobs.flags import HAS_DEPENDANTS
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.record import JobRecord, new_record
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Effects, Settlement
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Effects, Settlement
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.testing.contract.build import keyed, new_job
 
 NOW: Instant = 1_000_000
@@ -113,7 +113,7 @@ def test_a_job_that_finishes_anew_goes_to_the_end(tables: Tables) -> None:
     fail(tables, young, NOW + 2)
     ledger = MemoryLedger(tables, NOW + 3)
     ledger.take(old)
-    operator.revive(old, Revival(), NOW + 3)
+    operations.revive(old, Revival(), NOW + 3)
     ledger.flush()
     assert (finished(tables), list(ready(tables))) == (["young"], ["old"])
     fail(tables, old, NOW + 4)
@@ -130,7 +130,7 @@ def test_an_ending_closes_the_key_at_once(tables: Tables) -> None:
     held = ledger.key("default", "t", "k")
     assert held is not None and held.closed_at is None
     ledger.take(job)
-    operator.cancel(job, reason=None, force=False, now=NOW)
+    operations.cancel(job, reason=None, force=False, now=NOW)
     ledger.record(job, Effects(Move.CANCEL))
     assert held.closed_at == NOW
 

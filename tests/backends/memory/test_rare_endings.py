@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.backends.memory.store import MemoryStore
-from ropewalk.domain.operator import Revival
-from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.messages import Deletion
 from ropewalk.testing import FakeRuntime

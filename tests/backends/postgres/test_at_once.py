@@ -13,7 +13,7 @@ from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.connections import Session
 from ropewalk.backends.postgres.said import Said
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.states import Status
 from ropewalk.errors import OutcomeUnknown
 from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.contract.build import claim_request, gate_on, new_job, settlement

@@ -11,7 +11,7 @@ import pytest
 
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres import PostgresStore
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime

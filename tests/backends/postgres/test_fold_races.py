@@ -7,8 +7,8 @@ import asyncio
 import psycopg
 import pytest
 
-from ropewalk.domain.instants import HOUR
-from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.core import Store
 from ropewalk.testing.contract.build import new_job
 from tests.backends.postgres.conftest import OpenStore

@@ -7,8 +7,8 @@ import asyncio
 import psycopg
 import pytest
 
-from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.domain.gauge import BUSY_US
+from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.limits.headroom import BUSY_US
 from ropewalk.testing.contract.build import claim_request, new_job
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import claimed, submitted

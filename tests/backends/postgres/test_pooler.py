@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from ropewalk.backends.postgres import PostgresStore
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import keyed, new_job, settlement
 from tests.backends.postgres.test_races import claimed, holder, submitted

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.backends.postgres import PostgresStore
-from ropewalk.domain.quota import Quota
+from ropewalk.domain.limits.quota import Quota
 from ropewalk.errors import QuotaExceeded
 from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.contract.build import claim_request, keyed, new_job

@@ -16,9 +16,9 @@ import pytest
 from ropewalk.backends._sql import outlook
 from ropewalk.backends._sql.outlook import Outlook
 from ropewalk.backends.postgres import PostgresStore
-from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
-from ropewalk.domain.operator import Revival
-from ropewalk.domain.states import Move, Status
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
+from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.messages import Accepted, Holder, Renewal, Submission
 from ropewalk.testing.contract.build import (

@@ -7,9 +7,9 @@ import asyncio
 import psycopg
 import pytest
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput, WaitTimeout
 from ropewalk.testing.contract.build import new_job, settlement
 from tests.backends.postgres.conftest import OpenStore

@@ -12,7 +12,7 @@ from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.post import Post
 from ropewalk.backends.postgres.said import Reply, Said
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError
 from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.contract.build import claim_request, new_job, settlement

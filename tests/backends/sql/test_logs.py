@@ -7,7 +7,7 @@ from pathlib import Path
 from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.domain.log_line import LogLine
+from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.clock import FakeRuntime

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ropewalk.backends._sql.outlook import BEFORE_ALL, DEAR_US, KEYED_FROM, SWEEP_EVERY_US, Outlook
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.build import claim_request
 
 NOW = 1_000_000_000

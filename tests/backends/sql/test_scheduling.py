@@ -9,9 +9,9 @@ import pytest
 from ropewalk.backends._sql import scheduling
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.schedule import pause
-from ropewalk.domain.timing import Every
+from ropewalk.domain.schedules.schedule import pause
+from ropewalk.domain.schedules.timing import Every
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.core import Store
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import new_job

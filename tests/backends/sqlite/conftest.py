@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.domain.job import NewJob
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.runtime.system import SystemRuntime
 

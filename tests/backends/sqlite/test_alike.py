@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ropewalk.backends._sql import rows, submitting
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.domain.job import NewJob, are_alike, new_record
+from ropewalk.domain.jobs.record import NewJob, are_alike, new_record
 from ropewalk.ports.store.messages import Accepted, Submission
 from tests.backends.sqlite.test_rows import Undone, born, db
 

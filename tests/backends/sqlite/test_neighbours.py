@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ropewalk.backends._sql.tx import Row, Tx
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.neighbours import BYTES_MAX, FEWEST, Alike, parted, ways_of
-from ropewalk.domain.job import IdempotencyKey, JobRecord
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord
+from ropewalk.domain.jobs.states import Move
 from ropewalk.ports.store.messages import Settled
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit

@@ -23,9 +23,9 @@ from ropewalk.backends.sqlite.neighbours import ways_of
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx as SqliteTx
-from ropewalk.domain.instants import HOUR
+from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.states import State
+from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime

@@ -15,8 +15,8 @@ import msgspec
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.mailbox import directory_for
+from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter
-from ropewalk.domain.states import State
 from ropewalk.ports.notifier import Hint
 from tests.backends.sqlite.conftest import output_of, plain, submit
 

@@ -19,11 +19,11 @@ from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.domain.dependency import Gate
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord, NewJob, Origin, Progress, new_record
-from ropewalk.domain.retry import Backoff
-from ropewalk.domain.states import Move, Status
+from ropewalk.domain.jobs.record import CancelRequest, FollowUp, JobRecord, NewJob, Origin, Progress, new_record
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.workflow.dependency import Gate
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 maybe_texts = st.none() | texts

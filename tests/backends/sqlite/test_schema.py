@@ -11,7 +11,7 @@ from pathlib import Path
 from ropewalk.backends._sql.rows import Extras
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import APPLICATION_ID, open_writer
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
 
 SNAPSHOT = Path(__file__).with_name("schema.sql")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.job import IdempotencyKey, JobRecord
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord
+from ropewalk.domain.jobs.states import Move
 from ropewalk.ports.store.messages import Settled
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit

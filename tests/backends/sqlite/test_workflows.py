@@ -13,12 +13,12 @@ from ropewalk.backends._sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.domain.dependency import NewGate, ParentKind, ParentRef
-from ropewalk.domain.group_value import Contribution, Reducer
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.sequel import Sequel, StepRecord
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.workflow.completion import Sequel, StepRecord
+from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
+from ropewalk.domain.workflow.group_value import Contribution, Reducer
 from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit

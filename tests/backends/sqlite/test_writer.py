@@ -11,7 +11,7 @@ import pytest
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.sqlite import SqliteStore, checkpoint
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
-from ropewalk.domain.flow_limit import LaneName
+from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.retention import Retention
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.store.messages import Submission

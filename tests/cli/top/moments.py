@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ropewalk.cli.top.snapshot import FailureLine, QueueLine, Snapshot, TypeLine, WorkerLine
-from ropewalk.domain.instants import MINUTE, SECOND, to_instant
-from ropewalk.domain.statistics import Latency
+from ropewalk.domain.statistics.statistics import Latency
+from ropewalk.domain.time import MINUTE, SECOND, to_instant
 
 NOW = to_instant(datetime(2026, 5, 1, 12, 30, 15, tzinfo=UTC), "now")
 

@@ -18,8 +18,8 @@ from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.keyboard import Keyboard, listening
 from ropewalk.cli.top.screen import Screen
 from ropewalk.cli.top.snapshot import Snapshot
-from ropewalk.domain.instants import MINUTE, Seconds
-from ropewalk.domain.statistics import Flow, Share, Slice, Statistics
+from ropewalk.domain.statistics.statistics import Flow, Share, Slice, Statistics
+from ropewalk.domain.time import MINUTE, Seconds
 from ropewalk.runtime.system import SystemRuntime
 
 

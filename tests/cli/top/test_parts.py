@@ -7,8 +7,8 @@ import pytest
 from ropewalk.cli.top import figures, plot
 from ropewalk.cli.top.controls import INTERVALS, View, keys_in, moved
 from ropewalk.cli.top.pace import Pace
-from ropewalk.domain.instants import DAY, HOUR, MINUTE, SECOND
-from ropewalk.domain.statistics import Flow, Share, Slice, Statistics
+from ropewalk.domain.statistics.statistics import Flow, Share, Slice, Statistics
+from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND
 
 
 @pytest.mark.parametrize(

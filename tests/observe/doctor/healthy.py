@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec import structs
 
-from ropewalk.domain.flow_limit import FlowLimit, LaneName
-from ropewalk.domain.instants import SECOND
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName
+from ropewalk.domain.time import SECOND
 from ropewalk.observe.doctor.facts import ClockReading, Facts
 from ropewalk.observe.doctor.finding import Finding, Level
 from ropewalk.ports.store.diagnosis import Examination, PostgresFacts, SqliteFacts, Work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from ropewalk.domain.instants import DAY, MINUTE, SECOND
+from ropewalk.domain.time import DAY, MINUTE, SECOND
 from ropewalk.observe.doctor import jobs as work
 from ropewalk.observe.doctor import workers
 from ropewalk.observe.doctor.facts import Late

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import HOUR, MINUTE, SECOND
+from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.observe.doctor import connection, postgres_tables, sqlite
 from ropewalk.observe.doctor import postgres as server
 from ropewalk.observe.doctor.diagnosis import diagnose

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.time import SECOND
 from ropewalk.worker.attempt import Attempt
 
 

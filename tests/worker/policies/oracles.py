@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ropewalk.domain.rate import Rate
+from ropewalk.domain.limits.rate import Rate
 
 
 def left(rate: Rate, starts: Sequence[int], now: int) -> int:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.definitions.policies import Age, Balanced, Priority, Unlimited
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.worker.policies import balanced
 from ropewalk.worker.policies.balanced import Balance
 from ropewalk.worker.policies.order import Arrangement, ByAge, ByPriority, order_of

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.definitions.policies import RateLimited
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.rate import ALGORITHMS, Algorithm, Rate
+from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.policies import rate as pacing

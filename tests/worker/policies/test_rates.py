@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from ropewalk import App, batch_job, job
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.rate import ALGORITHMS, Algorithm, Rate
+from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
+from ropewalk.domain.time import SECOND
 from ropewalk.policies import RateLimited
 from ropewalk.testing.clock import FakeRuntime
 from tests.worker.policies.oracles import exceeded

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ropewalk.backends._ledger.ledger import Item, Resolve
-from ropewalk.domain.dependency import ParentKind, ending_of
-from ropewalk.domain.flags import CHAINED, HAS_DEPENDANTS, OWNS_SCOPE
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.scope import ScopeChange
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.flags import CHAINED, HAS_DEPENDANTS, OWNS_SCOPE
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.workflow.dependency import ParentKind, ending_of
+from ropewalk.domain.workflow.scope import ScopeChange
 
 
 def endings_of(job: JobRecord, *, continued: bool = False) -> list[Item]:

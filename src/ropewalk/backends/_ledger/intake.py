@@ -11,10 +11,9 @@ from ropewalk.backends._ledger import parents
 from ropewalk.backends._ledger.ledger import Ledger
 from ropewalk.backends._ledger.membership import enter, root_of, scope_of
 from ropewalk.backends._ledger.parents import Parent
-from ropewalk.domain import operator, pending
-from ropewalk.domain.flags import HAS_DEPENDANTS
-from ropewalk.domain.graph import in_order
-from ropewalk.domain.idempotency import (
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.flags import HAS_DEPENDANTS
+from ropewalk.domain.jobs.idempotency import (
     KeyRecord,
     Verdict,
     id_taken,
@@ -25,11 +24,13 @@ from ropewalk.domain.idempotency import (
     opened,
     spawn_key_taken,
 )
-from ropewalk.domain.job import IdempotencyKey, JobRecord, NewJob, new_record
-from ropewalk.domain.quota import Admission
-from ropewalk.domain.scope import Scope
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.limits.quota import Admission
+from ropewalk.domain.workflow import gate as pending
+from ropewalk.domain.workflow.graph import in_order
+from ropewalk.domain.workflow.scope import Scope
 
 
 class Drafted(Struct):
@@ -209,6 +210,6 @@ class Draft:
             if job.terminal:
                 continue
             self._ledger.take(job)
-            _, event = operator.cancel(job, reason=scope.cancel.reason, force=False, now=self._ledger.now)
+            _, event = operations.cancel(job, reason=scope.cancel.reason, force=False, now=self._ledger.now)
             ended.append(Ended(job, Effects(Move.CANCEL, event=event)))
         return ended

@@ -13,13 +13,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.idempotency import KeyRecord
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.scope import Scope, ScopeChange
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs.idempotency import KeyRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.workflow.group_value import Contribution
+from ropewalk.domain.workflow.scope import Scope, ScopeChange
 
 
 class Resolve(Struct, frozen=True):

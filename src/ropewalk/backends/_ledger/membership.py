@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ropewalk.backends._ledger.ledger import Ledger
-from ropewalk.domain import scope as scopes
-from ropewalk.domain.flags import GROUPED, OWNS_SCOPE
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.scope import Scope
+from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.workflow import scope as scopes
+from ropewalk.domain.workflow.scope import Scope
 
 
 def scope_of(ledger: Ledger, owner: JobRecord) -> Scope:

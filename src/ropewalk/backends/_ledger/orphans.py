@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.scope import Scope
+from ropewalk.domain.workflow.scope import Scope
 from ropewalk.ports.store.messages import Orphan
 
 

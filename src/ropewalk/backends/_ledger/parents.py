@@ -9,10 +9,10 @@ from msgspec import Struct
 from ropewalk.backends._ledger.endings import chain_head
 from ropewalk.backends._ledger.ledger import Ledger
 from ropewalk.backends._ledger.membership import owned_scope, root_of
-from ropewalk.domain.dependency import Edge, Ending, NewGate, ParentKind, ParentRef, ending_of
-from ropewalk.domain.flags import CHAINED
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.pending import ParentEnd
+from ropewalk.domain.jobs.flags import CHAINED
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef, ending_of
+from ropewalk.domain.workflow.gate import ParentEnd
 from ropewalk.errors import InvalidInput, LimitExceeded, NotFound
 
 

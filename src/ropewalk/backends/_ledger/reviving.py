@@ -5,13 +5,14 @@ from __future__ import annotations
 from ropewalk.backends._ledger.endings import chain_head
 from ropewalk.backends._ledger.ledger import Ledger
 from ropewalk.backends._ledger.membership import owned_scope
-from ropewalk.domain import operator, pending
-from ropewalk.domain import scope as scopes
-from ropewalk.domain.dependency import Edge, ParentKind
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import Revival
-from ropewalk.domain.states import Move, Status
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.workflow import gate
+from ropewalk.domain.workflow import scope as scopes
+from ropewalk.domain.workflow.dependency import Edge, ParentKind
 
 _DOOMED = frozenset({Move.DOOM, Move.CANCEL})
 
@@ -20,7 +21,7 @@ def revive(ledger: Ledger, job: JobRecord, asked: Revival) -> None:
     """The caller found no reason to refuse it."""
     was = job.status
     ledger.take(job)
-    event = operator.revive(job, asked, ledger.now)
+    event = operations.revive(job, asked, ledger.now)
     ledger.record(job, Effects(Move.REVIVE, event=event, left=was))
     ledger.reopen_key(job)
     if asked.fresh:
@@ -66,14 +67,14 @@ def _revive_dependant(ledger: Ledger, edge: Edge) -> None:
             continue
         ledger.take(job)
         ledger.set_ending([edge], None)
-        if not pending.parent_reopened(job):
+        if not gate.parent_reopened(job):
             continue
         if _was_doomed(job) and ledger.may_reopen(job):
             revive(ledger, job, Revival(cascade=True, include_cancelled=True, fresh=True))
         if job.status is Status.WAITING:
-            pending.block_again(job)
+            gate.block_again(job)
 
 
 def _was_doomed(job: JobRecord) -> bool:
     """By a parent: not given up in time, nor cancelled by somebody."""
-    return job.last_move in _DOOMED and job.error is not None and job.error.code == pending.DEPENDENCY_FAILED
+    return job.last_move in _DOOMED and job.error is not None and job.error.code == gate.DEPENDENCY_FAILED

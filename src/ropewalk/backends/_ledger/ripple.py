@@ -15,13 +15,13 @@ from typing import Final
 from ropewalk.backends._ledger.endings import endings_of
 from ropewalk.backends._ledger.intake import Draft, Ended
 from ropewalk.backends._ledger.ledger import Item, Ledger, Resolve
-from ropewalk.domain import pending
-from ropewalk.domain import scope as scopes
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.pending import ParentEnd
-from ropewalk.domain.scope import Scope, ScopeChange
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.workflow import gate
+from ropewalk.domain.workflow import scope as scopes
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.workflow.gate import ParentEnd
+from ropewalk.domain.workflow.scope import Scope, ScopeChange
 from ropewalk.ports.store.messages import ClosedGroup, Moved, Ripple
 
 BUDGET: Final = 1000
@@ -114,7 +114,7 @@ class Rippling:
     def _parents_ended(self, job: JobRecord, ends: Sequence[ParentEnd]) -> None:
         self._ledger.take(job)
         waited = job.unmet > 0
-        effects = pending.parents_ended(job, ends, self._ledger.now)
+        effects = gate.parents_ended(job, ends, self._ledger.now)
         if effects is not None:
             self._born(Ended(job, effects))
         elif waited and not job.unmet:

@@ -9,13 +9,13 @@ from ropewalk.backends._ledger.intake import Draft
 from ropewalk.backends._ledger.ledger import Ledger
 from ropewalk.backends._ledger.membership import root_scope, scope_of
 from ropewalk.backends._ledger.ripple import Rippling
-from ropewalk.domain import operator
-from ropewalk.domain.flags import CHAINED
-from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.operator import Resolution
-from ropewalk.domain.pending import take_over_priority
-from ropewalk.domain.sequel import Sequel
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.flags import CHAINED
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.gate import take_over_priority
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
 from ropewalk.errors import Conflict, RopewalkError
 
 _RESULT: Final = frozenset({"last", "final"})
@@ -25,7 +25,7 @@ _RESULT: Final = frozenset({"last", "final"})
 def resolved(ledger: Ledger, rippling: Rippling, job: JobRecord, asked: Resolution) -> None:
     """Somebody outside ends a job, with everything an ending brings; its value counts for its group like any other."""
     ledger.take(job)
-    effects = operator.resolve(job, asked, ledger.now)
+    effects = operations.resolve(job, asked, ledger.now)
     if asked.result is not None:
         value = Contribution(type=job.type, value=asked.result)
         Prepared(ledger, job, Sequel(contribution=value)).write(rippling)

@@ -24,12 +24,12 @@ from ropewalk.backends._sql.single_stream import claim_single_stream
 from ropewalk.backends._sql.situation import Situation, asked_by
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends._sql.upkeep import catch_up, expire
-from ropewalk.domain import transition
-from ropewalk.domain.fairness import Line, start_of, take_turns
-from ropewalk.domain.gauge import SOON_US
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.room import Room
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.fairness import Line, start_of, take_turns
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.limits.headroom import SOON_US
+from ropewalk.domain.limits.type_headroom import Room
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed, Ripple
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 
 _edges = msgspec.json.Decoder(list[Edge])
 

@@ -6,7 +6,7 @@ import msgspec
 
 from ropewalk.backends._sql.reading import backlog
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.job import RECORD_FORMAT
+from ropewalk.domain.jobs.record import RECORD_FORMAT
 from ropewalk.ports.store.diagnosis import Work
 
 _lines = msgspec.json.Decoder(list[tuple[str, str]])

@@ -16,11 +16,11 @@ from ropewalk.backends._sql.rows import load
 from ropewalk.backends._sql.settling import Settling, complete, leaves_only_a_result
 from ropewalk.backends._sql.tallying import TallyBook
 from ropewalk.backends._sql.tx import Row, Tx
-from ropewalk.domain import lease
-from ropewalk.domain.flags import SETTLES_ALONE
-from ropewalk.domain.lease import loss_reason
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs import lease
+from ropewalk.domain.jobs.flags import SETTLES_ALONE
+from ropewalk.domain.jobs.lease import loss_reason
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.ports.store.messages import CancelNotice, Note, Noted, Ripple, Settled, Settlements, WorkerCard
 
 _COMPLETE: Final = Move.COMPLETE

@@ -16,10 +16,10 @@ from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.limits import Flow
 from ropewalk.backends._sql.spawning import spawn_alike
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain import transition
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.lease import LossReason, loss_reason
-from ropewalk.domain.quota import Admission
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.limits.quota import Admission
 from ropewalk.errors import LeaseLost, RopewalkError
 from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 

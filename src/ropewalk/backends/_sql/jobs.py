@@ -10,7 +10,7 @@ from ropewalk.backends._sql import records
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.rows import load
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
 
 _ints = msgspec.json.Decoder(list[int])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ropewalk.backends._sql.columns import json_text
 from ropewalk.backends._sql.tx import Row, Tx
-from ropewalk.domain.job import AttemptRecord, EventRecord
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs.record import AttemptRecord, EventRecord
+from ropewalk.domain.jobs.transition import Effects
 
 
 class Journal:

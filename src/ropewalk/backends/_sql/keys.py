@@ -1,4 +1,4 @@
-"""Idempotency keys as rows, those of one transaction read once and written together. domain.idempotency judges.
+"""Idempotency keys as rows, those of one transaction read once and written together. domain.jobs.idempotency judges.
 
 A key outlives its job's end, not the job itself: it keeps its job from being pruned while its window lasts, and goes
 when the job is deleted. So a key always names a job that is there.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from ropewalk.backends._sql.tx import Row, Tx
-from ropewalk.domain.flags import KEYED
-from ropewalk.domain.idempotency import KeyRecord, input_hash
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.flags import KEYED
+from ropewalk.domain.jobs.idempotency import KeyRecord, input_hash
+from ropewalk.domain.jobs.record import JobRecord
 
 KeyName: TypeAlias = tuple[str, str, str]
 """(tenant, type, key)"""

@@ -13,10 +13,10 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.flow_limit import FlowLimit, LaneName, LimitKind, Rules
-from ropewalk.domain.instants import SECOND, Span
-from ropewalk.domain.quota import Quota, Quotas
-from ropewalk.domain.rate import Algorithm, Rate
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitKind, Rules
+from ropewalk.domain.limits.quota import Quota, Quotas
+from ropewalk.domain.limits.rate import Algorithm, Rate
+from ropewalk.domain.time import SECOND, Span
 
 KEYS_MAX: Final = 1 << 40
 """the lanes of keys below lane n are numbered from n * KEYS_MAX on, and their streams twice that"""

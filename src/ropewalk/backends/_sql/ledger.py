@@ -21,13 +21,13 @@ from ropewalk.backends._sql.orphans import put_orphan
 from ropewalk.backends._sql.scopes import ScopeBook
 from ropewalk.backends._sql.tallying import TallyBook
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.idempotency import KeyRecord
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import EventRecord, JobRecord
-from ropewalk.domain.scope import Scope, ScopeChange
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs.idempotency import KeyRecord
+from ropewalk.domain.jobs.record import EventRecord, JobRecord
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.workflow.group_value import Contribution
+from ropewalk.domain.workflow.scope import Scope, ScopeChange
 
 _left = msgspec.json.Decoder(list[tuple[str, str]])
 

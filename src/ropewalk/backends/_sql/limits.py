@@ -14,11 +14,11 @@ import msgspec
 
 from ropewalk.backends._sql.lanes import LaneBook, limits_in
 from ropewalk.backends._sql.tx import SqlValue, Tx
-from ropewalk.domain.flow_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
-from ropewalk.domain.gauge import Full, Gauge, Gauges
-from ropewalk.domain.instants import MINUTE
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.rate import RateState, idle_at
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
+from ropewalk.domain.limits.headroom import Full, Gauge, Gauges
+from ropewalk.domain.limits.rate import RateState, idle_at
+from ropewalk.domain.time import MINUTE
 from ropewalk.ports.store.messages import LimitUse
 
 Counted: TypeAlias = dict[LaneName, int]

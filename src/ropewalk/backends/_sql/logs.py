@@ -8,7 +8,7 @@ from typing import Protocol
 import msgspec
 
 from ropewalk.backends._sql.tx import Row, Tx
-from ropewalk.domain.log_line import LINES_MAX, LogLine, may_be_too_many
+from ropewalk.domain.logs import LINES_MAX, LogLine, may_be_too_many
 
 _lines = msgspec.json.Decoder(list[LogLine])
 

@@ -1,4 +1,4 @@
-"""What people do to jobs: domain.operator on one record after another, each independent of the others."""
+"""What people do to jobs: domain.jobs.operations on one record after another, each independent of the others."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends._sql.upkeep import remove
-from ropewalk.domain import operator
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
-from ropewalk.domain.states import Move, Status
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.operations import Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.transition import Effects
 from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, Deletion, ReviveAnswer
 
 _ints = msgspec.json.Decoder(list[int])
@@ -52,7 +52,7 @@ def amend(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, amendment: Amendmen
         return AmendAnswer(id=job_id)
     if job.status is not Status.WAITING:
         return AmendAnswer(id=job_id, state=job.state_at(tx.now))
-    ledger.note(job, operator.amend(job, amendment, tx.now))
+    ledger.note(job, operations.amend(job, amendment, tx.now))
     ledger.flush()
     return AmendAnswer(id=job_id, job=job, state=job.state_at(tx.now))
 
@@ -80,7 +80,7 @@ def _cancel(
     if job is None:
         return CancelAnswer(id=job_id, status=CancelStatus.NOT_FOUND, previous=None)
     previous = job.state_at(ledger.now)
-    status, event = operator.cancel(job, reason=reason, force=force, now=ledger.now)
+    status, event = operations.cancel(job, reason=reason, force=force, now=ledger.now)
     if status is CancelStatus.CANCELLED:
         rippling.ended(job, Effects(Move.CANCEL, event=event))
     elif event is not None:
@@ -91,7 +91,7 @@ def _cancel(
 def _revive(ledger: SqlLedger, job: JobRecord | None, job_id: str, revival: Revival) -> ReviveAnswer:
     if job is None:
         return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
-    refusal = operator.refusal_to_revive(job, revival)
+    refusal = operations.refusal_to_revive(job, revival)
     if refusal is None and not ledger.may_reopen(job):
         refusal = "key_in_use"
     if refusal is not None:

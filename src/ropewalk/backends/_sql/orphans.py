@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.instants import Span
-from ropewalk.domain.scope import Scope
+from ropewalk.domain.time import Span
+from ropewalk.domain.workflow.scope import Scope
 from ropewalk.ports.store.messages import Orphan
 
 _payloads = msgspec.json.Decoder(list[Orphan])

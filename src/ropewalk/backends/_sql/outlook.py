@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from ropewalk.backends._sql.lanes import KEYS_MAX
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import SECOND, Instant, Span
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.ports.store.claims import ClaimRequest
 
 SurveyKeys: TypeAlias = Callable[[int, int, int], Sequence[int]]

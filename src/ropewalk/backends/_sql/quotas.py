@@ -14,8 +14,8 @@ import msgspec
 from ropewalk.backends._sql import limits
 from ropewalk.backends._sql.lanes import quotas_of
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaUse, Spent
-from ropewalk.domain.rate import used
+from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaUse, Spent
+from ropewalk.domain.limits.rate import used
 from ropewalk.ports.store.messages import Submission
 
 _spent = msgspec.json.Decoder(list[tuple[str, Spent]])

@@ -11,11 +11,11 @@ from ropewalk.backends._sql import records
 from ropewalk.backends._sql.rows import load
 from ropewalk.backends._sql.searching import Query
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
+from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.search import Filter, Order, decode_cursor, encode_cursor, position_of
-from ropewalk.domain.states import State
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import Backlog, Page, QueueInfo, Snapshot, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000

@@ -15,7 +15,7 @@ from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.outlook import Rank
 from ropewalk.backends._sql.rows import records_in
 from ropewalk.backends._sql.tx import TooMuch, Tx
-from ropewalk.domain.job import RECORD_FORMAT, JobRecord
+from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 
 Heads: TypeAlias = dict[int, list[JobRecord]]
 """the first jobs of each stream"""

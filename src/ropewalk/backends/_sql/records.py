@@ -14,9 +14,9 @@ from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.rows import load
 from ropewalk.backends._sql.tallying import count_submitted
 from ropewalk.backends._sql.tx import Row, SqlValue, Tx
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import Instant
 
 WAITING, READY, RUNNING, FINISHED = range(4)
 """the places of a job"""

@@ -11,7 +11,7 @@ from ropewalk.backends._sql.edges import edges_of
 from ropewalk.backends._sql.rows import Pieces, load
 from ropewalk.backends._sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.ports.store.messages import Dependency, GroupRecord, Kept
 
 _ints = msgspec.json.Decoder(list[int])

@@ -11,10 +11,10 @@ from msgspec import Struct
 from ropewalk.backends._sql import logs
 from ropewalk.backends._sql.columns import json_text
 from ropewalk.backends._sql.tx import Row, Tx
-from ropewalk.domain import lease
-from ropewalk.domain.job import CancelRequest
-from ropewalk.domain.lease import LossReason, loss_reason
-from ropewalk.domain.states import TERMINAL, Status
+from ropewalk.domain.jobs import lease
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
+from ropewalk.domain.jobs.record import CancelRequest
+from ropewalk.domain.jobs.states import TERMINAL, Status
 from ropewalk.ports.store.messages import CancelNotice, Lost, Renewal, Renewed
 
 

@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.backends._sql.tx import TooMuch, Tx
-from ropewalk.domain.dependency import Gate
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import CancelRequest, FollowUp, JobRecord, Origin, Progress
-from ropewalk.domain.retry import Backoff
+from ropewalk.domain.jobs.record import CancelRequest, FollowUp, JobRecord, Origin, Progress
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.dependency import Gate
 
 LOADED_AT_ONCE_MAX: Final = 1000
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.submitting import submit
 from ropewalk.backends._sql.tx import SqlValue, Tx
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.schedule import Plan, Schedule
+from ropewalk.domain.schedules.schedule import Plan, Schedule
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import Submission, SubmitAnswer
 from ropewalk.ports.store.schedules import (
     DueSchedules,

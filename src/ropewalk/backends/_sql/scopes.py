@@ -9,8 +9,8 @@ import msgspec
 
 from ropewalk.backends._sql.columns import json_text
 from ropewalk.backends._sql.tx import Row, Tx
-from ropewalk.domain.group_value import NOTHING, Contribution
-from ropewalk.domain.scope import Scope
+from ropewalk.domain.workflow.group_value import NOTHING, Contribution
+from ropewalk.domain.workflow.scope import Scope
 
 _scopes = msgspec.json.Decoder(list[Scope])
 _positions = msgspec.json.Decoder(dict[int, int])

@@ -9,10 +9,10 @@ import msgspec
 
 from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends._sql.tx import SqlValue
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order, Position
-from ropewalk.domain.states import State
+from ropewalk.domain.time import Instant
 
 _STATES: Final[dict[State, str]] = {
     State.PENDING: "place < 2 AND unmet > 0",

@@ -17,15 +17,15 @@ from ropewalk.backends._sql import steps
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.tallying import Done
 from ropewalk.backends._sql.tx import Row, Tx
-from ropewalk.domain import transition
-from ropewalk.domain.flags import GROUPED, SETTLES_ALONE
-from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.lease import loss_reason
-from ropewalk.domain.scope import ScopeChange
-from ropewalk.domain.sequel import Sequel
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Effects, Settlement
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.flags import GROUPED, SETTLES_ALONE
+from ropewalk.domain.jobs.lease import loss_reason
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Effects, Settlement
+from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
+from ropewalk.domain.workflow.scope import ScopeChange
 from ropewalk.ports.store.messages import Settled
 
 Held: TypeAlias = dict[int, tuple[int, int]]

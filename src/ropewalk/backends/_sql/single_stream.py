@@ -19,12 +19,12 @@ from ropewalk.backends._sql.ready import rank_of
 from ropewalk.backends._sql.rows import records_in
 from ropewalk.backends._sql.situation import NamesOf, Situation, asked_by
 from ropewalk.backends._sql.tx import SqlValue, Tx
-from ropewalk.domain.flags import OWN_LEASE
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import RECORD_FORMAT
-from ropewalk.domain.states import Move, Status
-from ropewalk.domain.transition import EPOCH_SHIFT, claim_all
+from ropewalk.domain.jobs.flags import OWN_LEASE
+from ropewalk.domain.jobs.record import RECORD_FORMAT
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.transition import EPOCH_SHIFT, claim_all
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed
 

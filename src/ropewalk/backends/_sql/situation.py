@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from ropewalk.backends._sql.tx import SqlValue, Tx
-from ropewalk.domain.fairness import Line
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.store.claims import ClaimRequest
 
 DUE_LOOKED_AT: Final = 32

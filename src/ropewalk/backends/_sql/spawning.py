@@ -14,9 +14,9 @@ from ropewalk.backends._sql import records
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.tx import AlreadyThere, Tx
-from ropewalk.domain.flags import GROUPED
-from ropewalk.domain.job import JobRecord, NewJob, new_record
-from ropewalk.domain.scope import join
+from ropewalk.domain.jobs.flags import GROUPED
+from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.workflow.scope import join
 from ropewalk.ports.store.messages import Accepted
 
 _OWN = frozenset({"id", "input", "spawn_key"})

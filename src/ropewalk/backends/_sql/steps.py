@@ -10,10 +10,10 @@ from msgspec import structs
 
 from ropewalk.backends._sql.rows import Pieces, load
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.flags import STEPPED
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.lease import LossReason, loss_reason
-from ropewalk.domain.sequel import StepKind, StepRecord
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.completion import StepKind, StepRecord
 from ropewalk.ports.store.messages import Holder, StepAnswer
 
 READ_AT_ONCE_MAX: Final = 500

@@ -10,8 +10,8 @@ from ropewalk.backends._sql import quotas, records
 from ropewalk.backends._sql.intake import Intake
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.tx import AlreadyThere, Tx
-from ropewalk.domain.job import JobRecord, NewJob, are_alike, new_record
-from ropewalk.domain.quota import Admission
+from ropewalk.domain.jobs.record import JobRecord, NewJob, are_alike, new_record
+from ropewalk.domain.limits.quota import Admission
 from ropewalk.errors import QuotaExceeded
 from ropewalk.ports.store.messages import Accepted, Submission, SubmitAnswer
 

@@ -1,7 +1,7 @@
 """Counting what a transaction did: one row a lane, written once and never changed by those who move jobs.
 
-Rows are folded later (domain.tally.fold) into sums of a minute, an hour and for good. Who folds takes what nobody else
-holds, and where somebody holds a sum puts another one beside it: the next one to fold finds both.
+Rows are folded later (domain.statistics.counters.fold) into sums of a minute, an hour and for good. Who folds takes
+what nobody else holds, and where somebody holds a sum puts another one beside it: the next one to fold finds both.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from msgspec import Struct
 
 from ropewalk.backends._sql.lanes import KEYS_MAX, LaneBook
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain.instants import HOUR, MINUTE, Instant, Span
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.reckoning import StatsQuery, Window, reckon
-from ropewalk.domain.states import State, Status
-from ropewalk.domain.statistics import Statistics
-from ropewalk.domain.tally import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of
-from ropewalk.domain.transition import Effects, Settlement, Spent
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.jobs.transition import Effects, Settlement, Spent
+from ropewalk.domain.statistics.aggregation import StatsQuery, Window, reckon
+from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of
+from ropewalk.domain.statistics.statistics import Statistics
+from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 
 _EMPTY: Final = Tally()
 _places = msgspec.json.Decoder(list[tuple[int, str, str]])

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ropewalk.backends._sql.statements import Statements
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.time import Instant
 
 if TYPE_CHECKING:
     from ropewalk.backends._sql.lanes import LaneBook

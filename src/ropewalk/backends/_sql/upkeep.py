@@ -12,11 +12,12 @@ from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.tallying import count_removed
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain import pending, transition
-from ropewalk.domain.flags import HAS_DEPENDANTS, OWNS_SCOPE
-from ropewalk.domain.instants import DAY, Instant, Span
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.flags import HAS_DEPENDANTS, OWNS_SCOPE
+from ropewalk.domain.jobs.states import TERMINAL
 from ropewalk.domain.retention import Retention, keep_for
-from ropewalk.domain.states import TERMINAL
+from ropewalk.domain.time import DAY, Instant, Span
+from ropewalk.domain.workflow import gate
 from ropewalk.ports.store.messages import Moved, Pruned, Ripple
 
 _ints = msgspec.json.Decoder(list[int])
@@ -82,7 +83,7 @@ def _wake(ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
     """Waits that are over: a gate is given up, a job that waited for a signal goes back to its handler."""
     for job in ledger.load(seqs):
         ledger.take(job)
-        effects = pending.wait_is_over(job, ledger.now)
+        effects = gate.wait_is_over(job, ledger.now)
         if effects is None:
             rippling.released(job)
             continue

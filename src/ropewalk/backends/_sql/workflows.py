@@ -12,11 +12,11 @@ from ropewalk.backends._sql import steps
 from ropewalk.backends._sql.lanes import LaneBook
 from ropewalk.backends._sql.ledger import SqlLedger
 from ropewalk.backends._sql.tx import Tx
-from ropewalk.domain import pending
-from ropewalk.domain.instants import Span
-from ropewalk.domain.job import CancelRequest
-from ropewalk.domain.operator import Resolution
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.record import CancelRequest
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import Span
+from ropewalk.domain.workflow import gate
 from ropewalk.ports.store.messages import ResolveAnswer, Ripple, SignalAnswer
 
 _ints = msgspec.json.Decoder(list[int])
@@ -46,7 +46,7 @@ def signal(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, *, name: str, valu
     if job.terminal:
         return SignalAnswer.ALREADY_COMPLETE
     steps.put_signal(tx, job.seq, name, value)
-    if not pending.signalled(job, name, tx.now):
+    if not gate.signalled(job, name, tx.now):
         return SignalAnswer.KEPT
     ledger.take(job)
     ledger.flush()

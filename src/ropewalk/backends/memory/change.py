@@ -10,9 +10,9 @@ from ropewalk.backends._ledger.ledger import Item
 from ropewalk.backends._ledger.ripple import BUDGET, Rippling
 from ropewalk.backends.memory.ledger import MemoryLedger
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import Moved, Ripple
 
 

@@ -12,14 +12,14 @@ from ropewalk.backends.memory.heap import Entry, JobHeap
 from ropewalk.backends.memory.lanes import Lane
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.upkeep import catch_up
-from ropewalk.domain import transition
-from ropewalk.domain.fairness import Line, start_of, take_turns
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.gauge import SOON_US, Gauges
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.room import Room
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.fairness import Line, start_of, take_turns
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.limits.headroom import SOON_US, Gauges
+from ropewalk.domain.limits.type_headroom import Room
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed, Ripple
 

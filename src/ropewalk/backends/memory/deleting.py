@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain.flags import HAS_DEPENDANTS, OWNS_SCOPE
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.flags import HAS_DEPENDANTS, OWNS_SCOPE
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.ports.store.messages import Deletion
 
 

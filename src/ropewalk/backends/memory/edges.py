@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from msgspec import structs
 
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 
 ParentKey: TypeAlias = tuple[ParentKind, int]
 Name: TypeAlias = tuple[int, int]

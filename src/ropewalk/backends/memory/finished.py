@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.retention import Retention, is_over
-from ropewalk.domain.states import Status
+from ropewalk.domain.time import Instant
 
 
 class Finished:

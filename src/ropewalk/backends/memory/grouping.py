@@ -8,9 +8,9 @@ from itertools import islice
 from ropewalk.backends._ledger.membership import scope_of
 from ropewalk.backends.memory.ledger import MemoryLedger
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import CancelRequest, JobRecord
-from ropewalk.domain.scope import Scope, ScopeChange
+from ropewalk.domain.jobs.record import CancelRequest, JobRecord
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.scope import Scope, ScopeChange
 from ropewalk.ports.store.messages import GroupRecord, Kept, Orphan
 
 

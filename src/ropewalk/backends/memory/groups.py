@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.scope import Scope
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.group_value import Contribution
+from ropewalk.domain.workflow.scope import Scope
 from ropewalk.ports.store.messages import Orphan
 
 

@@ -7,9 +7,9 @@ from itertools import chain
 
 from ropewalk.backends.memory.reading import backlog
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import RECORD_FORMAT
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.record import RECORD_FORMAT
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.diagnosis import Work
 
 

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
 
 Entry: TypeAlias = tuple[int, int, int, int, JobRecord]
 """(first key, second key, seq, number of the push, job): unique before the job, so jobs are never compared"""

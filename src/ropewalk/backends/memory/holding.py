@@ -10,13 +10,13 @@ from ropewalk.backends._ledger.sequels import Prepared, leaves_only_a_result
 from ropewalk.backends.memory import logs
 from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.tables import Tables, Worker, copied
-from ropewalk.domain import lease, transition
-from ropewalk.domain.flags import settles_alone
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.lease import LossReason, loss_reason
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs import lease, transition
+from ropewalk.domain.jobs.flags import settles_alone
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import (
     CancelNotice,
     Lost,

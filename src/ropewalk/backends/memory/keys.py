@@ -1,4 +1,4 @@
-"""Idempotency keys: (tenant, type, key) → the job that opened it. domain.idempotency judges, this remembers.
+"""Idempotency keys: (tenant, type, key) → the job that opened it. domain.jobs.idempotency judges, this remembers.
 
 A key outlives its job's end, not the job itself: it keeps its job from being pruned while its window lasts, and goes
 when the job is deleted. So a key always names a job that is there.
@@ -9,10 +9,10 @@ from __future__ import annotations
 import heapq
 from typing import TypeAlias
 
-from ropewalk.domain.flags import KEYED
-from ropewalk.domain.idempotency import KeyRecord, input_hash
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.flags import KEYED
+from ropewalk.domain.jobs.idempotency import KeyRecord, input_hash
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import Instant
 
 KeyName: TypeAlias = tuple[str, str, str]
 """(tenant, type, key)"""

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from ropewalk.backends.memory.heap import JobHeap
-from ropewalk.domain.fairness import Line
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import RECORD_FORMAT, JobRecord
+from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import Instant
 
 Place: TypeAlias = tuple[str, str, str | None]
 """(tenant, queue, limit key) of a lane among those of its type"""

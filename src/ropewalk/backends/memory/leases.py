@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import Instant
 
 _NEVER: Final[Instant] = 1 << 62
 

@@ -13,15 +13,15 @@ from ropewalk.backends._ledger.orphans import orphan_of
 from ropewalk.backends.memory.edges import ParentKey
 from ropewalk.backends.memory.groups import Untold
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain.dependency import Edge, Ending
-from ropewalk.domain.flags import KEYED
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.idempotency import KeyRecord
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.scope import Scope
-from ropewalk.domain.states import Status
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs.flags import KEYED
+from ropewalk.domain.jobs.idempotency import KeyRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.dependency import Edge, Ending
+from ropewalk.domain.workflow.group_value import Contribution
+from ropewalk.domain.workflow.scope import Scope
 
 
 class MemoryLedger(Ledger):

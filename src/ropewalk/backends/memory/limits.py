@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ropewalk.backends.memory.leases import Leases
-from ropewalk.domain.flow_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
-from ropewalk.domain.gauge import Full, Gauge, Gauges
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.rate import RateState, idle_at
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
+from ropewalk.domain.limits.headroom import Full, Gauge, Gauges
+from ropewalk.domain.limits.rate import RateState, idle_at
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import LimitUse
 
 

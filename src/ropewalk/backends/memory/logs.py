@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain.log_line import LINES_MAX, LogLine
+from ropewalk.domain.logs import LINES_MAX, LogLine
 
 
 def keep(tables: Tables, seq: int, fence: int, lines: Sequence[LogLine]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.workflow.completion import StepRecord
 
 
 class Mailbox:

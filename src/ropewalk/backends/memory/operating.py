@@ -1,4 +1,4 @@
-"""What people do to jobs: domain.operator on one record after another, each independent of the others."""
+"""What people do to jobs: domain.jobs.operations on one record after another, each independent of the others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ropewalk.backends._ledger.sequels import resolved
 from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.ledger import MemoryLedger
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.domain import operator
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.operator import Amendment, CancelStatus, Resolution, RetryStatus, Revival
-from ropewalk.domain.states import Move, Status
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.operations import Amendment, CancelStatus, Resolution, RetryStatus, Revival
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, ResolveAnswer, ReviveAnswer
 
 
@@ -29,7 +29,7 @@ def cancel(
             continue
         previous = job.state_at(now)
         change.ledger.take(job)
-        status, event = operator.cancel(job, reason=reason, force=force, now=now)
+        status, event = operations.cancel(job, reason=reason, force=force, now=now)
         if status is CancelStatus.CANCELLED:
             change.rippling.ended(job, Effects(Move.CANCEL, event=event))
         elif event is not None:
@@ -64,7 +64,7 @@ def amend(tables: Tables, tenant: str, job_id: str, amendment: Amendment, now: I
     if job.status is not Status.WAITING:
         return AmendAnswer(id=job_id, state=job.state_at(now))
     tables.take_up(job)
-    event = operator.amend(job, amendment, now)
+    event = operations.amend(job, amendment, now)
     tables.put_back(job, now)
     tables.record(event)
     return AmendAnswer(id=job_id, job=copied(job), state=job.state_at(now))
@@ -74,7 +74,7 @@ def _revive(tables: Tables, ledger: MemoryLedger, tenant: str, job_id: str, aske
     job = tables.find(tenant, job_id)
     if job is None:
         return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
-    refusal = operator.refusal_to_revive(job, asked)
+    refusal = operations.refusal_to_revive(job, asked)
     if refusal is None and not ledger.may_reopen(job):
         refusal = "key_in_use"
     status = RetryStatus.NOT_RETRIABLE

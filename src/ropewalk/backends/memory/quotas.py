@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ropewalk.backends.memory.lanes import Lanes
 from ropewalk.backends.memory.leases import Leases
 from ropewalk.backends.memory.limits import FlowLimits
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.quota import Admission, Allowance, Quota, Quotas, QuotaUse, Spent
-from ropewalk.domain.rate import used
+from ropewalk.domain.limits.quota import Admission, Allowance, Quota, Quotas, QuotaUse, Spent
+from ropewalk.domain.limits.rate import used
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import Submission
 
 

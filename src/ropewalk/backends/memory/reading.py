@@ -11,12 +11,12 @@ from typing import Final
 from msgspec import structs
 
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.domain.dependency import Edge, ParentKind
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
-from ropewalk.domain.states import State, Status
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.dependency import Edge, ParentKind
 from ropewalk.ports.store.messages import Backlog, Dependency, Page, QueueInfo, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000

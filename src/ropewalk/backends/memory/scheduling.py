@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ropewalk.backends.memory.submitting import submit
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.schedule import Schedule
+from ropewalk.domain.schedules.schedule import Schedule
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import Submission
 from ropewalk.ports.store.schedules import (
     DueSchedules,

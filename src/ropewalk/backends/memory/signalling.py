@@ -6,11 +6,11 @@ from msgspec import structs
 
 from ropewalk.backends.memory.ledger import MemoryLedger
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain import pending
-from ropewalk.domain.flags import STEPPED
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.lease import LossReason, loss_reason
-from ropewalk.domain.sequel import StepRecord
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow import gate
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.store.messages import Holder, SignalAnswer, StepAnswer
 
 
@@ -23,7 +23,7 @@ def signal(tables: Tables, tenant: str, job_id: str, name: str, value: bytes | N
     tables.mailbox.post(job.seq, name, value)
     ledger = MemoryLedger(tables, now)
     ledger.take(job)
-    delivered = pending.signalled(job, name, now)
+    delivered = gate.signalled(job, name, now)
     ledger.flush()
     return SignalAnswer.DELIVERED if delivered else SignalAnswer.KEPT
 

@@ -33,22 +33,22 @@ from ropewalk.backends.memory import (
 )
 from ropewalk.backends.memory.notifier import LocalNotifier
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.domain.dependency import Edge
-from ropewalk.domain.flow_limit import FlowLimit, LimitKind
-from ropewalk.domain.gauge import Full
-from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.log_line import LogLine
-from ropewalk.domain.operator import Amendment, Resolution, Revival
-from ropewalk.domain.quota import Quota, QuotaUse
-from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
+from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.quota import Quota, QuotaUse
+from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.schedule import Schedule
+from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.states import Status
-from ropewalk.domain.statistics import Statistics
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.statistics.statistics import Statistics
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.errors import Unsupported
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime

@@ -11,13 +11,13 @@ from typing import TypeAlias
 from ropewalk.backends._ledger.intake import Draft
 from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.domain import transition
-from ropewalk.domain.idempotency import Verdict, id_taken, judge_id
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord, NewJob, new_record
-from ropewalk.domain.lease import LossReason, loss_reason
-from ropewalk.domain.quota import Admission
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.idempotency import Verdict, id_taken, judge_id
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
+from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.limits.quota import Admission
+from ropewalk.domain.time import Instant
 from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
 from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
 

@@ -21,11 +21,11 @@ from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.backends.memory.mailbox import Mailbox
 from ropewalk.backends.memory.quotas import TenantQuotas
 from ropewalk.backends.memory.tallies import Counts
-from ropewalk.domain.fairness import Line
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import AttemptRecord, EventRecord, JobRecord
-from ropewalk.domain.log_line import LogLine
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.logs import LogLine
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import WorkerCard
 from ropewalk.ports.store.schedules import ScheduleRecord
 

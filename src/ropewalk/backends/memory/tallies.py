@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from ropewalk.domain.instants import HOUR, MINUTE, Instant, Span
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.reckoning import Place, StatsQuery, Window, reckon
-from ropewalk.domain.statistics import Statistics
-from ropewalk.domain.tally import EVER, MINUTES_KEPT_US, Folded, Tallies, Tally, fold, minute_of
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.statistics.aggregation import Place, StatsQuery, Window, reckon
+from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Folded, Tallies, Tally, fold, minute_of
+from ropewalk.domain.statistics.statistics import Statistics
+from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 
 Lane = tuple[str, str, str]
 """(tenant, queue, type)"""

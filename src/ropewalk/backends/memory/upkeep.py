@@ -10,11 +10,12 @@ from msgspec import structs
 from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.deleting import in_use
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.domain import pending, transition
-from ropewalk.domain.instants import DAY, Instant, Span
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.transition import Effects
+from ropewalk.domain.time import DAY, Instant, Span
+from ropewalk.domain.workflow import gate
 from ropewalk.ports.store.messages import Pruned, Ripple
 
 
@@ -22,7 +23,7 @@ def sweep(tables: Tables, limit: int, now: Instant) -> Ripple:
     change = Change(tables, now)
     _take_back(tables, tables.leases.run_out(now, limit), change)
     _end_each(tables.lanes.past_deadline, transition.expire, limit, change)
-    _end_each(tables.lanes.past_wait, pending.wait_is_over, limit, change)
+    _end_each(tables.lanes.past_wait, gate.wait_is_over, limit, change)
     return change.end()
 
 
@@ -33,7 +34,7 @@ def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Ri
         return Ripple()
     change = Change(tables, now)
     _take_back(tables, over, change)
-    _end_each(tables.lanes.past_wait, pending.wait_is_over, limit, change)
+    _end_each(tables.lanes.past_wait, gate.wait_is_over, limit, change)
     return change.end()
 
 

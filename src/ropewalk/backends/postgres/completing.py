@@ -15,10 +15,10 @@ from psycopg.errors import DivisionByZero
 from ropewalk.backends._sql import holding
 from ropewalk.backends._sql.settling import leaves_only_a_result
 from ropewalk.backends._sql.tx import SqlValue, Tx
-from ropewalk.domain.flags import SETTLES_ALONE
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.flags import SETTLES_ALONE
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import Ripple, Settled, Settlements
 
 RESULTS_BYTES_MAX: Final = 4 << 20

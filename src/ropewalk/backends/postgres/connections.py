@@ -27,7 +27,7 @@ from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.trips import COMMIT, ROLLBACK, Trips
 from ropewalk.backends.postgres.tx import Tx
 from ropewalk.backends.postgres.watching import has_come, may_watch
-from ropewalk.domain.flow_limit import LaneName
+from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.opening import connect
 from ropewalk.backends.postgres.tx import Connection
-from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.store.diagnosis import LockWait, OpenTransaction, PostgresFacts, TableFacts
 
 SETTINGS: Final = (

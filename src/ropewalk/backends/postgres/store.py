@@ -28,10 +28,10 @@ from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.transacting import PostgresTransaction
 from ropewalk.backends.postgres.tx import said
 from ropewalk.backends.postgres.visiting import House, Identity, ask_identity
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.claims import ClaimRequest

@@ -21,8 +21,8 @@ from ropewalk.backends.postgres.faults import translated
 from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.trips import AtOnce
 from ropewalk.backends.postgres.tx import Connection, Tx
-from ropewalk.domain.instants import SECOND, Instant, Span
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.errors import InvalidInput, WaitTimeout
 from ropewalk.ports.runtime import Runtime, Timer
 from ropewalk.ports.store.handler_transaction import SqlValues, UserTransaction

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from ropewalk.backends.postgres.post import Post
 from ropewalk.backends.postgres.said import Given, Reply, Said
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.time import Instant
 
 COMMIT: Final = Said(b"COMMIT")
 _SAVEPOINT: Final = Said(b"SAVEPOINT part")

@@ -27,7 +27,7 @@ from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, Values
 from ropewalk.backends.postgres.said import Given, Said
 from ropewalk.backends.postgres.trips import Answer, Wire
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.time import Instant
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 

@@ -21,7 +21,7 @@ from ropewalk.backends.postgres.faults import may_run_again, translated
 from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.trips import AtOnce
 from ropewalk.backends.postgres.tx import Tx
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.time import Instant
 from ropewalk.errors import InvalidInput, WeakDurability
 from ropewalk.ports.runtime import Runtime
 

@@ -22,8 +22,8 @@ from ropewalk.backends.sqlite.reader import Reader
 from ropewalk.backends.sqlite.space import give_back
 from ropewalk.backends.sqlite.transacting import SqliteTransaction
 from ropewalk.backends.sqlite.writer import Writer
-from ropewalk.domain.instants import Instant, Span
 from ropewalk.domain.retention import Retention
+from ropewalk.domain.time import Instant, Span
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime

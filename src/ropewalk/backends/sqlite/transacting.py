@@ -17,8 +17,8 @@ from ropewalk.backends.sqlite.faults import translated
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_for_user
 from ropewalk.backends.sqlite.tx import Tx
-from ropewalk.domain.instants import SECOND, Span
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.time import SECOND, Span
 from ropewalk.errors import InvalidInput, WaitTimeout
 from ropewalk.ports.runtime import Runtime, Timer
 from ropewalk.ports.store.handler_transaction import SqlValues, UserTransaction

@@ -24,7 +24,7 @@ from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Valu
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.neighbours import Ways, parted, ways_of
 from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.time import Instant
 
 ROWS_PER_STATEMENT_MAX: Final = 128
 

@@ -12,7 +12,7 @@ from ropewalk.cli.demo.jobs import Crunched, Processed
 from ropewalk.cli.demo.sentences import short
 from ropewalk.cli.demo.story import DELAY_SECONDS
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
 
 
 class Promise(Struct, frozen=True):

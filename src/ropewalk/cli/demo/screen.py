@@ -13,7 +13,7 @@ from rich.text import Text
 from ropewalk.cli import render
 from ropewalk.cli.demo.sentences import Sentence, Tone, name, percent
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
 
 STYLES: Final[dict[Tone, str]] = {"plain": "", "good": "green", "bad": "bold red", "note": "yellow"}
 

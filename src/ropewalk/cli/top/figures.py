@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import Instant, Span, to_datetime
+from ropewalk.domain.time import Instant, Span, to_datetime
 
 
 def count(number: int) -> str:

@@ -12,7 +12,7 @@ from ropewalk.cli import render
 from ropewalk.cli.top import figures, plot, sections
 from ropewalk.cli.top.sections import QUIET, Cell, Column, Section
 from ropewalk.cli.top.snapshot import Snapshot
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
 
 GAP: Final = 2
 TALL: Final = 34

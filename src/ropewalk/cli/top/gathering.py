@@ -12,9 +12,9 @@ from ropewalk.cli.worker_view import serving, state_of
 from ropewalk.client.client import Client
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.schedules import ScheduleInfo
-from ropewalk.domain.instants import Instant, Seconds, to_instant, to_seconds
-from ropewalk.domain.states import State
-from ropewalk.domain.statistics import Flow, Share, Statistics
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.statistics.statistics import Flow, Share, Statistics
+from ropewalk.domain.time import Instant, Seconds, to_instant, to_seconds
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.messages import QueueInfo, WorkerCard
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import Instant, to_seconds
-from ropewalk.domain.statistics import Flow, Statistics
+from ropewalk.domain.statistics.statistics import Flow, Statistics
+from ropewalk.domain.time import Instant, to_seconds
 
 OVER_SECONDS: Final = 5.0
 """averaged over the looks within this time, so that a number can be read before it changes"""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct, structs
 
-from ropewalk.domain.instants import Instant, Span, to_datetime
-from ropewalk.domain.statistics import Latency
+from ropewalk.domain.statistics.statistics import Latency
+from ropewalk.domain.time import Instant, Span, to_datetime
 
 
 class QueueLine(Struct, frozen=True, kw_only=True):

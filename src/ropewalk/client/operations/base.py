@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from ropewalk.client.app_state import Core
 from ropewalk.client.views.jobs import Describer
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import CancelStatus
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.operations import CancelStatus
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
 from ropewalk.errors import NotFound, RopewalkError
 from ropewalk.observe.publish import News, announce
 from ropewalk.ports.notifier import Hint

@@ -10,9 +10,9 @@ from ropewalk.client.operations.base import Bound, missing
 from ropewalk.client.operations.bulk import in_bulk
 from ropewalk.client.views.answers import BulkResult, RetryResult
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.domain.instants import Seconds, to_datetime, to_instant, to_span
-from ropewalk.domain.limits import check_priority
-from ropewalk.domain.operator import Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.bounds import check_priority
+from ropewalk.domain.jobs.operations import Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.time import Seconds, to_datetime, to_instant, to_span
 from ropewalk.errors import Conflict, NotFound
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.messages import ReviveAnswer

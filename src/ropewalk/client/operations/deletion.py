@@ -9,9 +9,9 @@ from ropewalk.client.operations.base import Bound, missing
 from ropewalk.client.operations.bulk import in_bulk
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.graph_reading import UNFINISHED, dependants_of, jobs_of
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter as Wanted
-from ropewalk.domain.states import Status
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.messages import Deletion
 

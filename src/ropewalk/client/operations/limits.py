@@ -7,9 +7,9 @@ from typing import Any
 from ropewalk.client.operations.base import Bound
 from ropewalk.definitions import checks
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.domain.flow_limit import EVERY_TENANT, FlowLimit, LimitId, LimitKind
-from ropewalk.domain.limits import check_name
-from ropewalk.domain.rate import Rate
+from ropewalk.domain.bounds import check_name
+from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId, LimitKind
+from ropewalk.domain.limits.rate import Rate
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.messages import LimitUse

@@ -11,9 +11,9 @@ from ropewalk.client.operations.bulk import BATCH
 from ropewalk.client.views.answers import FailureCounts, SearchPage
 from ropewalk.client.views.jobs import FailureInfo, HistoryInfo, JobInfo
 from ropewalk.client.views.logs import LogInfo
-from ropewalk.domain.instants import to_datetime
+from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Order
-from ropewalk.domain.states import State
+from ropewalk.domain.time import to_datetime
 from ropewalk.domain.why import Why, explain
 from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import Event

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ropewalk.client.operations.base import Bound
 from ropewalk.definitions import checks
-from ropewalk.domain.limits import check_name
-from ropewalk.domain.quota import PENDING_MAX, Quota, QuotaUse
-from ropewalk.domain.rate import Rate
+from ropewalk.domain.bounds import check_name
+from ropewalk.domain.limits.quota import PENDING_MAX, Quota, QuotaUse
+from ropewalk.domain.limits.rate import Rate
 from ropewalk.errors import InvalidInput, LimitExceeded
 from ropewalk.ports.notifier import Hint
 

@@ -12,8 +12,8 @@ from ropewalk.client.schedules.fires import Turn
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.schedules import ScheduleInfo, info_of
 from ropewalk.definitions.schedule import ScheduleOptions
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.schedule import Schedule, job_of, pause, resume
+from ropewalk.domain.schedules.schedule import Schedule, job_of, pause, resume
+from ropewalk.domain.time import Instant
 from ropewalk.errors import Conflict, InvalidInput, NotFound
 from ropewalk.ports.store.messages import Submission
 

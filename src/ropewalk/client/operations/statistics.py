@@ -7,9 +7,9 @@ from typing import Any, Final, get_args
 
 from ropewalk.client.operations.base import Bound
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.domain.instants import Seconds, to_instant, to_span
-from ropewalk.domain.reckoning import By, StatsQuery
-from ropewalk.domain.statistics import Statistics
+from ropewalk.domain.statistics.aggregation import By, StatsQuery
+from ropewalk.domain.statistics.statistics import Statistics
+from ropewalk.domain.time import Seconds, to_instant, to_span
 from ropewalk.errors import InvalidInput
 
 SLICES_MAX: Final = 1000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ropewalk.client.group_values import check_group, group_value
 from ropewalk.client.operations.base import Bound
-from ropewalk.domain.flags import CHAINED
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.states import Status
+from ropewalk.domain.jobs.flags import CHAINED
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
 
 
 class Waiting(Bound):

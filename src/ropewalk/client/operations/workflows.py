@@ -15,11 +15,11 @@ from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import EdgeInfo, GroupInfo, WorkflowInfo
 from ropewalk.definitions.verdict import described
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
-from ropewalk.domain.instants import to_datetime
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import CancelStatus, Resolution
+from ropewalk.domain.jobs.operations import CancelStatus, Resolution
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.search import Filter as Wanted
-from ropewalk.domain.states import Move
+from ropewalk.domain.time import to_datetime
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded
 from ropewalk.observe.publish import NOTHING_ELSE, News
 from ropewalk.ports.notifier import Hint

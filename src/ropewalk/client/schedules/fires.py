@@ -10,10 +10,10 @@ from msgspec import Struct, structs
 
 from ropewalk.client.schedules.functions import ScheduleFunctions
 from ropewalk.definitions.job import Job
-from ropewalk.domain.due import advance, due
-from ropewalk.domain.instants import Instant, to_datetime
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.schedule import Schedule, job_of
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.schedules.due import advance, due
+from ropewalk.domain.schedules.schedule import Schedule, job_of
+from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.observe.events import Event, EventHub
 from ropewalk.observe.tracing import fired, firing

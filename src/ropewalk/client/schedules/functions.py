@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, TypeAlias, cast
 
 from ropewalk.definitions.schedule import DeclaredSchedule, NextFunction, RunFunction, function_name
-from ropewalk.domain.instants import Instant, to_datetime, to_instant
-from ropewalk.domain.timing import Following
+from ropewalk.domain.schedules.timing import Following
+from ropewalk.domain.time import Instant, to_datetime, to_instant
 from ropewalk.errors import DefinitionError, InvalidInput
 
 AnyFunction: TypeAlias = Callable[[datetime], Any]

@@ -6,9 +6,9 @@ from ropewalk.client.schedules.fires import MakeJob
 from ropewalk.client.schedules.functions import ScheduleFunctions
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.schedule import ScheduleOptions, check_complete, check_options, timing_of
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.limits import Limits, check_name
-from ropewalk.domain.schedule import Plan
+from ropewalk.domain.bounds import Limits, check_name
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.schedules.schedule import Plan
 from ropewalk.errors import InvalidInput
 
 

@@ -9,8 +9,8 @@ from ropewalk.client.schedules.fires import Fires, Turn
 from ropewalk.client.schedules.functions import ScheduleFunctions
 from ropewalk.client.schedules.planning import Planner
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.schedule import Plan, Schedule, begin, declare, edit
+from ropewalk.domain.schedules.schedule import Plan, Schedule, begin, declare, edit
+from ropewalk.domain.time import Instant
 from ropewalk.errors import Conflict
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.notifier import Hint

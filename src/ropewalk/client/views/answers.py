@@ -7,8 +7,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.domain.operator import RetryStatus
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.operations import RetryStatus
+from ropewalk.domain.jobs.states import State
 
 
 class SearchPage(Struct, frozen=True):

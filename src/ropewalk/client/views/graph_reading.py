@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from ropewalk.client.views.workflows import EdgeInfo, edge_info
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.states import State
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.core import Store
 
 PAGE: Final = 1000

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.flags import SKIPPED
-from ropewalk.domain.history import HistoryEntry, assemble
-from ropewalk.domain.instants import Instant, to_datetime
-from ropewalk.domain.job import AttemptRecord, JobRecord
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.flags import SKIPPED
+from ropewalk.domain.jobs.history import HistoryEntry, assemble
+from ropewalk.domain.jobs.record import AttemptRecord, JobRecord
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.store.messages import Trail

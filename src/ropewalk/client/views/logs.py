@@ -9,8 +9,8 @@ from datetime import datetime
 
 import msgspec
 
-from ropewalk.domain.instants import to_datetime
-from ropewalk.domain.log_line import LogLine
+from ropewalk.domain.logs import LogLine
+from ropewalk.domain.time import to_datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ropewalk.client.views.jobs import Describer
-from ropewalk.domain.due import upcoming
-from ropewalk.domain.instants import Instant, to_datetime
-from ropewalk.domain.schedule import Missed, Schedule
-from ropewalk.domain.timing import ByCron, ByFunction, Every, Functions, Timing
+from ropewalk.domain.schedules.due import upcoming
+from ropewalk.domain.schedules.schedule import Missed, Schedule
+from ropewalk.domain.schedules.timing import ByCron, ByFunction, Every, Functions, Timing
+from ropewalk.domain.time import Instant, to_datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

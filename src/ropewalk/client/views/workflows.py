@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.domain.dependency import Edge, Ending, ParentKind
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

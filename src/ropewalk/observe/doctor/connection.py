@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.domain.instants import SECOND, Span
+from ropewalk.domain.time import SECOND, Span
 from ropewalk.observe.doctor.facts import ClockReading
 from ropewalk.observe.doctor.finding import Finding, note, ok, warn
 from ropewalk.observe.doctor.words import lasting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import Span
+from ropewalk.domain.time import Span
 from ropewalk.ports.store.diagnosis import Examination
 from ropewalk.ports.store.messages import Durability, LimitUse, WorkerCard
 

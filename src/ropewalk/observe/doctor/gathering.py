@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ropewalk.domain.instants import SECOND, Instant, Span
+from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.observe.doctor.facts import ClockReading, Facts, Late
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime

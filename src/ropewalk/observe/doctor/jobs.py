@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import MINUTE, SECOND, Instant, Span
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import MINUTE, SECOND, Instant, Span
 from ropewalk.observe.doctor.facts import Late
 from ropewalk.observe.doctor.finding import Finding, note, ok, warn
 from ropewalk.observe.doctor.words import lasting, named, number_of

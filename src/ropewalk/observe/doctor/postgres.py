@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.domain.instants import MINUTE, SECOND, Span
+from ropewalk.domain.time import MINUTE, SECOND, Span
 from ropewalk.observe.doctor.finding import Finding, bad, note, ok, warn
 from ropewalk.observe.doctor.words import lasting, named, number_of
 from ropewalk.ports.store.diagnosis import OpenTransaction, PostgresFacts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.domain.instants import Instant
+from ropewalk.domain.time import Instant
 from ropewalk.observe.doctor.finding import Finding, bad, note, ok, warn
 from ropewalk.observe.doctor.words import lasting, sized
 from ropewalk.ports.store.diagnosis import PostgresFacts, TableFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ropewalk.domain.instants import Span, to_seconds
+from ropewalk.domain.time import Span, to_seconds
 
 NAMED_MAX: Final = 5
 

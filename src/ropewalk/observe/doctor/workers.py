@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import DEFAULT_TENANT
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.time import Instant
 from ropewalk.observe.doctor.finding import Finding, note, ok, warn
 from ropewalk.observe.doctor.words import lasting, named, number_of
 from ropewalk.observe.fleet import is_alive, serves

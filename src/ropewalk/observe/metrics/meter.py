@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.states import TERMINAL, Move, Status
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.states import TERMINAL, Move, Status
+from ropewalk.domain.time import SECOND
 from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.catalogue import Metric
 from ropewalk.observe.metrics.registry import Registry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ropewalk.domain.instants import SECOND, Instant
+from ropewalk.domain.time import SECOND, Instant
 from ropewalk.errors import RopewalkError
 from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.exposition import CONTENT_TYPE, exposition

@@ -17,18 +17,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ropewalk.domain.dependency import Edge
-from ropewalk.domain.flow_limit import FlowLimit, LimitKind
-from ropewalk.domain.gauge import Full
-from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.log_line import LogLine
-from ropewalk.domain.operator import Amendment, Resolution, Revival
-from ropewalk.domain.quota import Quota, QuotaUse
+from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
+from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.quota import Quota, QuotaUse
+from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.diagnosis import Examining
@@ -76,19 +76,21 @@ class Intake(Protocol):
     async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
         """Insert; each submission whole or not at all, independent of its neighbours, sharing one commit.
 
-        Same id, same content: duplicate; same id, other content: Conflict. Idempotency keys by domain.idempotency,
+        Same id, same content: duplicate; same id, other content: Conflict. Idempotency keys by domain.jobs.idempotency,
         decided in this transaction. A repeated id or key inside one submission counts like one already stored.
-        What is new and not `under` a lease must fit the quotas of its tenants (domain.quota.Admission): what waits is
-        counted in this transaction, and nobody else is let in meanwhile.
+        What is new and not `under` a lease must fit the quotas of its tenants (domain.limits.quota.Admission): what
+        waits is counted in this transaction, and nobody else is let in meanwhile.
         """
         ...
 
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
-        """domain.operator.cancel on each, independently. A cancelled waiting job closes its key, like any ending."""
+        """domain.jobs.operations.cancel on each, independently. A cancelled waiting job closes its key, like any
+        ending."""
         ...
 
     async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        """domain.operator.revive on each, independently. Reopens its key; `key_in_use` if another open job holds it.
+        """domain.jobs.operations.revive on each, independently. Reopens its key; `key_in_use` if another open job
+        holds it.
 
         Its scope and those above it open again (a new generation where they had closed). Resolved edges stay so; with
         `cascade`, dependants it had doomed before their first start wait again. `fresh` also forgets its steps.
@@ -96,7 +98,7 @@ class Intake(Protocol):
         ...
 
     async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
-        """domain.operator.amend, on a waiting job only."""
+        """domain.jobs.operations.amend, on a waiting job only."""
         ...
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
@@ -116,13 +118,13 @@ class Leasing(Protocol):
         ...
 
     async def claim(self, request: ClaimRequest) -> Claimed:
-        """Lease ready jobs: domain.transition.claim on each, in one transaction.
+        """Lease ready jobs: domain.jobs.transition.claim on each, in one transaction.
 
         Order: (prio_key, time_key, seq) inside one (tenant, queue), merged over its types; between those,
-        domain.fairness.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
+        domain.jobs.fairness.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
         newer record format, beyond the `room` of its type, among those it is `passing`, or under a limit without
-        room (domain.gauge; what runs is counted in this transaction, and no other claim gives out jobs under the same
-        limit meanwhile): such a lane is passed over whole. With more than
+        room (domain.limits.headroom; what runs is counted in this transaction, and no other claim gives out jobs under
+        the same limit meanwhile): such a lane is passed over whole. With more than
         256 lanes of keys the claim looks into some of them, and the next one goes on there. A ready job past its
         deadline is expired instead. Also takes back a bounded number
         of expired leases first (as sweep does), so the claim path alone recovers lost work.
@@ -139,7 +141,7 @@ class Leasing(Protocol):
         ...
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-        """domain.transition.settle on each that fits (seq, fence, owner); independent of one another, one commit.
+        """domain.jobs.transition.settle on each that fits (seq, fence, owner); independent of one another, one commit.
 
         Written together: record, attempt row, log lines, compensation job, key closing, children and continuation with
         their gates, the group's value, the scopes that close, and what all that releases or dooms (what is over a
@@ -157,10 +159,10 @@ class Upkeep(Protocol):
     """What every worker does now and then for all."""
 
     async def sweep(self, limit: int) -> Ripple:
-        """Take back up to `limit` expired leases (domain.transition.lose; `started` is ticket <= the owner's
+        """Take back up to `limit` expired leases (domain.jobs.transition.lose; `started` is ticket <= the owner's
         started_upto and not among its unstarted, or the owner is unknown), expire up to `limit` waiting jobs past
-        their deadline, and end up to `limit` waits that are over (domain.pending.wait_is_over). What follows from it is
-        in the answer, too.
+        their deadline, and end up to `limit` waits that are over (domain.workflow.gate.wait_is_over). What follows
+        from it is in the answer, too.
 
         The decision and the write are one: a lease renewed or settled meanwhile is left alone.
         """
@@ -192,7 +194,7 @@ class Upkeep(Protocol):
 
 
 class Limiting(Protocol):
-    """Fleet-wide limits on what runs and starts (domain.flow_limit), which hold from the next claim on."""
+    """Fleet-wide limits on what runs and starts (domain.limits.fleet_limit), which hold from the next claim on."""
 
     async def put_limit(self, limit: FlowLimit) -> None:
         """Make or replace it (FlowLimit.replaces). What its rate has used is kept where window and algorithm stay the
@@ -213,7 +215,8 @@ class Limiting(Protocol):
 
 
 class Quoting(Protocol):
-    """What a tenant may have waiting, running and coming in (domain.quota), from the next submission and claim on."""
+    """What a tenant may have waiting, running and coming in (domain.limits.quota), from the next submission and claim
+    on."""
 
     async def put_quota(self, quota: Quota) -> None:
         """Make or replace the tenant's; that of `*` is for what others leave open. Its `running` is a limit of kind
@@ -237,7 +240,7 @@ class Workflows(Protocol):
     """What happens between jobs beside settling: signals, steps, resolutions from outside, groups."""
 
     async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
-        """domain.operator.resolve, with everything an ending brings."""
+        """domain.jobs.operations.resolve, with everything an ending brings."""
         ...
 
     async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:

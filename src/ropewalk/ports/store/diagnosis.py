@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import Instant, Span
+from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.store.messages import Backlog
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.ports.store.messages import Settlements
 
 SqlValues: TypeAlias = "Sequence[Any] | Mapping[str, Any]"

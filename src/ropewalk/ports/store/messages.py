@@ -8,17 +8,17 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.domain.dependency import Edge
-from ropewalk.domain.fairness import Line
-from ropewalk.domain.flow_limit import FlowLimit, LaneName, Measure
-from ropewalk.domain.group_value import GroupValue
-from ropewalk.domain.instants import Instant, Span
-from ropewalk.domain.job import AttemptRecord, CancelRequest, EventRecord, JobRecord, NewJob, Progress
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.log_line import LogLine
-from ropewalk.domain.operator import CancelStatus, RetryStatus
-from ropewalk.domain.sequel import StepRecord
-from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
+from ropewalk.domain.jobs.record import AttemptRecord, CancelRequest, EventRecord, JobRecord, NewJob, Progress
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, Measure
+from ropewalk.domain.logs import LogLine
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.domain.workflow.dependency import Edge
+from ropewalk.domain.workflow.group_value import GroupValue
 from ropewalk.errors import RopewalkError
 
 
@@ -312,7 +312,7 @@ class Page(Struct, frozen=True, kw_only=True):
 
 
 class Trail(Struct, frozen=True, kw_only=True):
-    """A job with everything recorded about it (domain.history.assemble makes the history)."""
+    """A job with everything recorded about it (domain.jobs.history.assemble makes the history)."""
 
     now: Instant
     job: JobRecord

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.schedule import Schedule
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.schedules.schedule import Schedule
+from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import SubmitAnswer
 
 

@@ -1,7 +1,7 @@
 """Statistics as a store keeps them. Part of the storage port (core.py), whose common rules hold here, too.
 
-Whatever moves a job counts it in the same transaction (domain.tally): it is counted once, or did not happen. Counting
-makes nobody wait: no row is written by two who move jobs.
+Whatever moves a job counts it in the same transaction (domain.statistics.counters): it is counted once, or did not
+happen. Counting makes nobody wait: no row is written by two who move jobs.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ropewalk.domain.instants import Span
-from ropewalk.domain.reckoning import StatsQuery
-from ropewalk.domain.states import Status
-from ropewalk.domain.statistics import Statistics
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.statistics.statistics import Statistics
+from ropewalk.domain.time import Span
 
 
 class Counting(Protocol):
     async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
-        """domain.reckoning.reckon over what was counted. Its cost does not depend on how many jobs are finished, nor on
-        how many are ready."""
+        """domain.statistics.aggregation.reckon over what was counted. Its cost does not depend on how many jobs are
+        finished, nor on how many are ready."""
         ...
 
     async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
@@ -27,7 +27,7 @@ class Counting(Protocol):
         ...
 
     async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
-        """Fold up to `limit` tallies that nobody else is folding (domain.tally.fold); answers how many.
+        """Fold up to `limit` tallies that nobody else is folding (domain.statistics.counters.fold); answers how many.
 
         Forgets minutes older than a day and hours older than `keep_us` (None: none), up to `limit` of each. What is
         added up for good stays. As far as `stats` reaches, no answer of it is changed.

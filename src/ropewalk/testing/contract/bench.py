@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ropewalk.domain.history import HistoryEntry, assemble
-from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
-from ropewalk.domain.states import Move, State, Status
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.history import HistoryEntry, assemble
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job

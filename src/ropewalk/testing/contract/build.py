@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Any
 
-from ropewalk.domain.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, needed
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.flags import settles_alone
-from ropewalk.domain.instants import SECOND, Span
-from ropewalk.domain.job import IdempotencyKey, JobRecord, KeyScope, NewJob
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.flags import settles_alone
+from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord, KeyScope, NewJob
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.time import SECOND, Span
+from ropewalk.domain.workflow.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, needed
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import WorkerCard
 

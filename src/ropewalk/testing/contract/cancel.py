@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.instants import HOUR
-from ropewalk.domain.job import CancelRequest
-from ropewalk.domain.operator import CancelStatus
-from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.jobs.operations import CancelStatus
+from ropewalk.domain.jobs.record import CancelRequest
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.messages import CancelAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

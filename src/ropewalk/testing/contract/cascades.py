@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
+from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter
-from ropewalk.domain.states import Move, State
 from ropewalk.ports.store.messages import Accepted, Ripple
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

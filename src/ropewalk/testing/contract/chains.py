@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from ropewalk.domain.dependency import Ending
-from ropewalk.domain.operator import Revival
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.workflow.dependency import Ending
 from ropewalk.errors import Conflict
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

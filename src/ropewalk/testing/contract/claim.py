@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord, Progress
-from ropewalk.domain.operator import Revival
-from ropewalk.domain.states import Move, State, Status
-from ropewalk.domain.transition import EPOCH_SHIFT
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.record import JobRecord, Progress
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.jobs.transition import EPOCH_SHIFT
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.messages import Note
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.domain.histogram import Histogram
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.reckoning import StatsQuery
-from ropewalk.domain.states import Move, State, Status
-from ropewalk.domain.statistics import Latency
-from ropewalk.domain.transition import EPOCH_SHIFT
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.jobs.transition import EPOCH_SHIFT
+from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.statistics.histogram import Histogram
+from ropewalk.domain.statistics.statistics import Latency
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, settlement

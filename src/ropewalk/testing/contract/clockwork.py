@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ropewalk.domain.due import advance, due
-from ropewalk.domain.instants import Instant, to_datetime
-from ropewalk.domain.job import DEFAULT_TENANT, JobRecord, NewJob
-from ropewalk.domain.schedule import Missed, Plan, Schedule, begin, job_of
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
+from ropewalk.domain.schedules.due import advance, due
+from ropewalk.domain.schedules.schedule import Missed, Plan, Schedule, begin, job_of
+from ropewalk.domain.schedules.timing import Timing
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.timing import Timing
+from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
 from ropewalk.testing.contract.build import new_job

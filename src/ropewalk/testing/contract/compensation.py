@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import FollowUp, JobRecord
-from ropewalk.domain.operator import RetryStatus, Revival
-from ropewalk.domain.retry import Backoff
-from ropewalk.domain.states import SETTLING, Move, Status
+from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.record import FollowUp, JobRecord
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.jobs.states import SETTLING, Move, Status
+from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement

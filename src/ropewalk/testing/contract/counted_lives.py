@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from ropewalk.domain.histogram import Histogram
-from ropewalk.domain.instants import HOUR, Span
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.reckoning import StatsQuery
-from ropewalk.domain.states import GIVES_ATTEMPT_BACK, Move, Status
-from ropewalk.domain.statistics import Flow, Latency
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, Move, Status
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.statistics.histogram import Histogram
+from ropewalk.domain.statistics.statistics import Flow, Latency
+from ropewalk.domain.time import HOUR, Span
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.operator import Resolution
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import NotFound
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Deletion, Pruned

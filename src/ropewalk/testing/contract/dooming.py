@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.dependency import Policy
 from ropewalk.domain.failure import Category
-from ropewalk.domain.instants import HOUR, MINUTE
-from ropewalk.domain.job import FollowUp
-from ropewalk.domain.operator import Amendment
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.time import HOUR, MINUTE
+from ropewalk.domain.workflow.dependency import Policy
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, tree

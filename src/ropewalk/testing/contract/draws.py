@@ -5,11 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.flow_limit import EVERY_TENANT, FlowLimit, LimitKind
-from ropewalk.domain.instants import DAY, HOUR, SECOND
-from ropewalk.domain.job import FollowUp, IdempotencyKey, NewJob, Progress
-from ropewalk.domain.operator import Amendment, Revival
-from ropewalk.domain.outcome import (
+from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.outcome import (
     Aborted,
     Cancelled,
     Completed,
@@ -20,14 +17,17 @@ from ropewalk.domain.outcome import (
     Released,
     Suspended,
 )
-from ropewalk.domain.quota import Quota
-from ropewalk.domain.rate import Rate
-from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, NewJob, Progress
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.jobs.transition import Spent
+from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitKind
+from ropewalk.domain.limits.quota import Quota
+from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.retry import Backoff
 from ropewalk.domain.search import Filter
-from ropewalk.domain.states import State
-from ropewalk.domain.transition import Spent
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.time import DAY, HOUR, SECOND
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import WorkerCard
 from ropewalk.testing.contract import flow_draws

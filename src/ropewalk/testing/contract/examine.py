@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import RECORD_FORMAT
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.record import RECORD_FORMAT
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.diagnosis import Work
 from ropewalk.ports.store.messages import Backlog
 from ropewalk.testing.contract.base import Contract

@@ -7,10 +7,10 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import pytest
 
-from ropewalk.domain.fairness import Line
-from ropewalk.domain.instants import MINUTE, SECOND, Instant
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.order import AGEING_STEP
+from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.order import AGEING_STEP
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import MINUTE, SECOND, Instant
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ropewalk.domain.group_value import Contribution, Reducer
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.sequel import Sequel
-from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.group_value import Contribution, Reducer
 from ropewalk.ports.store.messages import Claimed, GroupRecord, ResolveAnswer, Ripple, Settled, Settlements
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement

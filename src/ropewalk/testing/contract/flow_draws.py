@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from msgspec import structs
 
-from ropewalk.domain.dependency import NewGate, ParentKind, ParentRef
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.sequel import StepRecord, Suspension
+from ropewalk.domain.time import SECOND
+from ropewalk.domain.workflow.completion import StepRecord, Suspension
+from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
+from ropewalk.domain.workflow.group_value import Contribution
 
 signals = st.sampled_from(("ring", "knock"))
 suspensions = st.builds(

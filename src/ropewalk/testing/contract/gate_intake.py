@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ropewalk.domain.dependency import Ending, ParentKind
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.workflow.dependency import Ending, ParentKind
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RopewalkError
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import pytest
 
-from ropewalk.domain.dependency import Ending, NamedCondition, Of, Policy
-from ropewalk.domain.flags import SKIPPED
-from ropewalk.domain.instants import HOUR
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.operator import Resolution
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.flags import SKIPPED
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.time import HOUR
+from ropewalk.domain.workflow.dependency import Ending, NamedCondition, Of, Policy
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement

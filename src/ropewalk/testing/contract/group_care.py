@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import MINUTE
-from ropewalk.domain.operator import Revival
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.time import MINUTE
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel

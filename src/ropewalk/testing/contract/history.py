@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.history import HistoryEntry
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import Amendment, Revival
-from ropewalk.domain.states import SETTLING, Move
+from ropewalk.domain.jobs.history import HistoryEntry
+from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import SETTLING, Move
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
@@ -115,7 +115,7 @@ async def live_on(bench: Bench, job_id: str, held: JobRecord | None, chance: Fak
         case 5 | 6 | 7 if held is not None:
             move = list(SETTLING)[int(chance.random() * len(SETTLING))]
             if move is Move.RETRY and held.attempt >= 4:
-                move = Move.BURY  # as domain.transition.decide would: the budget is the worker's to respect
+                move = Move.BURY  # as domain.jobs.transition.decide would: the budget is the worker's to respect
             await bench.settle(held, move, error=BOOM, delay_us=SECOND)
         case _:
             for job in await bench.claim():

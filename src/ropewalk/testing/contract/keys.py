@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.operator import RetryStatus, Revival
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.states import Move, State
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord, Progress
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord, Progress
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.messages import CancelNotice, Lost, Note, Noted, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.flow_limit import EVERY_TENANT, FlowLimit, LimitKind
-from ropewalk.domain.gauge import SOON_US
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.sequel import Suspension
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, State
+from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitKind
+from ropewalk.domain.limits.headroom import SOON_US
+from ropewalk.domain.time import SECOND
+from ropewalk.domain.workflow.completion import Suspension
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import LimitUse, SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime

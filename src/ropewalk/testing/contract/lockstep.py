@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from ropewalk.backends.memory.store import MemoryStore
-from ropewalk.domain.history import assemble
-from ropewalk.domain.instants import HOUR
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.jobs.history import assemble
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.states import Status
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Page, QueueInfo
 from ropewalk.testing.clock import FakeRuntime

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.flow_limit import LaneName
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.log_line import LINES_MAX, LogLine
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.logs import LINES_MAX, LogLine
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.states import Move
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.messages import Backlog, Deletion, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -22,18 +22,18 @@ from hypothesis.stateful import (
 )
 from msgspec import structs
 
-from ropewalk.domain.flow_limit import FlowLimit
-from ropewalk.domain.instants import DAY, SECOND
-from ropewalk.domain.job import JobRecord, NewJob, Progress
-from ropewalk.domain.operator import Amendment, Revival
-from ropewalk.domain.outcome import Outcome
-from ropewalk.domain.quota import Quota
-from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.outcome import Outcome
+from ropewalk.domain.jobs.record import JobRecord, NewJob, Progress
+from ropewalk.domain.jobs.retry import resolve
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.jobs.transition import Settlement, Spent, decide
+from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.limits.quota import Quota
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.retry import resolve
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.states import Status
-from ropewalk.domain.transition import Settlement, Spent, decide
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.time import DAY, SECOND
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Note, Renewal, SkipQueue, Submission

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from msgspec import structs
 
-from ropewalk.domain.dependency import NewGate, ParentKind
-from ropewalk.domain.group_value import Contribution
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.operator import Resolution
-from ropewalk.domain.sequel import Sequel, StepRecord
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.workflow.completion import Sequel, StepRecord
+from ropewalk.domain.workflow.dependency import NewGate, ParentKind
+from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.contract import draws, flow_draws
 from ropewalk.testing.contract.bench import holder

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from msgspec import structs
 
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import NewJob
-from ropewalk.domain.schedule import Plan, Schedule
-from ropewalk.domain.timing import ByCron, Every
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.schedules.schedule import Plan, Schedule
+from ropewalk.domain.schedules.timing import ByCron, Every
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
 from ropewalk.testing.clock import START, FakeRuntime
 from ropewalk.testing.contract import draws

@@ -7,12 +7,12 @@ from typing import Final, TypeAlias
 
 import pytest
 
-from ropewalk.domain.dependency import Policy
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import DEFAULT_TENANT, JobRecord
-from ropewalk.domain.operator import Resolution, Revival
-from ropewalk.domain.states import LEGAL_MOVES, SETTLING, TERMINAL, Move, Status
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.operations import Resolution, Revival
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord
+from ropewalk.domain.jobs.states import LEGAL_MOVES, SETTLING, TERMINAL, Move, Status
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.time import HOUR, SECOND
+from ropewalk.domain.workflow.dependency import Policy
 from ropewalk.ports.store.messages import SkipQueue, Trail
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

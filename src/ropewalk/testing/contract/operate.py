@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import HOUR, MINUTE
-from ropewalk.domain.operator import Amendment
-from ropewalk.domain.order import order_key
-from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.order import order_key
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.ports.store.messages import AmendAnswer, Deletion
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.order import AGEING_STEP
-from ropewalk.domain.states import KEEPS_ITS_PLACE, Move, State
+from ropewalk.domain.jobs.order import AGEING_STEP
+from ropewalk.domain.jobs.states import KEEPS_ITS_PLACE, Move, State
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, new_job, worker_card
@@ -118,7 +118,7 @@ class OrderContract(Contract):
         assert "quiet" in {job.tenant for job in await bench.claim(2)}
 
     async def test_the_turn_decides_which_line_goes_first(self, bench: Bench) -> None:
-        """domain.fairness: the next claim begins with the next line."""
+        """domain.jobs.fairness: the next claim begins with the next line."""
         for _ in range(2):
             for queue in ("one", "three", "two"):
                 await bench.add(queue=queue)

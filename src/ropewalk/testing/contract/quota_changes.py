@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from ropewalk.domain.job import DEFAULT_TENANT, NewJob
-from ropewalk.domain.quota import Quota
-from ropewalk.domain.rate import Rate
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, NewJob
+from ropewalk.domain.limits.quota import Quota
+from ropewalk.domain.limits.rate import Rate
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime

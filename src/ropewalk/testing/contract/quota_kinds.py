@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import DEFAULT_TENANT
-from ropewalk.domain.rate import Algorithm, Rate
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.limits.rate import Algorithm, Rate
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.messages import SkipQueue
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

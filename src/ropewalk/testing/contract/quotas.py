@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import DEFAULT_TENANT, FollowUp, JobRecord, NewJob
-from ropewalk.domain.operator import Revival
-from ropewalk.domain.quota import SOON_SECONDS, Quota, QuotaUse
-from ropewalk.domain.rate import Rate
-from ropewalk.domain.schedule import Schedule
-from ropewalk.domain.states import Move, State
-from ropewalk.domain.timing import Every
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, FollowUp, JobRecord, NewJob
+from ropewalk.domain.jobs.states import Move, State
+from ropewalk.domain.limits.quota import SOON_SECONDS, Quota, QuotaUse
+from ropewalk.domain.limits.rate import Rate
+from ropewalk.domain.schedules.schedule import Schedule
+from ropewalk.domain.schedules.timing import Every
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict, QuotaExceeded
 from ropewalk.ports.store.messages import SkipQueue, Submission
 from ropewalk.ports.store.schedules import ScheduleChange

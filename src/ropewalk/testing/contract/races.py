@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.operator import CancelStatus
-from ropewalk.domain.states import Move, Status
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.operations import CancelStatus
+from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.runtime.system import SystemRuntime

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.flow_limit import FlowLimit, LimitKind
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.rate import ALGORITHMS, Algorithm, Rate
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
+from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.states import Move
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.messages import SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract

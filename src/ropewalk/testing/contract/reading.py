@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.operator import Amendment
+from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.messages import QueueInfo, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

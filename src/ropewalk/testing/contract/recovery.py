@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import FollowUp
-from ropewalk.domain.states import Move, Status
+from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, worker_card

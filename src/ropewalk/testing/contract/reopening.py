@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.dependency import Policy
-from ropewalk.domain.operator import RetryStatus, Revival
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.workflow.dependency import Policy
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, tree

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.instants import HOUR
-from ropewalk.domain.job import FollowUp
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.operator import Resolution, Revival
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.operations import Resolution, Revival
+from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.states import Move, State
+from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.messages import Renewal, ResolveAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.instants import HOUR, MINUTE, SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import RetryStatus, Revival
-from ropewalk.domain.order import order_key
-from ropewalk.domain.states import Move, State, Status
+from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.order import order_key
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.ports.store.messages import Note, ReviveAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

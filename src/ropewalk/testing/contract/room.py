@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.jobs.states import Move, State
+from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, worker_card

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from ropewalk.domain.due import advance, due
-from ropewalk.domain.instants import HOUR, MINUTE, SECOND, to_datetime
-from ropewalk.domain.schedule import Missed, edit, fire_id, job_of, pause, resume
-from ropewalk.domain.timing import ByCron, Every
+from ropewalk.domain.schedules.due import advance, due
+from ropewalk.domain.schedules.schedule import Missed, edit, fire_id, job_of, pause, resume
+from ropewalk.domain.schedules.timing import ByCron, Every
+from ropewalk.domain.time import HOUR, MINUTE, SECOND, to_datetime
 from ropewalk.testing.clock import START, FakeRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -6,12 +6,12 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.instants import HOUR, MINUTE, SECOND
-from ropewalk.domain.job import FollowUp, IdempotencyKey, Origin
-from ropewalk.domain.retry import Backoff
-from ropewalk.domain.schedule import Schedule, edit, pause
-from ropewalk.domain.states import State
-from ropewalk.domain.timing import ByCron, ByFunction, Every, Timing
+from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, Origin
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.schedules.schedule import Schedule, edit, pause
+from ropewalk.domain.schedules.timing import ByCron, ByFunction, Every, Timing
+from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.errors import Conflict, NotFound, RopewalkError
 from ropewalk.ports.store.messages import SubmitAnswer
 from ropewalk.ports.store.schedules import ScheduleChange

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.job import FollowUp
-from ropewalk.domain.operator import Resolution
-from ropewalk.domain.states import Move, Status
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement, tree

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.instants import HOUR, SECOND
+from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter, Order, matches
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import InvalidInput
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -6,11 +6,11 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, Category, ErrorInfo
-from ropewalk.domain.instants import HOUR, MINUTE, SECOND
-from ropewalk.domain.job import AttemptRecord, FollowUp
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.order import order_key
-from ropewalk.domain.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, Status
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.order import order_key
+from ropewalk.domain.jobs.record import AttemptRecord, FollowUp
+from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, Status
+from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement

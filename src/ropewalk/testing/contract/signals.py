@@ -7,11 +7,11 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import HOUR, MINUTE
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.sequel import StepRecord, Suspension
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, State
+from ropewalk.domain.time import HOUR, MINUTE
+from ropewalk.domain.workflow.completion import StepRecord, Suspension
 from ropewalk.ports.store.messages import Settled, SignalAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

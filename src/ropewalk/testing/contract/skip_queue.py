@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, State
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.messages import Accepted, SkipQueue
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

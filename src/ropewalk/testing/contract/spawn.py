@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.job import JobRecord, NewJob
-from ropewalk.domain.states import State
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import State
 from ropewalk.errors import LeaseLost, SpawnMismatch
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

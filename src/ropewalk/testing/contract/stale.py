@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.states import SETTLING, Move, Status
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import SETTLING, Move, Status
+from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ropewalk.domain.instants import DAY, HOUR, MINUTE, SECOND
-from ropewalk.domain.operator import Resolution, Revival
-from ropewalk.domain.reckoning import StatsQuery
+from ropewalk.domain.jobs.operations import Resolution, Revival
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.jobs.transition import Spent
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.states import Move, State, Status
-from ropewalk.domain.statistics import Flow, Statistics
-from ropewalk.domain.transition import Spent
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.statistics.statistics import Flow, Statistics
+from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND
 from ropewalk.errors import Conflict
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import HOUR, MINUTE
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.operator import Revival
-from ropewalk.domain.sequel import StepRecord, Suspension
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.states import Move, State
+from ropewalk.domain.time import HOUR, MINUTE
+from ropewalk.domain.workflow.completion import StepRecord, Suspension
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.flow import Flow, node

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import FollowUp, JobRecord, NewJob
-from ropewalk.domain.order import order_key
-from ropewalk.domain.retry import Backoff
-from ropewalk.domain.states import State, Status
+from ropewalk.domain.jobs.order import order_key
+from ropewalk.domain.jobs.record import FollowUp, JobRecord, NewJob
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.testing.contract.base import Contract

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.job import FollowUp
-from ropewalk.domain.lease import LossReason
-from ropewalk.domain.states import Move, Status
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.messages import Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

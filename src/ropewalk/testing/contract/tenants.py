@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ropewalk.domain.instants import HOUR, SECOND
-from ropewalk.domain.operator import Amendment, Revival
+from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.core import Store
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.instants import DAY, HOUR, MINUTE
-from ropewalk.domain.operator import Revival
+from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.states import Move, State
+from ropewalk.domain.time import DAY, HOUR, MINUTE
 from ropewalk.ports.store.messages import Pruned
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from ropewalk.domain.group_value import KEPT_ONE_BY_ONE, Reducer
-from ropewalk.domain.states import Move
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Reducer
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.messages import Kept
 from ropewalk.testing.contract.base import Contract

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import SECOND, Seconds, to_span
+from ropewalk.domain.time import SECOND, Seconds, to_span
 from ropewalk.errors import InvalidInput
 from ropewalk.worker.policies.load import Load
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ropewalk.definitions.offer import Offer
 from ropewalk.definitions.policies import Concurrency, Ordered, RateLimited, most_at_once
-from ropewalk.domain.instants import SECOND, Instant, Span
+from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.context import Workbench

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.messages import Claimed
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.policies.backlog import Backlog, BacklogAlarm

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.domain.instants import SECOND, Seconds, to_span
+from ropewalk.domain.time import SECOND, Seconds, to_span
 from ropewalk.errors import InvalidInput
 
 Change: TypeAlias = Literal["backlog", "backlog_over"]

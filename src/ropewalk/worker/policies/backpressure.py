@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import structs
 
-from ropewalk.domain.instants import SECOND, Seconds, to_span
+from ropewalk.domain.time import SECOND, Seconds, to_span
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.policies.adaptive import AdaptiveDelay, Throttle
 from ropewalk.worker.policies.load import Load

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Final, Protocol, TypeAlias
 
 from ropewalk.definitions.policies import Age, Balanced, Concurrency, Priority
-from ropewalk.domain.instants import Instant
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import Instant
 from ropewalk.worker.policies.balanced import Balance
 
 Jobs: TypeAlias = Sequence[JobRecord]

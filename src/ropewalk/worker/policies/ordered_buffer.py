@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from ropewalk.domain.job import JobRecord
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer, Permit
 from ropewalk.worker.policies.order import Arrangement

@@ -12,8 +12,8 @@ from collections.abc import Collection
 from typing import Final
 
 from ropewalk.definitions.policies import RateLimited
-from ropewalk.domain.instants import SECOND, Instant, Span
-from ropewalk.domain.rate import Rate, RateState, idle_at, take
+from ropewalk.domain.limits.rate import Rate, RateState, idle_at, take
+from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.worker.attempt import Attempt
 
 AWAY_US_MAX: Final[Span] = 10 * SECOND

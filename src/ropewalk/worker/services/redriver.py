@@ -17,11 +17,11 @@ from msgspec import Struct, structs
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.jobtype import JobType
-from ropewalk.domain.instants import SECOND, Instant, Seconds, to_span
-from ropewalk.domain.job import JobRecord
-from ropewalk.domain.operator import RetryStatus, Revival
+from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.search import Filter, Order
-from ropewalk.domain.states import State, Status
+from ropewalk.domain.time import SECOND, Instant, Seconds, to_span
 from ropewalk.ports.notifier import Hint
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.services.periodic import every

@@ -9,8 +9,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ropewalk.client.schedules.fires import Fires, Turn
-from ropewalk.domain.instants import SECOND, Instant
-from ropewalk.domain.schedule import Schedule
+from ropewalk.domain.schedules.schedule import Schedule
+from ropewalk.domain.time import SECOND, Instant
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleRecord
 from ropewalk.runtime.wake import Wake

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.client.awaited_groups import Awaited
-from ropewalk.domain.instants import SECOND, Span, to_datetime
+from ropewalk.domain.time import SECOND, Span, to_datetime
 from ropewalk.ports.store.messages import Orphan
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import Workbench

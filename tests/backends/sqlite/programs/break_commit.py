@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.domain.job import NewJob
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import OutcomeUnknown
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime

@@ -8,7 +8,7 @@ import os
 import sys
 
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.domain.job import NewJob
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
 

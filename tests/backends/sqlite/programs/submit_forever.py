@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.domain.job import NewJob
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
 

@@ -6,9 +6,9 @@ import json
 import sys
 
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.domain.instants import SECOND
-from ropewalk.domain.states import Move
-from ropewalk.domain.transition import Settlement
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.runtime.system import SystemRuntime
 

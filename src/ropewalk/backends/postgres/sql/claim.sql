@@ -182,7 +182,7 @@ FROM found
 JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = found.seq OFFSET 0) AS body USING (seq)
 
 -- name: lease_jobs
--- What domain.transition.claim does to the record.
+-- What domain.jobs.transition.claim does to the record.
 UPDATE standing SET
     place = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = %(4)s, attempt = attempt + 1,
     fence = greatest(fence, %(5)s) + 1, owner = %(6)s, ticket = each(2 bigint), lease_expires_at = each(3 bigint),

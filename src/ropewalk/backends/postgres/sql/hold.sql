@@ -27,7 +27,7 @@ SELECT json_build_array(
 -- name: complete_alone
 -- The same of all of these, or of none: where one cannot be completed so, it fails (there is no other way to say that
 -- without a trip). What has to be counted of them is counted here, too: a histogram's bucket is what a span begins with as
--- a float (domain.histogram). How long each waited at its worker and ran is given, where that knows. Results come in one
+-- a float (domain.statistics.histogram). How long each waited at its worker and ran is given, where that knows. Results come in one
 -- piece, each from its place on.
 WITH given AS MATERIALIZED (SELECT coalesce(:now::bigint, /* see begun */) AS now),
 done AS (

@@ -86,7 +86,7 @@ FROM (
 CROSS JOIN job ON job.seq = found.seq
 
 -- name: lease_jobs
--- What domain.transition.claim does to the record.
+-- What domain.jobs.transition.claim does to the record.
 WITH given (seq, ticket, lease_expires_at) AS (VALUES (?, ?, ?) /* each row */)
 UPDATE job SET
     place = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = ?, attempt = attempt + 1,

@@ -1,0 +1,132 @@
+"""Every bound, with its unit, and the checks at submission: an error names the field, the value and the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.limits.fleet_limit import ANY
+from ropewalk.errors import InvalidInput, LimitExceeded
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    payload_bytes_max: int = 1024 * 1024
+    result_bytes_max: int = 1024 * 1024
+    checkpoint_bytes_max: int = 1024 * 1024
+    tags_max: int = 32
+    tag_chars_max: int = 256
+    name_chars_max: int = 256
+    """ids, queues, tenants, types, keys, correlation and workflow ids"""
+    batch_jobs_max: int = 10_000
+    attempts_max: int = 100
+    priority_max: int = 1000
+    """and its negative below"""
+    dependencies_max: int = 1000
+    """of one job, in depends_on"""
+    dependency_depth_max: int = 100
+    children_max: int = 10_000
+    """queued by one completion: ctx.queue, with everything in .next"""
+    cohort_edges_max: int = 100_000
+    """between the cohorts of one Result: every job of one waits for every job of the one before"""
+    steps_max: int = 1000
+    """of one job; each value is within result_bytes_max"""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def check(job: NewJob, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Refuse a job that is over a bound, before anything is written."""
+    if len(job.input) > limits.payload_bytes_max:
+        raise LimitExceeded(
+            f"the input of {job.type} is {len(job.input):,} bytes, "
+            f"over payload_bytes_max={limits.payload_bytes_max:,}: "
+            "store the data elsewhere and pass a reference, or raise the limit with App(limits=...)",
+            field="input",
+        )
+    _check_attempts(job, limits)
+    check_priority(job.priority, limits)
+    _check_names(job, limits)
+    _check_tags(job.tags, limits)
+
+
+def check_priority(priority: int, limits: Limits) -> None:
+    bound = limits.priority_max
+    if abs(priority) > bound:
+        raise LimitExceeded(f"priority={priority} is outside -{bound}...{bound}", field="priority")
+
+
+def _check_attempts(job: NewJob, limits: Limits) -> None:
+    if job.max_attempts is not None and not 1 <= job.max_attempts <= limits.attempts_max:
+        raise LimitExceeded(
+            f"max_attempts={job.max_attempts} must be between 1 and {limits.attempts_max}, or None for unlimited",
+            field="max_attempts",
+        )
+    if job.max_crashes < 1:
+        raise LimitExceeded(f"max_crashes={job.max_crashes} must be at least 1", field="max_crashes")
+
+
+def _check_names(job: NewJob, limits: Limits) -> None:
+    names: Mapping[str, str | None] = {
+        "id": job.id,
+        "type": job.type,
+        "queue": job.queue,
+        "tenant": job.tenant,
+        "idempotency_key": None if job.key is None else job.key.key,
+        "correlation_id": job.correlation_id,
+        "workflow_id": job.workflow_id,
+        "workflow_type": job.workflow_type,
+        "spawn_key": job.spawn_key,
+        "limit": job.limit_key,
+        "fairness": job.fairness,
+    }
+    for field, value in names.items():
+        if value is not None:
+            check_name(value, field, limits)
+    if job.limit_key is not None:
+        _check_limit_key(job.limit_key)
+    if job.tenant == ANY:
+        raise InvalidInput(f"tenant={ANY!r} stands for every tenant, in quotas: a job has one", field="tenant")
+    if job.gate is not None:
+        for parent in job.gate.parents:
+            check_name(parent.id, "depends_on", limits)
+
+
+def _check_limit_key(key: str) -> None:
+    if key.endswith(ANY):
+        raise InvalidInput(
+            f"limit={key!r} ends in {ANY!r}, which names a family of keys: a job names one key", field="limit"
+        )
+
+
+def check_name(name: str, field: str, limits: Limits) -> None:
+    if not name:
+        raise InvalidInput(f"{field} is empty: give it at least one character", field=field)
+    if len(name) > limits.name_chars_max:
+        raise LimitExceeded(
+            f"{field} has {len(name)} characters, over name_chars_max={limits.name_chars_max}: {name[:40]!r}...",
+            field=field,
+        )
+    _check_text(name, field)
+
+
+def _check_tags(tags: Mapping[str, str], limits: Limits) -> None:
+    if len(tags) > limits.tags_max:
+        raise LimitExceeded(f"{len(tags)} tags, over tags_max={limits.tags_max}", field="tags")
+    for name, value in tags.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidInput(f"tag {name!r}={value!r}: names and values are strings", field="tags")
+        if max(len(name), len(value)) > limits.tag_chars_max:
+            raise LimitExceeded(f"tag {name[:40]!r} is over tag_chars_max={limits.tag_chars_max}", field="tags")
+        _check_text(name, "tags")
+        _check_text(value, "tags")
+
+
+def _check_text(text: str, field: str) -> None:
+    """Refuse what some store could not keep or would change."""
+    if "\x00" in text:
+        raise InvalidInput(f"{field}: {text!r} contains a NUL character", field=field)
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        raise InvalidInput(f"{field}: {text!r} contains half a surrogate pair, which is not text", field=field)

@@ -1,0 +1,110 @@
+"""How long to wait before the next attempt."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias
+
+from msgspec import UNSET, Struct, UnsetType, structs
+
+from ropewalk.domain.time import HOUR, SECOND, Seconds, Span, to_span
+from ropewalk.errors import InvalidInput
+
+Strategy: TypeAlias = Literal["constant", "linear", "exponential", "custom"]
+
+
+class Backoff(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Fields left unset are taken from the next level down: job, computed, type, app, built-in."""
+
+    strategy: Strategy | UnsetType = UNSET
+    initial_us: Span | UnsetType = UNSET
+    max_us: Span | UnsetType = UNSET
+    multiplier: float | UnsetType = UNSET
+    jitter: float | UnsetType = UNSET
+    """share of the delay that is random: 0 is exact, 1 is anything from nothing to the whole delay"""
+
+    @classmethod
+    def constant(cls, delay: Seconds, *, jitter: float = 0.0) -> Backoff:
+        """The same wait after every failure."""
+        span = to_span(delay, "delay")
+        return cls(strategy="constant", initial_us=span, max_us=span, jitter=jitter)
+
+    @classmethod
+    def linear(cls, initial: Seconds = 1.0, *, max: Seconds = 3600.0, jitter: float = 0.5) -> Backoff:  # noqa: A002
+        """initial, 2 × initial, 3 × initial, … up to max."""
+        return cls(strategy="linear", initial_us=to_span(initial, "initial"), max_us=to_span(max, "max"), jitter=jitter)
+
+    @classmethod
+    def exponential(
+        cls,
+        initial: Seconds = 1.0,
+        *,
+        multiplier: float = 2.0,
+        max: Seconds = 3600.0,  # noqa: A002
+        jitter: float = 0.5,
+    ) -> Backoff:
+        """initial, initial × multiplier, initial × multiplier², … up to max."""
+        return cls(
+            strategy="exponential",
+            initial_us=to_span(initial, "initial"),
+            max_us=to_span(max, "max"),
+            multiplier=multiplier,
+            jitter=jitter,
+        )
+
+    def __post_init__(self) -> None:
+        _bound("initial", self.initial_us, 0)
+        _bound("max", self.max_us, 0)
+        _bound("multiplier", self.multiplier, 1)
+        _bound("jitter", self.jitter, 0, 1)
+
+
+class ResolvedBackoff(Struct, frozen=True, kw_only=True):
+    strategy: Strategy = "exponential"
+    initial_us: Span = SECOND
+    max_us: Span = HOUR
+    multiplier: float = 2.0
+    jitter: float = 0.5
+
+
+BUILT_IN = ResolvedBackoff()
+
+
+def resolve(*levels: Backoff | None) -> ResolvedBackoff:
+    """Merge field by field; the first level that sets a field wins."""
+    chosen: dict[str, object] = {}
+    for level in levels:
+        if level is not None:
+            for name, value in structs.asdict(level).items():
+                if value is not UNSET:
+                    chosen.setdefault(name, value)
+    return structs.replace(BUILT_IN, **chosen)
+
+
+def delay(backoff: ResolvedBackoff, attempt: int, roll: float) -> Span:
+    """The wait after `attempt` (1-based) failed; `roll` in [0, 1) is the caller's randomness."""
+    match backoff.strategy:
+        case "constant" | "custom":
+            base = float(backoff.initial_us)
+        case "linear":
+            base = float(backoff.initial_us) * attempt
+        case "exponential":
+            # Growth past max_us changes nothing, so it stops there: infinity times an initial of 0 would be no number.
+            base = backoff.initial_us * min(_power(backoff.multiplier, attempt - 1), float(backoff.max_us))
+    capped = min(base, float(backoff.max_us))
+    return round(capped * (1 - backoff.jitter * roll))
+
+
+def _power(base: float, exponent: int) -> float:
+    try:
+        return float(base) ** exponent
+    except OverflowError:
+        return math.inf
+
+
+def _bound(name: str, value: float | UnsetType, low: float, high: float | None = None) -> None:
+    if value is UNSET:
+        return
+    if not low <= value < math.inf or (high is not None and value > high):
+        span = f"at least {low}" if high is None else f"between {low} and {high}"
+        raise InvalidInput(f"backoff {name}={value!r} must be {span}", field="backoff")

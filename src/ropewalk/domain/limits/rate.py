@@ -1,0 +1,167 @@
+"""Rates: at most so many starts in a span of time, by one of three rules. Whole numbers throughout: they are exact.
+
+    sliding   never more than `count` in any window, wherever it begins; it remembers every start within one
+    fixed     `count` in each window, one after another since 1970; around a boundary up to twice as many
+    token     a bucket of `count` that fills evenly; after a rest up to twice as many within a window
+
+Nothing here knows what starts, or where the state is kept. No state is the state of a rate that was never used.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct, structs
+
+from ropewalk.domain.time import SECOND, Instant, Seconds, Span, to_span
+from ropewalk.errors import InvalidInput
+
+Algorithm: TypeAlias = Literal["sliding", "fixed", "token"]
+
+ALGORITHMS: Final[tuple[Algorithm, ...]] = get_args(Algorithm)
+SLIDING_COUNT_MAX: Final = 1000
+
+
+class Rate(Struct, frozen=True):
+    """`Rate(100, per=60)`: at most 100 starts in any 60 seconds. `per` takes a timedelta too."""
+
+    count: int
+    per: Seconds
+    algorithm: Algorithm = "sliding"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
+            raise InvalidInput(f"count={self.count!r} must be a whole number, at least 1", field="count")
+        if self.algorithm not in ALGORITHMS:
+            known = ", ".join(map(repr, ALGORITHMS))
+            raise InvalidInput(f"algorithm={self.algorithm!r} must be one of {known}", field="algorithm")
+        if self.algorithm == "sliding" and self.count > SLIDING_COUNT_MAX:
+            raise InvalidInput(
+                f"count={self.count} is over {SLIDING_COUNT_MAX}, as a sliding window remembers every start: "
+                "name a shorter span, or algorithm='token' or 'fixed'",
+                field="count",
+            )
+        window_us = to_span(self.per, "per")
+        if not window_us:
+            raise InvalidInput(f"per={self.per!r} must be more than 0 seconds", field="per")
+        structs.force_setattr(self, "per", window_us / SECOND)  # a timedelta and its seconds are the same rate
+
+    @property
+    def window_us(self) -> Span:
+        return to_span(self.per, "per")
+
+    def goes_on_as(self, other: Rate | None) -> bool:
+        """May another rate, put in its place, go on with its state?"""
+        return other is not None and (self.per, self.algorithm) == (other.per, other.algorithm)
+
+
+class RateState(Struct, frozen=True, array_like=True):
+    """What was used of a rate, as of `at`."""
+
+    at: Instant
+    used: int
+    """fixed: starts in the window of `at`; token: what is missing in the bucket, in tokens times the window"""
+    log: tuple[tuple[Instant, int], ...] = ()
+    """sliding: (when, how many), oldest first"""
+
+
+class Taken(Struct, frozen=True):
+    granted: int
+    state: RateState
+    next_at: Instant | None
+    """when there is room for one again; None while there is"""
+
+
+def take(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> Taken:
+    """Use up to `wanted` of it.
+
+    Whoever asks second may have read the clock first: a time shortly before the last use counts as that of the use. A
+    clock further back was set back, and one begins anew.
+    """
+    if state is not None and state.at - now > rate.window_us:
+        state = None
+    at = now if state is None else max(now, state.at)
+    match rate.algorithm:
+        case "sliding":
+            return _take_sliding(rate, state, at, wanted)
+        case "fixed":
+            return _take_fixed(rate, state, at, wanted)
+        case "token":
+            return _take_tokens(rate, state, at, wanted)
+
+
+def used(rate: Rate, state: RateState | None, now: Instant) -> int:
+    """How much of it is used up."""
+    return rate.count - take(rate, state, now, rate.count).granted
+
+
+def room_at(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> Instant:
+    """When there is room for so many at once (at most `count`), if nobody else uses it meanwhile."""
+    if take(rate, state, now, wanted).granted == wanted:
+        return now
+    seen = take(rate, state, now, 0).state
+    match rate.algorithm:
+        case "sliding":
+            return _room_in(rate, seen.log, wanted)
+        case "fixed":
+            return _window_of(rate, seen.at) + rate.window_us
+        case "token":
+            return seen.at + _refilled_us(rate, seen.used, wanted)
+
+
+def idle_at(rate: Rate, state: RateState) -> Instant:
+    """From when on this state says no more than none."""
+    match rate.algorithm:
+        case "sliding":
+            return state.log[-1][0] + rate.window_us if state.log else state.at
+        case "fixed":
+            return _window_of(rate, state.at) + rate.window_us
+        case "token":
+            return state.at + -(-state.used // rate.count)
+
+
+def _take_sliding(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> Taken:
+    log = () if state is None else tuple(each for each in state.log if each[0] > at - rate.window_us)
+    used = sum(number for _, number in log)
+    granted = max(0, min(wanted, rate.count - used))
+    if granted:
+        log = (*log, (at, granted))
+    full = used + granted >= rate.count
+    return Taken(granted, RateState(at, 0, log), _room_in(rate, log) if full else None)
+
+
+def _room_in(rate: Rate, log: tuple[tuple[Instant, int], ...], wanted: int = 1) -> Instant:
+    """When enough of the oldest starts are out of the window (after `count` was lowered more than that are in it)."""
+    over = sum(number for _, number in log) + wanted - rate.count
+    for when, number in log:
+        over -= number
+        if over <= 0:
+            return when + rate.window_us
+    raise AssertionError("a full window holds a start")
+
+
+def _take_fixed(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> Taken:
+    window = _window_of(rate, at)
+    used = state.used if state is not None and _window_of(rate, state.at) == window else 0
+    granted = max(0, min(wanted, rate.count - used))
+    full = used + granted >= rate.count
+    return Taken(granted, RateState(at, used + granted), window + rate.window_us if full else None)
+
+
+def _window_of(rate: Rate, at: Instant) -> Instant:
+    return at - at % rate.window_us
+
+
+def _take_tokens(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> Taken:
+    """`count` tokens a window is `count` units a µs, where a token is as many units as the window has µs."""
+    token = rate.window_us
+    missing = 0 if state is None else max(0, state.used - (at - state.at) * rate.count)
+    granted = max(0, min(wanted, (rate.count * token - missing) // token))
+    missing += granted * token
+    wait_us = _refilled_us(rate, missing, 1)
+    return Taken(granted, RateState(at, missing), at + wait_us if wait_us > 0 else None)
+
+
+def _refilled_us(rate: Rate, missing: int, wanted: int) -> Span:
+    """How long until the bucket holds so many; not more than 0 where it does."""
+    return -(-(missing - (rate.count - wanted) * rate.window_us) // rate.count)

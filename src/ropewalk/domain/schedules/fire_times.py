@@ -1,0 +1,89 @@
+"""When a cron expression fires on the clock of a time zone, summer time and all.
+
+A clock on the wall is put forward and back, so "30 2 * * *" may come never or twice on a day. The rule, modelled on
+Debian's cron and made exact:
+
+- An expression with fixed times (no `*` in its seconds, minutes and hours) fires when a clock that is never put back
+  reaches them. Put forward, it reaches everything it skipped at that moment, and fires once, right then: a skipped
+  02:30 fires at 03:00. Put back, it stands still until the wall clock is where it was: a repeated 02:30 fires the first
+  time only. This holds for any change, also of half an hour, and for a day that is left out altogether.
+- Any other expression fires whenever the wall clock shows a time that fits: what is skipped does not fire, what is
+  repeated fires again. So "*/15 * * * *" keeps its distance in real time, and "0 * * * *" does where clocks are changed
+  by whole hours.
+
+Fires are on whole seconds; two never share one.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from typing import Final
+
+from ropewalk.domain.schedules.calendar import YEAR_MAX, next_wall
+from ropewalk.domain.schedules.cron import Cron, parse_cron
+from ropewalk.domain.schedules.zone import change, offsets, shown, zone_of
+from ropewalk.domain.time import SECOND, Instant, to_datetime, to_instant
+from ropewalk.errors import InvalidInput
+
+_FIRST: Final = to_instant(datetime(2, 1, 1, tzinfo=UTC), "first")
+_LAST: Final = to_instant(datetime(YEAR_MAX, 12, 30, tzinfo=UTC), "last")
+
+
+def next_after(expression: str | Cron, after: datetime, timezone: str = "UTC") -> datetime | None:
+    """The first time after `after` at which a schedule with this expression fires, in UTC.
+
+    `after` is aware, in any zone; `timezone` names the zone whose clock the expression reads. Expressions with fixed
+    times fire once whatever the clock does: a time it skips fires right after the gap, a time it repeats fires the
+    first time. Expressions with `*` in seconds, minutes or hours follow the clock: nothing for what it skips, twice
+    for what it repeats. None: not before the year 9999.
+    """
+    cron = expression if isinstance(expression, Cron) else parse_cron(expression)
+    fire = fire_after(cron, to_instant(after, "after"), zone_of(timezone))
+    return None if fire is None else to_datetime(fire)
+
+
+def fire_after(cron: Cron, after: Instant, zone: tzinfo) -> Instant | None:
+    """`next_after` on instants."""
+    if after < _FIRST:
+        raise InvalidInput(f"after={after} is before the year 2: time zones end there", field="after")
+    if after >= _LAST:
+        return None
+    # Whole seconds are after `after` exactly when they are after the second it is in.
+    second = after // SECOND
+    fire = _when_reached(cron, second, zone) if cron.fixed else _when_shown(cron, second + 1, zone)
+    return None if fire is None else fire * SECOND
+
+
+def _when_reached(cron: Cron, after: int, zone: tzinfo) -> int | None:
+    wall, again = shown(after, zone)
+    wall += 1
+    if again:
+        # The clock that is never put back stands where the wall clock was when it was changed.
+        sides = offsets(wall - 1, zone)
+        wall = change(wall - 1, sides, zone) + sides.before
+    found = next_wall(cron, wall)
+    if found is None:
+        return None
+    sides = offsets(found, zone)
+    return change(found, sides, zone) if sides.skipped else found - sides.before
+
+
+def _when_shown(cron: Cron, start: int, zone: tzinfo) -> int | None:
+    """The first second from `start` on; every turn of the loop goes on behind a change of the clock."""
+    while True:
+        wall, again = shown(start, zone)
+        found = next_wall(cron, wall)
+        if found is None:
+            return None
+        here, sides = offsets(wall, zone), offsets(found, zone)
+        if here.repeated and not again:
+            # The clock will be put back behind `wall`: unless the time found comes before that, look anew from there.
+            put_back = change(wall, here, zone)
+            if found - here.before < put_back:
+                return found - here.before
+            start = put_back
+        elif sides.skipped:
+            start = change(found, sides, zone)
+        else:
+            first = found - sides.before
+            return first if first >= start else found - sides.after

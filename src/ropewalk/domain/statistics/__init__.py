@@ -1,0 +1,1 @@
+"""What is counted about jobs: counters, histograms and the statistics made of them."""

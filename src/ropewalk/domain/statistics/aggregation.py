@@ -1,0 +1,157 @@
+"""From tallies to statistics: which of them a question is about, and what they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, structs
+
+from ropewalk.domain.jobs.states import TERMINAL, State, Status
+from ropewalk.domain.statistics.counters import MINUTES_KEPT_US, Tally
+from ropewalk.domain.statistics.histogram import Pile
+from ropewalk.domain.statistics.statistics import Flow, Latency, Share, Slice, Standing, Statistics
+from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
+
+By: TypeAlias = Literal["type", "queue", "both"]
+Place: TypeAlias = tuple[str, str]
+"""(queue, type)"""
+
+BY_MINUTE_MAX: Final = 6 * HOUR
+"""a longer range is told by the hour: it would be too many minutes to add up"""
+
+
+class StatsQuery(Struct, frozen=True, kw_only=True):
+    last_us: Span
+    until: Instant | None = None
+    """None: now by the store's clock"""
+    by: By = "type"
+    queue: str | None = None
+    type: str | None = None
+    slices: int = 60
+    """at most one more than that, as they begin at full minutes and hours"""
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """The stretch of time an answer is about: what was asked for, widened to whole spans and slices."""
+
+    since: Instant
+    until: Instant
+    end: Instant
+    """of the last span that is in it: this minute is, however little of it has passed"""
+    span_us: Span
+    """of the tallies it is added up from: a minute or an hour"""
+    slice_us: Span
+
+    @classmethod
+    def of(cls, asked: StatsQuery, now: Instant) -> Window:
+        until = now if asked.until is None else min(asked.until, now)
+        since = until - asked.last_us
+        by_minute = asked.last_us <= BY_MINUTE_MAX and since - since % MINUTE >= now - MINUTES_KEPT_US
+        span = MINUTE if by_minute else HOUR
+        spans = -(-asked.last_us // span)
+        slice_us = -(-spans // asked.slices) * span
+        end = (until // span + 1) * span if until == now else -(-until // span) * span
+        return cls(since=since - since % slice_us, until=min(now, end), end=end, span_us=span, slice_us=slice_us)
+
+
+def reckon(
+    asked: StatsQuery,
+    window: Window,
+    *,
+    within: Iterable[tuple[Instant, Place, Tally]],
+    ever: Iterable[tuple[Place, Tally]],
+    apart: Iterable[tuple[Place, State, int]],
+) -> Statistics:
+    """`within` are the tallies of the window, `ever` all there are. `apart` counts the open jobs that are not ready for
+    a worker in any case: those left are."""
+    whole = _Sum()
+    slices: dict[int, _Sum] = {}
+    """those in which something happened"""
+    shares: dict[tuple[str | None, str | None], _Sum] = {}
+    for at, place, tally in within:
+        begin = at - (at - window.since) % window.slice_us
+        (slices.get(begin) or slices.setdefault(begin, _Sum())).add(tally)
+        name = _name(place, asked.by)
+        (shares.get(name) or shares.setdefault(name, _Sum())).add(tally)
+    told = {name: part.whole() for name, part in shares.items()}
+    for tally in told.values():
+        whole.add(tally)
+    line = (
+        Slice(at=at, flow=_flow(slices[at].whole()) if at in slices else Flow())
+        for at in range(window.since, window.end, window.slice_us)
+    )
+    return Statistics(
+        since=window.since,
+        until=window.until,
+        slice_us=window.slice_us,
+        flow=_flow(whole.whole()),
+        line=tuple(line),
+        shares=_in_order(Share(queue=queue, type=of, flow=_flow(tally)) for (queue, of), tally in told.items()),
+        standing=_standing(ever, apart),
+    )
+
+
+class _Sum:
+    """Tallies added up, many."""
+
+    def __init__(self) -> None:
+        self._counts = Tally()
+        self._wait, self._run, self._total = Pile(), Pile(), Pile()
+
+    def add(self, tally: Tally) -> None:
+        self._counts.add_counts(tally)
+        self._wait.add(tally.wait)
+        self._run.add(tally.run)
+        self._total.add(tally.total)
+
+    def whole(self) -> Tally:
+        wait, run, total = self._wait.whole(), self._run.whole(), self._total.whole()
+        return structs.replace(self._counts, wait=wait, run=run, total=total)
+
+
+def _name(place: Place, by: By) -> tuple[str | None, str | None]:
+    queue, of_type = place
+    return None if by == "type" else queue, None if by == "queue" else of_type
+
+
+def _flow(tally: Tally) -> Flow:
+    ended = tally.ended
+    return Flow(
+        submitted=tally.submitted,
+        completed=ended.get(Status.COMPLETED, 0),
+        failed=ended.get(Status.FAILED, 0),
+        dead_letter=ended.get(Status.DEAD_LETTER, 0),
+        cancelled=ended.get(Status.CANCELLED, 0),
+        retried=tally.retried,
+        wait=Latency.of(tally.wait),
+        run=Latency.of(tally.run),
+        total=Latency.of(tally.total),
+    )
+
+
+def _in_order(shares: Iterable[Share]) -> tuple[Share, ...]:
+    """Most finished first; a share in which nothing happened that people count is none."""
+    told = (each for each in shares if each.flow != Flow())
+    return tuple(sorted(told, key=lambda each: (-each.flow.finished, each.queue or "", each.type or "")))
+
+
+def _standing(ever: Iterable[tuple[Place, Tally]], apart: Iterable[tuple[Place, State, int]]) -> tuple[Standing, ...]:
+    sums: dict[Place, Tally] = {}
+    for place, tally in ever:
+        (sums.get(place) or sums.setdefault(place, Tally())).add_counts(tally)
+    counted: dict[Place, dict[State, int]] = {place: {} for place in sums}
+    for place, state, jobs in apart:
+        counted[place][state] = jobs
+    return tuple(
+        Standing(queue=queue, type=of_type, states=states)
+        for queue, of_type in sorted(sums)
+        if (states := _states(sums[queue, of_type], counted[queue, of_type]))
+    )
+
+
+def _states(tally: Tally, apart: dict[State, int]) -> dict[State, int]:
+    ready = tally.open - sum(apart.values())
+    found = apart | {State.SCHEDULED: apart.get(State.SCHEDULED, 0) + ready}
+    found |= {State(status.value): tally.kept(status) for status in TERMINAL}
+    return {state: found[state] for state in State if found.get(state)}

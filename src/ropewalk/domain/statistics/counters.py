@@ -1,0 +1,124 @@
+"""What happened to the jobs of one lane, counted where it happens: in the transaction that moves them.
+
+A tally is never changed by those who move jobs: each batch adds one of its own, so nobody waits for anybody to count.
+Later they are folded: what is of one minute together, what is of one hour, and all of it for as long as the store
+lasts. The sum of what is folded and what is not yet is the same at every instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, Move, Status
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.statistics.histogram import Histogram
+from ropewalk.domain.time import DAY, HOUR, MINUTE, Instant, Span
+
+EVER: Final[Span] = 0
+"""the span of what is added up for good; it has counts alone"""
+MINUTES_KEPT_US: Final = DAY
+
+TRIED_AGAIN: Final = frozenset({Move.RETRY, Move.LOSE})
+
+K = TypeVar("K", bound=Hashable)
+Folded: TypeAlias = dict[tuple[Span, Instant, K], "Tally"]
+"""by (how long, from when, which lane)"""
+
+
+class Tally(Struct, omit_defaults=True):
+    submitted: int = 0
+    ended: dict[Status, int] = {}
+    retried: int = 0
+    revived: int = 0
+    gone: dict[Status, int] = {}
+    """ended that way and no longer there: revived, deleted, or past retention"""
+    wait: Histogram = field(default_factory=Histogram)
+    run: Histogram = field(default_factory=Histogram)
+    total: Histogram = field(default_factory=Histogram)
+
+    @property
+    def open(self) -> int:
+        """How many have been submitted and not ended, of all there ever were."""
+        return self.submitted + self.revived - sum(self.ended.values())
+
+    def kept(self, status: Status) -> int:
+        """How many that ended so are still there, of all there ever were."""
+        return self.ended.get(status, 0) - self.gone.get(status, 0)
+
+    @property
+    def stands(self) -> bool:
+        """Of all there ever were, does any matter to how many jobs stand where? If not, it may be forgotten whole."""
+        return self.open != 0 or any(self.kept(status) for status in self.ended)
+
+    def add(self, other: Tally) -> None:
+        self.add_counts(other)
+        self.wait.add(other.wait)
+        self.run.add(other.run)
+        self.total.add(other.total)
+
+    def add_counts(self, other: Tally) -> None:
+        self.submitted += other.submitted
+        self.retried += other.retried
+        self.revived += other.revived
+        for status, jobs in other.ended.items():
+            self.ended[status] = self.ended.get(status, 0) + jobs
+        for status, jobs in other.gone.items():
+            self.gone[status] = self.gone.get(status, 0) + jobs
+
+
+class Tallies(Generic[K]):
+    """What one batch did, by lane."""
+
+    def __init__(self) -> None:
+        self.by_lane: dict[K, Tally] = {}
+
+    def of(self, lane: K) -> Tally:
+        return self.by_lane.get(lane) or self.by_lane.setdefault(lane, Tally())
+
+    def completed(self, lane: K, *, waits: Sequence[Span], runs: Sequence[Span], totals: Sequence[Span]) -> None:
+        """Many that did nothing but complete. Where a clock went back, it took no time."""
+        done = {Status.COMPLETED: len(totals)}
+        wait, run, total = (Histogram.of(_forwards(spans)) for spans in (waits, runs, totals))
+        tally = Tally(ended=done, wait=wait, run=run, total=total)
+        if self.by_lane.setdefault(lane, tally) is not tally:
+            self.by_lane[lane].add(tally)
+
+    def moved(self, lane: K, job: JobRecord, effects: Effects, now: Instant) -> None:
+        """Whatever the domain decided about one."""
+        tally = self.of(lane)
+        if effects.ready_at is not None and effects.move not in GIVES_ATTEMPT_BACK:
+            started_at = now if job.started_at is None else job.started_at
+            waited, spent = max(0, started_at - effects.ready_at), effects.spent
+            tally.wait.note(waited if spent is None else waited + spent.waited_us)
+            tally.run.note(max(0, now - started_at) if spent is None else spent.ran_us)
+        if effects.move in TRIED_AGAIN:
+            tally.retried += 1
+        if effects.left is not None:
+            tally.revived += 1
+            tally.gone[effects.left] = tally.gone.get(effects.left, 0) + 1
+        if job.terminal:
+            tally.ended[job.status] = tally.ended.get(job.status, 0) + 1
+            tally.total.note(max(0, now - job.created_at))
+
+
+def _forwards(spans_us: Sequence[Span]) -> Sequence[Span]:
+    return spans_us if min(spans_us) >= 0 else [max(0, span) for span in spans_us]
+
+
+def minute_of(now: Instant) -> Instant:
+    return now - now % MINUTE
+
+
+def fold(rows: Iterable[tuple[Instant, K, Tally]]) -> Folded[K]:
+    """Tallies of whatever minutes, added up by minute, by hour and for good."""
+    folded: Folded[K] = {}
+    for at, lane, tally in rows:
+        for key in ((MINUTE, at, lane), (HOUR, at - at % HOUR, lane)):
+            (folded.get(key) or folded.setdefault(key, Tally())).add(tally)
+        for_good = (EVER, 0, lane)
+        (folded.get(for_good) or folded.setdefault(for_good, Tally())).add_counts(tally)
+    return folded

@@ -1,0 +1,161 @@
+"""What keeps a job pending and what ends that: parents, a timeout, a signal. Same contract as
+domain/jobs/transition.py.
+
+Becoming ready is not a move: like time, an open gate changes what people see, not what was recorded. Being doomed is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.jobs.flags import SKIPPED
+from ropewalk.domain.jobs.order import order_key
+from ropewalk.domain.jobs.record import CancelRequest, EventRecord, JobRecord
+from ropewalk.domain.jobs.states import LEGAL_MOVES, Move, Status
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.compensation import compensation
+from ropewalk.domain.workflow.dependency import Ending, Gate, NewGate, Opening, Policy, opening
+
+DEPENDENCY_FAILED: Final = "dependency_failed"
+"""the error code of a job that a parent doomed"""
+
+
+class ParentEnd(Struct, frozen=True):
+    """A parent that ended: its id and how."""
+
+    id: str
+    ending: Ending
+
+
+def bind(job: JobRecord, asked: NewGate, *, total: int, depth: int, priority: int | None, now: Instant) -> None:
+    """A new job is put behind its gate. `priority` is the highest of its parents, where the job takes it over."""
+    need = min(asked.need, total)  # a parent named twice counts once
+    job.gate = Gate(total=total, need=need, of=asked.of, policy=asked.policy)
+    job.unmet = total
+    job.depth = depth
+    if asked.timeout_us is not None:
+        job.wake_at = now + asked.timeout_us
+    if priority is not None:
+        take_over_priority(job, priority)
+
+
+def take_over_priority(job: JobRecord, priority: int) -> None:
+    job.priority = priority
+    job.prio_key, job.time_key = order_key(priority, job.run_at, job.flags)
+
+
+def parents_ended(job: JobRecord, ended: Sequence[ParentEnd], now: Instant) -> Effects | None:
+    """Count them. Effects where the gate can no longer open; otherwise the job is ready, or goes on waiting.
+
+    What was decided stays so, but is counted on until the job starts: a revived parent may let it wait again.
+    """
+    gate = job.gate
+    assert gate is not None and not job.start_rev, f"job {job.id} does not wait for parents"
+    ok = sum(each.ending is Ending.COMPLETED for each in ended)
+    job.gate = gate = structs.replace(gate, done=gate.done + len(ended), ok=gate.ok + ok)
+    if not job.unmet:
+        return None
+    match opening(gate):
+        case Opening.CLOSED:
+            job.unmet = gate.total - gate.done
+            return None
+        case Opening.OPEN:
+            _release(job, now)
+            return None
+        case Opening.DOOMED:
+            culprit = next(each for each in ended if each.ending is not Ending.COMPLETED)
+            policy = gate.policy or ("cancel" if culprit.ending is Ending.CANCELLED else "fail")
+            error = ErrorInfo(
+                category=Category.PERMANENT,
+                code=DEPENDENCY_FAILED,
+                message=f"it depends on {culprit.id}, which ended as {culprit.ending.value}",
+                context={"parent": culprit.id, "ending": culprit.ending.value},
+            )
+            return doom(job, policy, error, now)
+
+
+def wait_is_over(job: JobRecord, now: Instant) -> Effects | None:
+    """`wake_at` has come: a gate is given up by its policy, a wait for a signal goes back to its handler."""
+    assert job.status is Status.WAITING and job.unmet, f"job {job.id} is not pending"
+    if job.awaits is not None:
+        _release(job, now)
+        return None
+    gate = job.gate
+    assert gate is not None, f"job {job.id} waits for nothing"
+    message = f"its dependencies were not settled in time: {gate.done} of {gate.total} ended, {gate.ok} successfully"
+    error = ErrorInfo(category=Category.TIMEOUT, code="gate_timeout", message=message)
+    return doom(job, gate.policy or "fail", error, now)
+
+
+def signalled(job: JobRecord, name: str, now: Instant) -> bool:
+    """A signal arrived; True when the job waited for it and is ready now."""
+    if job.status is not Status.WAITING or job.awaits != name:
+        return False
+    _release(job, now)
+    return True
+
+
+def doom(job: JobRecord, policy: Policy, error: ErrorInfo, now: Instant) -> Effects:
+    """The gate will never open: settled at once, by policy."""
+    match policy:
+        case "run":
+            _release(job, now)
+            job.rev += 1
+            job.updated_at = now
+            note = EventRecord(seq=job.seq, rev=job.rev, kind="gate_ignored", at=now, reason=error.message)
+            return Effects(Move.DOOM, event=note)
+        case "fail":
+            job.error = error
+            return _end(job, Move.DOOM, Status.FAILED, error.message, now)
+        case "cancel":
+            job.error = error
+            job.cancel = CancelRequest(reason=error.message, force=False, at=now)
+            return _end(job, Move.CANCEL, Status.CANCELLED, error.message, now)
+        case "skip":
+            job.flags |= SKIPPED
+            return _end(job, Move.SKIP, Status.COMPLETED, error.message, now)
+
+
+def parent_reopened(job: JobRecord) -> bool:
+    """A parent that had ended without success is open again; True where the gate was not open and may be after all."""
+    gate = job.gate
+    assert gate is not None and not job.start_rev, f"job {job.id} does not wait for parents"
+    was_open = opening(gate) is Opening.OPEN
+    job.gate = gate = structs.replace(gate, done=gate.done - 1)
+    return not was_open and opening(gate) is Opening.CLOSED
+
+
+def block_again(job: JobRecord) -> None:
+    """Its parents decide once more."""
+    assert job.gate is not None and job.status is Status.WAITING, f"job {job.id} is {job.status}"
+    job.unmet = job.gate.total - job.gate.done
+
+
+def _release(job: JobRecord, now: Instant) -> None:
+    job.unmet = 0
+    job.awaits = None
+    job.wake_at = None
+    job.run_at = max(job.run_at, now)
+    job.prio_key, job.time_key = order_key(job.priority, job.run_at, job.flags)
+
+
+_KINDS = {Move.DOOM: "doomed", Move.CANCEL: "cancelled", Move.SKIP: "skipped"}
+
+
+def _end(job: JobRecord, move: Move, status: Status, reason: str, now: Instant) -> Effects:
+    assert (job.status, status) in LEGAL_MOVES[move], f"illegal move {move}: {job.status} → {status} (job {job.id})"
+    job.status = status
+    job.last_move = move
+    job.unmet = 0
+    job.awaits = None
+    job.wake_at = None
+    job.rev += 1
+    job.updated_at = now
+    job.finished_at = now
+    event = EventRecord(seq=job.seq, rev=job.rev, kind=_KINDS[move], at=now, reason=reason)
+    return Effects(move, follow_up=compensation(job) if status is Status.FAILED else None, event=event)

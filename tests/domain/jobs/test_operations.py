@@ -1,0 +1,187 @@
+"""What people do to jobs: cancel, retry, update, trigger."""
+
+from __future__ import annotations
+
+import pytest
+
+from ropewalk.domain.jobs.operations import Amendment, CancelStatus, Revival, amend, cancel, refusal_to_revive, revive
+from ropewalk.domain.jobs.order import order_key
+from ropewalk.domain.jobs.record import CancelRequest, JobRecord, Progress
+from ropewalk.domain.jobs.states import TERMINAL, Move, State, Status, is_legal
+from ropewalk.domain.time import HOUR, SECOND
+from tests.domain.records import NOW, OOPS, a_job, in_status, running
+
+LATER = NOW + 5 * SECOND
+
+
+# ── cancel ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_waiting_job_is_cancelled_at_once(force: bool) -> None:
+    job = a_job()
+    status, event = cancel(job, reason="enough", force=force, now=LATER)
+    assert status is CancelStatus.CANCELLED
+    assert (job.status, job.last_move, job.finished_at) == (Status.CANCELLED, Move.CANCEL, LATER)
+    assert event is not None
+    assert (event.kind, event.rev, event.at, event.reason) == ("cancelled", 2, LATER, "enough")
+    assert (job.rev, job.updated_at) == (2, LATER)
+    assert job.cancel == CancelRequest("enough", force=force, at=LATER)
+
+
+def test_a_running_job_is_asked_to_stop() -> None:
+    job = running()
+    status, event = cancel(job, reason="enough", force=False, now=LATER)
+    assert (status, job.status) == (CancelStatus.CANCEL_REQUESTED, Status.RUNNING)
+    assert job.cancel == CancelRequest("enough", force=False, at=LATER)
+    assert event is not None
+    assert (event.kind, event.rev) == ("cancel_requested", job.rev)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "noted"),
+    [(False, False, False), (False, True, True), (True, False, False), (True, True, False)],
+)
+def test_asking_again_is_noted_only_when_it_adds_force(first: bool, second: bool, noted: bool) -> None:
+    job = running()
+    cancel(job, reason="one", force=first, now=NOW)
+    rev = job.rev
+    status, event = cancel(job, reason="two", force=second, now=LATER)
+    assert status is CancelStatus.CANCEL_REQUESTED
+    assert (event is not None) == noted == (job.rev > rev)
+    assert job.cancel is not None
+    assert job.cancel.force == (first or second)
+    assert job.cancel.reason == ("two" if noted else "one")
+
+
+@pytest.mark.parametrize("status", TERMINAL)
+def test_a_finished_job_cannot_be_cancelled(status: Status) -> None:
+    job = in_status(status)
+    before = job.rev
+    assert cancel(job, reason=None, force=True, now=LATER) == (CancelStatus.ALREADY_COMPLETE, None)
+    assert (job.status, job.rev) == (status, before)
+
+
+# ── revive ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("status", "asked", "refusal"),
+    [
+        (Status.FAILED, Revival(), None),
+        (Status.DEAD_LETTER, Revival(), None),
+        (Status.CANCELLED, Revival(), "state_cancelled"),
+        (Status.CANCELLED, Revival(include_cancelled=True), None),
+        (Status.COMPLETED, Revival(include_cancelled=True), "state_completed"),
+        (Status.WAITING, Revival(), "state_waiting"),
+        (Status.RUNNING, Revival(), "state_running"),
+    ],
+)
+def test_which_states_can_be_retried(status: Status, asked: Revival, refusal: str | None) -> None:
+    job = in_status(status)
+    assert refusal_to_revive(job, asked) == refusal
+    if refusal is not None:
+        with pytest.raises(AssertionError, match=refusal):
+            revive(job, asked, LATER)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "crashes", "refusal"),
+    [(2, 2, None), (3, 0, "attempts_exhausted"), (2, 3, "crashes_exhausted")],
+)
+def test_without_a_reset_something_must_be_left(attempt: int, crashes: int, refusal: str | None) -> None:
+    job = dead(attempt=attempt, crashes=crashes)
+    assert refusal_to_revive(job, Revival(reset_attempts=False)) == refusal
+    assert refusal_to_revive(job, Revival(reset_attempts=True)) is None
+    assert refusal_to_revive(job, Revival(reset_attempts=False, fresh=True)) is None
+
+
+def test_attempts_without_limit_are_never_exhausted() -> None:
+    job = dead(attempt=1_000_000, max_attempts=None)
+    assert refusal_to_revive(job, Revival(reset_attempts=False)) is None
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.CANCELLED])
+def test_a_revived_job_is_a_new_run(status: Status) -> None:
+    job = in_status(status)
+    job.progress, job.result, job.owner = Progress(50.0, None, NOW), b"left over", "left over"
+    event = revive(job, Revival(include_cancelled=True), LATER)
+    assert (job.status, job.last_move, job.run) == (Status.WAITING, Move.REVIVE, 2)
+    assert is_legal(Move.REVIVE, status, job.status)
+    assert (job.finished_at, job.cancel, job.result, job.progress, job.owner) == (None, None, None, None, None)
+    assert job.ready_at(LATER)
+    assert (event.kind, event.rev, event.at) == ("retried", job.rev, LATER)
+
+
+@pytest.mark.parametrize(
+    ("asked", "left"),
+    [
+        (Revival(), (0, 0, b"half", OOPS)),
+        (Revival(reset_attempts=False), (2, 1, b"half", OOPS)),
+        (Revival(fresh=True), (0, 0, None, None)),
+        (Revival(reset_attempts=False, fresh=True), (0, 0, None, None)),
+    ],
+    ids=["retry", "keep attempts", "fresh", "fresh beats keeping"],
+)
+def test_what_a_revival_forgets(asked: Revival, left: tuple[object, ...]) -> None:
+    job = dead(attempt=2, crashes=1)
+    job.checkpoint = b"half"
+    revive(job, asked, LATER)
+    assert (job.attempt, job.crashes, job.checkpoint, job.error) == left
+
+
+def test_a_revival_may_change_priority_and_wait() -> None:
+    job = dead()
+    revive(job, Revival(priority=100, delay_us=HOUR), LATER)
+    assert (job.priority, job.run_at) == (100, LATER + HOUR)
+    assert (job.prio_key, job.time_key) == order_key(100, LATER + HOUR, job.flags)
+    assert job.state_at(LATER) is State.DELAYED
+
+
+@pytest.mark.parametrize(("delay_us", "kept"), [(0, True), (99, True), (100, False), (101, False)])
+def test_a_deadline_the_new_run_could_not_meet_is_dropped(delay_us: int, kept: bool) -> None:
+    job = dead(deadline=LATER + 100)
+    revive(job, Revival(delay_us=delay_us), LATER)
+    assert job.deadline == (LATER + 100 if kept else None)
+
+
+# ── amend ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("asked", "run_at", "kind"),
+    [
+        (Amendment(), NOW + HOUR, "updated"),
+        (Amendment(run_at=LATER + 9), LATER + 9, "updated"),
+        (Amendment(run_at=LATER - 9), LATER, "updated"),
+        (Amendment(run_now=True), LATER, "triggered"),
+        (Amendment(run_now=True, run_at=LATER + 9), LATER, "triggered"),
+        (Amendment(priority=5), NOW + HOUR, "updated"),
+    ],
+    ids=["nothing", "later", "a past time is now", "trigger", "trigger wins", "priority"],
+)
+def test_when_an_amended_job_runs(asked: Amendment, run_at: int, kind: str) -> None:
+    job = a_job(delay_us=HOUR)
+    event = amend(job, asked, LATER)
+    assert (job.run_at, event.kind, event.rev) == (run_at, kind, job.rev)
+    assert (job.prio_key, job.time_key) == order_key(asked.priority or 0, run_at, job.flags)
+
+
+def test_an_amendment_changes_what_it_names() -> None:
+    job = a_job(priority=5)
+    amend(job, Amendment(input=b"{}"), LATER)
+    assert (job.input, job.priority) == (b"{}", 5)
+    amend(job, Amendment(priority=0), LATER)
+    assert (job.input, job.priority) == (b"{}", 0)
+
+
+@pytest.mark.parametrize("status", set(Status) - {Status.WAITING})
+def test_only_a_waiting_job_can_be_amended(status: Status) -> None:
+    with pytest.raises(AssertionError):
+        amend(in_status(status), Amendment(), LATER)
+
+
+def dead(*, attempt: int = 1, crashes: int = 0, max_attempts: int | None = 3, deadline: int | None = None) -> JobRecord:
+    job = in_status(Status.DEAD_LETTER, max_attempts=max_attempts, max_crashes=3, deadline=deadline)
+    job.attempt, job.crashes = attempt, crashes
+    return job

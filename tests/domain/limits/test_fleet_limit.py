@@ -1,0 +1,86 @@
+"""R13: which limits apply to a lane, and what room they leave."""
+
+from __future__ import annotations
+
+import pytest
+
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitKind, Measure, Rules
+from ropewalk.domain.limits.headroom import BUSY_US, SOON_US, Gauge, Gauges
+from ropewalk.domain.limits.rate import Rate
+
+NOW = 1_000_000_000
+
+
+def limit(kind: LimitKind, name: str, **fields: object) -> FlowLimit:
+    return FlowLimit(tenant="acme", kind=kind, name=name, **fields)  # type: ignore[arg-type]  # any of its fields
+
+
+RULES = Rules([limit("queue", "q"), limit("type", "t"), limit("key", "*"), limit("key", "c:*"), limit("key", "c:1")])
+
+
+@pytest.mark.parametrize(
+    ("lane", "names"),
+    [
+        (LaneName("acme", "q", "t", "c:1"), ["q", "t", "c:1"]),
+        (LaneName("acme", "q", "u", "c:2"), ["q", "c:*"]),
+        (LaneName("acme", "r", "t", "d"), ["t", "*"]),
+        (LaneName("acme", "r", "u", ""), []),
+        (LaneName("zeta", "q", "t", "c:1"), []),
+        (LaneName("acme", "t", "q", ""), []),
+    ],
+)
+def test_which_limits_apply(lane: LaneName, names: list[str]) -> None:
+    assert [measure.limit[2] for measure in RULES.on(lane)] == names
+
+
+def test_a_family_counts_each_key_apart() -> None:
+    running = {
+        LaneName("acme", "q", "t", "c:2"): 2,
+        LaneName("acme", "r", "t", "c:2"): 1,
+        LaneName("acme", "q", "u", "c:3"): 4,
+    }
+    in_use = RULES.in_use(running)
+    family = ("acme", "key", "c:*")
+    assert (in_use[Measure(family, "c:2")], in_use[Measure(family, "c:3")]) == (3, 4)
+    assert in_use[Measure(("acme", "queue", "q"), "q")] == 6
+
+
+def gauge(in_use: int = 0, **fields: object) -> Gauge:
+    made = limit("key", "k", **fields)
+    return Gauge(made, Measure(made.id, "k"), in_use, None, NOW)
+
+
+def test_room_is_what_both_leave() -> None:
+    both = gauge(1, concurrency=3, rate=Rate(5, per=10))
+    for _ in range(2):
+        assert not both.full
+        both.given += 1
+    assert both.full
+    assert both.room_at == NOW + SOON_US
+
+
+def test_a_limit_that_was_lowered_below_what_runs_is_full() -> None:
+    assert gauge(5, concurrency=2).full
+
+
+def test_a_lane_has_room_when_all_its_limits_have() -> None:
+    tight, wide = gauge(1, concurrency=1), gauge(concurrency=9)
+    gauges: Gauges[str] = Gauges(NOW)
+    gauges.put("both", [tight, wide])
+    gauges.put("wide", [wide])
+    assert (gauges.admits("both"), gauges.admits("wide"), gauges.admits("unlimited")) == (False, True, True)
+
+
+def test_when_to_ask_again_is_the_earliest_of_the_latest() -> None:
+    slow, slower = gauge(rate=Rate(1, per=10)), gauge(rate=Rate(1, per=20))
+    for each in (slow, slower):
+        each.given = 1
+    gauges: Gauges[str] = Gauges(NOW)
+    gauges.put("free", [gauge(concurrency=1)])
+    assert gauges.room_at() is None
+    gauges.put("twice", [slow, slower])
+    assert gauges.room_at() == slower.room_at
+    gauges.put("once", [slow])
+    assert gauges.room_at() == slow.room_at
+    gauges.pass_over("busy")
+    assert gauges.room_at() == NOW + BUSY_US
