@@ -14,8 +14,8 @@ from ropewalk.client.app_state import Core
 from ropewalk.client.client import Client
 from ropewalk.client.schedules.functions import AnyFunction
 from ropewalk.connect import connect, masked, resolved
-from ropewalk.definitions.codec import DEFAULT_CODEC
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.codec.codec import DEFAULT_CODEC
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.middleware import Middleware, check_required, middlewares_of
 from ropewalk.definitions.options import AppDefaults

@@ -13,7 +13,7 @@ from ropewalk.client.client import Client
 from ropewalk.client.handle import Handle
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.observe.metrics.metrics import Metrics

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.returned import outcome_of_return
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.domain.jobs.outcome import Completed
 from ropewalk.domain.jobs.record import NewJob, new_record
 from ropewalk.domain.jobs.transition import claim

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
-from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.definitions.codec.codec import DEFAULT_CODEC
+from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.submission import to_new_job

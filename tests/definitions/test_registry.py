@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk.definitions.decorator import job
+from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.registry import Registry
 from ropewalk.errors import DefinitionError, UnknownJobType
 

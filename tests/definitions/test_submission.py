@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ropewalk.definitions.codec import JsonCodec
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.decorator import job
+from ropewalk.definitions.codec.codec import JsonCodec
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits

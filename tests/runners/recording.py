@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from ropewalk import Job, JobType, LeaseLost, LimitExceeded, Limits, State
-from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record

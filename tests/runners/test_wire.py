@@ -18,7 +18,7 @@ from ropewalk import (
     RopewalkError,
     SpawnMismatch,
 )
-from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.outcome import (

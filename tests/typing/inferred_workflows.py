@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Never, assert_type
 
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.decorator import job
+from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
+from ropewalk.definitions.job_types.decorator import job
 from tests.typing.workflows import (
     Receipt,
     Report,

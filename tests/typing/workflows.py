@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Never, assert_type
 
-from ropewalk.definitions.batch import batch_job
-from ropewalk.definitions.batches import Batch
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.decorator import job
-from ropewalk.definitions.dependencies import Dependency
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.context.dependencies import Dependency
 from ropewalk.definitions.dependency import Chain, Count, Group
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.result import Result
+from ropewalk.definitions.job_types.batch_decorator import batch_job
+from ropewalk.definitions.job_types.batch_items import Batch
+from ropewalk.definitions.job_types.decorator import job
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.results.result import Result
 
 
 @dataclass

@@ -5,14 +5,14 @@ from __future__ import annotations
 from sqlalchemy import create_engine
 
 from ropewalk.app import App
-from ropewalk.definitions.batch import batch_job
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.decorator import job
+from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.dependency import Count, Group
 from ropewalk.definitions.job import Job
+from ropewalk.definitions.job_types.batch_decorator import batch_job
+from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.definitions.result import Result
+from ropewalk.definitions.results.result import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.worker.services.redriver import Redrive
 

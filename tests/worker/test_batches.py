@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from ropewalk import App, JobCancelled, JobFailed, Result, State, job
-from ropewalk.definitions.batch import batch_job
-from ropewalk.definitions.batches import Batch
+from ropewalk.definitions.job_types.batch_decorator import batch_job
+from ropewalk.definitions.job_types.batch_items import Batch
 from ropewalk.domain.jobs.operations import Amendment
 from ropewalk.errors import Abort
 from ropewalk.observe.events import Event

@@ -22,7 +22,7 @@ from ropewalk.client.operations.waiting import Waiting
 from ropewalk.client.operations.workflows import Flowing
 from ropewalk.client.user_transactions import OnLoop, submit_within, submit_within_here
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.submission import skips_queue
 from ropewalk.domain.jobs.record import NewJob

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from ropewalk.client.never_awaited import dropped
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status

@@ -12,7 +12,7 @@ from ropewalk.definitions import checks, identity
 from ropewalk.definitions.options import EnqueueOptions
 
 if TYPE_CHECKING:
-    from ropewalk.definitions.jobtype import JobType
+    from ropewalk.definitions.job_types.job_type import JobType
 
 S_co = TypeVar("S_co", covariant=True)
 G_co = TypeVar("G_co", covariant=True)

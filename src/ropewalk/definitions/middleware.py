@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 from ropewalk.errors import DefinitionError, InvalidInput
 
 if TYPE_CHECKING:
-    from ropewalk.definitions.context import Context
-    from ropewalk.definitions.jobtype import JobType
+    from ropewalk.definitions.context.context import Context
+    from ropewalk.definitions.job_types.job_type import JobType
 
 SHAPE = "async def middleware(ctx, call_next)"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 from msgspec import UNSET, Struct, UnsetType
 
 from ropewalk.definitions import checks
-from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.limit import Limit, limit_of
 from ropewalk.definitions.middleware import Middleware, Requirement, middlewares_of, requirements_of
 from ropewalk.definitions.policies import Concurrency, checked_concurrency
@@ -27,7 +27,7 @@ from ropewalk.ports.codec import Codec
 if TYPE_CHECKING:
     from ropewalk.definitions.dependency import Condition, Parent
     from ropewalk.definitions.job import Job
-    from ropewalk.definitions.jobtype import JobType
+    from ropewalk.definitions.job_types.job_type import JobType
 
 Arguments: TypeAlias = Mapping[str, object]
 Executor: TypeAlias = Literal["auto", "thread", "process"]

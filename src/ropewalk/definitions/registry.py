@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.errors import DefinitionError, UnknownJobType
 
 AnyJobType: TypeAlias = JobType[..., Any, Any]

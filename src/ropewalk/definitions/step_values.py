@@ -7,9 +7,9 @@ from functools import partial
 from types import NoneType
 from typing import Any, get_type_hints
 
-from ropewalk.definitions.attempt_port import AttemptPort
-from ropewalk.definitions.codec import Wire, wire
-from ropewalk.definitions.misfit import REFUSALS, Misfit
+from ropewalk.definitions.codec.codec import Wire, wire
+from ropewalk.definitions.codec.mismatch import REFUSALS, Misfit
+from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.errors import Abort, InvalidInput, LimitExceeded
 
 

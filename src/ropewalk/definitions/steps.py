@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
-from ropewalk.definitions.attempt_port import AttemptPort
+from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.definitions.step_values import StepValues
 from ropewalk.definitions.suspend import Suspend
 from ropewalk.domain.jobs.flags import STEPPED

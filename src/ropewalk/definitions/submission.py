@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import structs
 
-from ropewalk.definitions.compensating import follow_up
+from ropewalk.definitions.compensation import follow_up
 from ropewalk.definitions.dependency import gate_of
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.levels import base_of, limit_key_of, options_of
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.option_precedence import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.domain.bounds import Limits, check
 from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, NewJob

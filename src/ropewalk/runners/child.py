@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import BinaryIO, Final, NoReturn
 
-from ropewalk.definitions.verdict import described
+from ropewalk.definitions.results.classify import described
 from ropewalk.domain.jobs.outcome import Errored, Outcome
 from ropewalk.runners import memory
 from ropewalk.runners.frames import HEADER, frame_bytes_max, framed, order

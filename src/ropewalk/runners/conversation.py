@@ -7,8 +7,8 @@ from typing import Any, Final, TypeAlias, assert_never
 
 import msgspec
 
-from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
-from ropewalk.definitions.codec import DEFAULT_CODEC
+from ropewalk.definitions.codec.codec import DEFAULT_CODEC
+from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.time import to_seconds
 from ropewalk.ports.runtime import Runtime, Timer

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.outcome import Aborted, Errored, Outcome
 from ropewalk.errors import Unsupported

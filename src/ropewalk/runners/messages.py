@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
-from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.domain.bounds import Limits

@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Coroutine
 from typing import Any, cast
 
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.current import activate, deactivate
-from ropewalk.definitions.returned import fold_of, outcome_of_return
-from ropewalk.definitions.verdict import bad_input, described, verdict
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.context.current import activate, deactivate
+from ropewalk.definitions.results.classify import bad_input, described, verdict
+from ropewalk.definitions.results.returned import fold_of, outcome_of_return
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Cancelled, Outcome
 from ropewalk.errors import Abort, DefinitionError, InvalidInput, JobCancelled

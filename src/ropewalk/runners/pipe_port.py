@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ropewalk.definitions.attempt_port import AttemptPort, Cancellation
-from ropewalk.definitions.codec import DEFAULT_CODEC
-from ropewalk.definitions.context import Context
+from ropewalk.definitions.codec.codec import DEFAULT_CODEC
+from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
+from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits

@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec import structs
 
-from ropewalk.definitions.attempt_port import AttemptPort
-from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.context.attempt_port import AttemptPort
+from ropewalk.definitions.context.isolation import Isolation
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.domain.bounds import Limits

@@ -17,8 +17,8 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.verdict import described
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.results.classify import described
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Outcome
 from ropewalk.errors import DefinitionError

@@ -9,7 +9,7 @@ from ropewalk.client.filter import Filter
 from ropewalk.client.handle import Handle
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.policies import Concurrency
 from ropewalk.domain.search import Order

@@ -9,12 +9,12 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import structs
 
-from ropewalk.definitions.attempt_port import Cancellation
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.family import child_of
+from ropewalk.definitions.context.attempt_port import Cancellation
+from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.logs import Logs
+from ropewalk.definitions.results.family import child_of
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.flags import STEPPED

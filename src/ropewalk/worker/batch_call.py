@@ -7,9 +7,9 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ropewalk.definitions.batch import argument_of, item_of, outcomes_of_batch
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.verdict import bad_input
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.batch_decorator import argument_of, item_of, outcomes_of_batch
+from ropewalk.definitions.results.classify import bad_input
 from ropewalk.domain.jobs.outcome import Completed, Outcome, Released
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput

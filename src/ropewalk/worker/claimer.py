@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.fairness import Line
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ropewalk.definitions.isolation import Isolation
+from ropewalk.definitions.context.isolation import Isolation
 from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.registry import Registry
-from ropewalk.definitions.verdict import verdict
+from ropewalk.definitions.results.classify import verdict
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.time import Span
 from ropewalk.observe.events import EventHub
@@ -24,7 +24,7 @@ from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.clock_guard import ClockGuard
 
 if TYPE_CHECKING:
-    from ropewalk.definitions.jobtype import JobType
+    from ropewalk.definitions.job_types.job_type import JobType
     from ropewalk.domain.jobs.outcome import Outcome
     from ropewalk.domain.jobs.transition import Settlement
     from ropewalk.ports.store.messages import Settlements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.definitions.attempt_port import Cancellation
+from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.context import Workbench

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.verdict import described
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.results.classify import described
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs import retry
 from ropewalk.domain.jobs.flags import UNRECORDED

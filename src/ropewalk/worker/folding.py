@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from msgspec import structs
 
-from ropewalk.definitions.result import Result
-from ropewalk.definitions.returned import fold_of
+from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.returned import fold_of
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs import retry
 from ropewalk.domain.jobs.outcome import Errored, Outcome

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.current import activate, deactivate
-from ropewalk.definitions.jobtype import JobType
-from ropewalk.definitions.returned import outcome_of_return
-from ropewalk.definitions.verdict import bad_input
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.context.current import activate, deactivate
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.results.classify import bad_input
+from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.domain.jobs.outcome import Completed, Outcome, Released
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput, StoreUnavailable

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.returned import fold_of, outcome_of_return
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.results.returned import fold_of, outcome_of_return
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Outcome
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import decide

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.isolation import Isolation
-from ropewalk.definitions.result import Said, result_of
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.context.isolation import Isolation
+from ropewalk.definitions.results.result import Said, result_of
 from ropewalk.definitions.suspend import Suspend
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.outcome import (

@@ -10,8 +10,8 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from ropewalk.definitions.context import Context
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.middleware import Middleware, named
 
 Inside: TypeAlias = Callable[[], Coroutine[Any, Any, object]]

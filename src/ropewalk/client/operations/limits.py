@@ -6,7 +6,7 @@ from typing import Any
 
 from ropewalk.client.operations.base import Bound
 from ropewalk.definitions import checks
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.bounds import check_name
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId, LimitKind
 from ropewalk.domain.limits.rate import Rate

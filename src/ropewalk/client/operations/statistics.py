@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, get_args
 
 from ropewalk.client.operations.base import Bound
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.statistics.aggregation import By, StatsQuery
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import Seconds, to_instant, to_span

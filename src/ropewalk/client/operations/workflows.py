@@ -13,7 +13,7 @@ from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.graph_reading import UNFINISHED, edges_of, jobs_of
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import EdgeInfo, GroupInfo, WorkflowInfo
-from ropewalk.definitions.verdict import described
+from ropewalk.definitions.results.classify import described
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.operations import CancelStatus, Resolution
 from ropewalk.domain.jobs.record import JobRecord

@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from ropewalk.definitions import checks
-from ropewalk.definitions.jobtype import JobType
+from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.jobs.operations import RetryStatus, Revival
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State, Status

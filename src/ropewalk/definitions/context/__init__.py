@@ -1,0 +1,1 @@
+"""What a running handler sees: its context, and the port behind it."""

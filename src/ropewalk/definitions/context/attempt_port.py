@@ -1,0 +1,141 @@
+"""What a running attempt offers to its handler's Context: the seam between what users write and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from msgspec import Struct
+
+from ropewalk.definitions.logs import Logs
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant, Seconds
+from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.ports.store.handler_transaction import UserTransaction
+from ropewalk.ports.store.messages import Dependency
+
+if TYPE_CHECKING:
+    from ropewalk.definitions.context.context import Context
+    from ropewalk.definitions.job import Job
+    from ropewalk.definitions.job_types.job_type import JobType
+
+T = TypeVar("T")
+
+
+class Cancellation(Struct, frozen=True):
+    """Why this attempt should end."""
+
+    reason: LossReason
+    message: str | None
+
+
+class AttemptPort(Protocol):
+    """One lease. Plain methods may be called from any thread; async ones run on the worker's loop."""
+
+    @property
+    def job(self) -> JobRecord: ...
+
+    @property
+    def job_type(self) -> JobType[..., Any, Any]: ...
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same in every attempt of a run, another in the next run."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """The app's."""
+        ...
+
+    def now(self) -> Instant:
+        """The store's clock when the attempt began, plus what has passed since; never ahead of it."""
+        ...
+
+    def cancellation(self) -> Cancellation | None: ...
+
+    def progress(self, percent: float, message: str | None) -> None:
+        """Buffered, the newest wins; sent with the next renewal."""
+        ...
+
+    @property
+    def logs(self) -> Logs:
+        """What the app wants done with log lines."""
+        ...
+
+    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+        """Keep a log line with the job; `fields` is a JSON object. Sent with the next renewal or the settlement."""
+        ...
+
+    def resource(self, kind: type[T]) -> T:
+        """What the app's lifespan yielded, by class. Raises LookupError."""
+        ...
+
+    def last_checkpoint(self) -> object:
+        """The newest checkpoint of this job, of this attempt or an earlier one; None if there is none."""
+        ...
+
+    async def checkpoint(self, value: object) -> None:
+        """Durable when it returns. Raises LeaseLost."""
+        ...
+
+    def prepare(self, job: Job[Any, Any]) -> NewJob:
+        """The job as it would be submitted, by the app's defaults and limits. Raises InvalidInput."""
+        ...
+
+    async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
+        """Children with their keys, written at once, all or none; ids in order. Raises LeaseLost, SpawnMismatch."""
+        ...
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        """By id, of this tenant; missing ones are absent."""
+        ...
+
+    async def once(self, key: str, ttl: Seconds) -> bool:
+        """True for the first caller of this key until `ttl` has passed."""
+        ...
+
+    def dependencies(self) -> Sequence[Dependency]:
+        """What the job waited for, in order; read before the handler started. Empty for a job without a gate."""
+        ...
+
+    def known_type(self, name: str) -> JobType[..., Any, Any] | None:
+        """The job type registered under this name, if any."""
+        ...
+
+    def decode_result(self, job: JobRecord) -> object:
+        """By the return annotation of its type, or by the untyped codec where the type is not known here."""
+        ...
+
+    def encode_value(self, value: object) -> bytes | None:
+        """By the untyped codec; None is nothing at all. Raises InvalidInput."""
+        ...
+
+    def decode_value(self, data: bytes | None) -> object: ...
+
+    async def steps(self) -> list[StepRecord]:
+        """The job's stored steps, by position; no call of the store for a job that never had one."""
+        ...
+
+    async def record_step(self, step: StepRecord) -> None:
+        """Durable when it returns. Raises LeaseLost."""
+        ...
+
+    async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
+        """The oldest signal of this name, kept as `step` (with its value); None if there is none. Raises LeaseLost."""
+        ...
+
+    async def begin_transaction(self) -> UserTransaction:
+        """For the handler's own writes. Raises Unsupported where the store or the runner has none."""
+        ...
+
+    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+        """Complete the job with what was `returned` and commit, together. Raises LeaseLost, and what refuses it."""
+        ...
+
+    def blocking(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` on the worker's loop and wait for it, from the handler's own thread or process."""
+        ...

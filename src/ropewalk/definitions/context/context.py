@@ -1,0 +1,286 @@
+"""The face a running job shows its handler: what it is, what it may say, what it may ask of the store."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ParamSpec, TypeVar
+
+from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
+from ropewalk.definitions.context.blocking import ONCE_TTL, SyncContext
+from ropewalk.definitions.context.compensated import Compensated, compensated
+from ropewalk.definitions.context.dependencies import Dependency, dependencies_of
+from ropewalk.definitions.context.job_log import JobLog
+from ropewalk.definitions.context.transaction import Transaction
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.provided import Provided
+from ropewalk.definitions.results.results import Results
+from ropewalk.definitions.steps import Steps
+from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE, STEPPED
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Seconds, to_datetime
+from ropewalk.domain.workflow.completion import Suspension
+from ropewalk.errors import Abort, InvalidInput, JobCancelled
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Context(Results):
+    """Given to a handler whose first parameter is annotated with it; `ropewalk.current()` finds it anywhere else."""
+
+    # Of the class, not set for every job: most have neither.
+    _batch: tuple[Context, ...] | None = None
+    _provided: Provided | None = None
+    _without_steps = False
+
+    def __init__(self, port: AttemptPort) -> None:
+        super().__init__()
+        self.port = port
+        """for the engine"""
+        self._job = job = port.job
+        self.alone = not job.flags & (GROUPED | OWNS_SCOPE)
+        """its group is the job itself: nothing was queued under it, nor it under another"""
+        self._steps: Steps | None = None
+
+    # ── what it is ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def id(self) -> str:
+        return self._job.id
+
+    @property
+    def type(self) -> str:
+        """The name of the job type."""
+        return self._job.type
+
+    @property
+    def attempt(self) -> int:
+        """1 in the first."""
+        return self._job.attempt
+
+    @property
+    def max_attempts(self) -> int | None:
+        return self._job.max_attempts
+
+    @property
+    def run(self) -> int:
+        """1, and one more for every manual retry or redrive."""
+        return self._job.run
+
+    @property
+    def group_id(self) -> str:
+        """The root job's id, for the root itself too."""
+        return self._job.group_id or self._job.id
+
+    @property
+    def chain_id(self) -> str:
+        """The id of the first job of its chain, for that one itself too."""
+        return self._job.chain_id or self._job.id
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the job that queued this one, or that it continues or compensates."""
+        return self._job.parent_id
+
+    @cached_property
+    def dependencies(self) -> tuple[Dependency, ...]:
+        """What it waited for, in the order of depends_on, with their results."""
+        return dependencies_of(self.port)
+
+    @cached_property
+    def arguments(self) -> Mapping[str, object]:
+        """What the job was enqueued with, by name, decoded for whoever asks: the handler has its own."""
+        return MappingProxyType(self.port.job_type.decode_input(self._job.input))
+
+    @property
+    def batch(self) -> tuple[Context, ...]:
+        """The contexts of all jobs that run in this call of the handler: of a batch type several, else this one."""
+        return (self,) if self._batch is None else self._batch
+
+    @property
+    def created_at(self) -> datetime:
+        return to_datetime(self._job.created_at)
+
+    @property
+    def deadline(self) -> datetime | None:
+        return None if self._job.deadline is None else to_datetime(self._job.deadline)
+
+    @property
+    def correlation_id(self) -> str | None:
+        return self._job.correlation_id
+
+    @property
+    def tags(self) -> Mapping[str, str]:
+        return MappingProxyType(self._job.tags)
+
+    @property
+    def tenant(self) -> str:
+        return self._job.tenant
+
+    @property
+    def queue_name(self) -> str:
+        return self._job.queue
+
+    @property
+    def workflow_id(self) -> str | None:
+        return self._job.workflow_id
+
+    @property
+    def fence(self) -> int:
+        """Increases with every start of this job: hand it to systems that refuse older writers."""
+        return self._job.fence
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same in every attempt of a run: hand it to systems that refuse repetitions."""
+        return self.port.idempotency_key
+
+    @property
+    def last_checkpoint(self) -> Any:
+        """What `checkpoint` recorded last, in this attempt or an earlier one; None if nothing."""
+        return self.port.last_checkpoint()
+
+    @property
+    def compensates(self) -> Compensated | None:
+        """The failed job this one makes up for; None for an ordinary job."""
+        return None if self._job.origin is None else compensated(self._job.origin)
+
+    @cached_property
+    def log(self) -> JobLog:
+        """A logger whose lines say which job they are about."""
+        return JobLog(self.port)
+
+    def resource(self, kind: builtins.type[T]) -> T:
+        """What a middleware provided for this attempt, or the app's lifespan yielded, by class. Raises LookupError."""
+        if self._provided is None:
+            return self.port.resource(kind)
+        return self._provided.find(kind, self.port.resource)
+
+    def provide(self, kind: builtins.type[T], value: T) -> None:
+        """From a middleware: `ctx.resource(kind)` is this from now on, in this attempt alone.
+
+        Of a batch, in all contexts of the call. What is provided later, or further inside, comes first.
+        """
+        if self._provided is None:
+            provided = Provided()
+            for each in self.batch:
+                each._provided = provided
+        assert self._provided is not None
+        self._provided.add(kind, value)
+
+    # ── what it says ────────────────────────────────────────────────────────────────────────────────────────
+
+    def progress(self, percent: float, message: str | None = None) -> None:
+        """Say how far it is, 0 to 100. Cheap: the newest is sent with the next renewal of the lease."""
+        if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
+            raise InvalidInput(f"percent={percent!r} must be a number from 0 to 100", field="percent")
+        if message is not None and not isinstance(message, str):
+            raise InvalidInput(f"message={message!r} must be a string", field="message")
+        self.port.progress(float(percent), message)
+
+    # ── whether it should go on ─────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def cancelled(self) -> bool:
+        """True when this attempt should end; `cancellation` says why."""
+        return self.port.cancellation() is not None
+
+    @property
+    def cancellation(self) -> Cancellation | None:
+        return self.port.cancellation()
+
+    def raise_if_cancelled(self) -> None:
+        """Raises JobCancelled when this attempt should end."""
+        why = self.port.cancellation()
+        if why is not None:
+            told = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
+            raise JobCancelled(f"job {self.id} should end ({told})", job_id=self.id)
+
+    # ── what it asks of the store ───────────────────────────────────────────────────────────────────────────
+
+    async def checkpoint(self, value: object) -> None:
+        """Record `value` durably; a later attempt reads it as `last_checkpoint`. Raises LeaseLost."""
+        await self.port.checkpoint(value)
+
+    async def spawn(self, job: Job[Any, Any], *, key: str | None = None) -> str:
+        """Queue a child in the same group, at once; its id. A later attempt that spawns the same gets that child."""
+        (child,) = await self._spawn([(self.port.prepare(job), key)])
+        return child
+
+    async def spawn_many(self, jobs: Iterable[Job[Any, Any]]) -> list[str]:
+        """Queue children, all or none; ids in order."""
+        return await self._spawn([(self.port.prepare(job), None) for job in jobs])
+
+    async def step(self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `fn` and keep what it returns: when the handler runs again from the top, that is the value at once.
+
+        Only success is kept. Every run must come by the same steps in the same order.
+        """
+        return await self.steps.step(name, fn, *args, **kwargs)
+
+    async def sleep(self, seconds: Seconds) -> None:
+        """Give the slot back for so long; the attempt is not used up. Then the handler runs again from the top."""
+        await self.steps.sleep(seconds)
+
+    async def wait_for(self, name: str, timeout: Seconds | None = None) -> Any:  # noqa: ASYNC109 # fixed API
+        """The value of the next signal of this name; waits like `sleep`. Raises WaitTimeout."""
+        return await self.steps.wait_for(name, timeout)
+
+    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+        """How other jobs of this tenant are; unknown ids are absent."""
+        return await self.port.states(ids)
+
+    def transaction(self) -> Transaction:
+        """`async with ctx.transaction() as tx:` — own writes and the job's completion commit together, or neither."""
+        self._not_in_a_batch("transactions")
+        return Transaction(self)
+
+    async def once(self, key: str, ttl: Seconds = ONCE_TTL) -> bool:
+        """True for the first caller of this key until `ttl` has passed, in the whole fleet."""
+        return await self.port.once(key, ttl)
+
+    @cached_property
+    def sync(self) -> SyncContext:
+        """The same verbs, blocking, for handlers in threads and processes."""
+        return SyncContext(self)
+
+    @property
+    def steps(self) -> Steps:
+        """What step, sleep and wait_for are made of."""
+        if self._steps is None:
+            self._not_in_a_batch("step, sleep and wait_for")
+            self._steps = Steps(self.port)
+        return self._steps
+
+    def steps_ended(self) -> Suspension | None:
+        """For the engine: the handler returned. See Steps.ended."""
+        if self._without_steps:
+            return None
+        if self._steps is None and not self._job.flags & STEPPED:
+            return None  # most jobs
+        return self.steps.ended()
+
+    def without_steps(self) -> None:
+        """For the engine: what ends this attempt is not the handler's word, so its steps need not be complete."""
+        self._without_steps = True
+
+    def join(self, batch: tuple[Context, ...]) -> None:
+        """For the engine: it runs in one call with these."""
+        self._batch = batch
+
+    async def _spawn(self, jobs: list[tuple[NewJob, str | None]]) -> list[str]:
+        self._not_in_a_batch("spawn and spawn_many")
+        ids = await self.port.spawn(jobs)
+        self.alone = self.alone and not ids
+        return ids
+
+    def _not_in_a_batch(self, what: str) -> None:
+        if self.port.job_type.options.batch is not None:
+            raise Abort(
+                InvalidInput(f"{self.type} takes its jobs in batches: {what} are for types that run one by one")
+            )

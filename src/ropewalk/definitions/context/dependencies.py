@@ -1,0 +1,52 @@
+"""`ctx.dependencies`: what a handler sees of the jobs its own waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.definitions.context.attempt_port import AttemptPort
+from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.workflow.dependency import Ending
+from ropewalk.ports.store import messages
+
+
+class Dependency(Struct, frozen=True, kw_only=True, dict=True, eq=False):
+    """A job that was named in depends_on, or that a `.next(...)` came after. Of a chain, its last member."""
+
+    id: str
+    type: str | None
+    """None where it is missing (allow_missing) or was deleted, like state"""
+    state: State | None
+    ending: Ending | None
+    """how it ended (of a Group: all of it); None where it was not waited for until its end"""
+    read: Callable[[], object]
+
+    @cached_property
+    def result(self) -> Any:
+        """Decoded when it is asked for. None where it did not complete, has none, is missing or was deleted."""
+        return self.read()
+
+    def __repr__(self) -> str:
+        return f"Dependency({self.id!r}, {self.type}, {'not ended' if self.ending is None else self.ending.value})"
+
+
+def dependencies_of(port: AttemptPort) -> tuple[Dependency, ...]:
+    return tuple(_seen(port, each) for each in port.dependencies())
+
+
+def _seen(port: AttemptPort, found: messages.Dependency) -> Dependency:
+    job, ending = found.job, found.edge.ending
+    if job is None:
+        return Dependency(id=found.edge.parent_id, type=None, state=None, ending=ending, read=lambda: None)
+    completed = job.status is Status.COMPLETED
+    return Dependency(
+        id=job.id,
+        type=job.type,
+        state=job.state_at(port.now()),
+        ending=ending,
+        read=lambda: port.decode_result(job) if completed else None,
+    )

@@ -1,0 +1,82 @@
+"""`ctx.transaction()`: the handler's own writes and the completion of its job commit together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ropewalk.errors import InvalidInput
+from ropewalk.ports.store.handler_transaction import SqlValues, UserTransaction
+
+if TYPE_CHECKING:
+    from ropewalk.definitions.context.context import Context
+
+T = TypeVar("T")
+
+
+class Transaction:
+    """`async with ctx.transaction() as tx:` — the job completes with the block, with what `tx.complete` was given.
+
+    A block that raises rolls everything back, and the attempt fails as usual. So does a lease lost meanwhile, with
+    LeaseLost: neither the writes nor the completion happen. After the block the job is done: return what
+    `tx.complete` returned, or nothing.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._held: UserTransaction | None = None
+        self._value: object = None
+
+    async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
+        """Run one statement on the store's database; its rows."""
+        if self._held is None:
+            raise InvalidInput("a transaction is used inside its block: `async with ctx.transaction() as tx:`")
+        return await self._held.execute(sql, values)
+
+    def complete(self, value: T) -> T:
+        """What the job completes with when the block ends: a value, or a Result with more to follow."""
+        self._value = value
+        return value
+
+    async def __aenter__(self) -> Transaction:
+        self._held = await self._context.port.begin_transaction()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        held, self._held = self._held, None
+        assert held is not None
+        if error is not None:
+            await held.rollback()
+        else:
+            await self._context.port.commit(held, self._context, self._value)
+
+
+class SyncTransaction:
+    """The same for handlers in threads: `with ctx.sync.transaction() as tx:`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._transaction = Transaction(context)
+
+    def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
+        """Run one statement on the store's database; its rows."""
+        return self._wait(self._transaction.execute(sql, values))
+
+    def complete(self, value: T) -> T:
+        """What the job completes with when the block ends."""
+        return self._transaction.complete(value)
+
+    def __enter__(self) -> SyncTransaction:
+        self._wait(self._transaction.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wait(self._transaction.__aexit__(kind, error, trace))
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._context.port.blocking(work)

@@ -1,0 +1,1 @@
+"""Job types: decorators, signatures, arguments and what handlers return."""

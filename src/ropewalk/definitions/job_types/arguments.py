@@ -1,0 +1,135 @@
+"""The arguments of one job type: bound to their names, checked, encoded, decoded."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import Struct, structs
+from msgspec import inspect as mi
+
+from ropewalk.definitions.codec.codec import Bound, JsonCodec, Wire
+from ropewalk.definitions.codec.mismatch import ROOT, Misfit
+from ropewalk.definitions.codec.shape import shape_of
+from ropewalk.definitions.job_types.signature import REQUIRED, Parameter
+from ropewalk.errors import InvalidInput
+from ropewalk.ports.codec import Codec
+
+_ABSENT: Final = re.compile(r"object (missing required|contains unknown) field `(.*)`")
+_INSIDE: Final = re.compile(r"\$\.(\w+)(.*)")
+_SCALARS: Final = (type(None), bool, int, float, str)
+
+
+class Arguments:
+    """All of them are one Struct on the wire, so that decoding is one call."""
+
+    def __init__(self, job_type: str, parameters: Sequence[Parameter], codec: Codec) -> None:
+        self.job_type = job_type
+        self.names = tuple(each.name for each in parameters)
+        self.required = frozenset(each.name for each in parameters if each.default is REQUIRED)
+        self.struct = self.annotation = _struct(job_type, parameters)
+        self._known = frozenset(self.names)
+        self._positional = tuple(each.name for each in parameters if not each.keyword_only)
+        self._defaults = {each.name: each.default for each in parameters if each.default is not REQUIRED}
+        self.plain_json = type(codec) is JsonCodec
+        """each argument can be taken from the encoded whole"""
+        self._wire = _wire(self.struct) if self.plain_json else Bound(codec, self.struct)
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """As Python would bind a call, defaults filled in, in the order of the signature."""
+        if len(args) > len(self._positional):
+            raise InvalidInput(
+                f"{self.job_type} takes {len(self._positional)} positional arguments, not {len(args)} ({self._takes()})"
+            )
+        given = dict(zip(self._positional, args, strict=False))
+        for name in kwargs:
+            if name in given:
+                raise InvalidInput(f"{self.job_type}: argument {name!r} is given twice", field=name)
+        return self._completed({**given, **kwargs} if kwargs else given)
+
+    def complete(self, given: object) -> dict[str, object]:
+        """Every argument, in the order of the signature: as given in a mapping by name, or its default."""
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"{self.job_type}: {given!r} is no mapping of arguments by name ({self._takes()})")
+        return self._completed(cast("Mapping[str, object]", given))
+
+    def _completed(self, given: Mapping[str, object]) -> dict[str, object]:
+        if not self._known.issuperset(given):
+            raise self._unknown(next(name for name in given if name not in self._known))
+        if len(given) == len(self.names):
+            return {name: given[name] for name in self.names}
+        for name in self.names:
+            if name not in given and name not in self._defaults:
+                raise self._missing(name)
+        return {name: given[name] if name in given else self._defaults[name] for name in self.names}
+
+    def encode(self, arguments: Mapping[str, object]) -> bytes:
+        """`arguments` are complete. Raises InvalidInput naming the argument that does not fit."""
+        value = arguments if isinstance(self._wire, Wire) else self._held(arguments)
+        try:
+            return self._wire.encode(value)
+        except Misfit as error:
+            raise self._named(error) from error
+
+    def decode(self, data: bytes) -> dict[str, object]:
+        """Raises InvalidInput naming the argument that is unknown, missing or does not fit."""
+        try:
+            value = self._wire.decode(data)
+        except Misfit as error:
+            raise self._named(error) from error
+        assert isinstance(value, self.struct), f"the codec of {self.job_type} returned {value!r}"
+        return dict(zip(self.names, structs.astuple(value), strict=True))
+
+    def _held(self, arguments: Mapping[str, object]) -> Struct:
+        return self.struct(**dict(zip(self.struct.__struct_fields__, arguments.values(), strict=True)))
+
+    def _named(self, error: Misfit) -> InvalidInput:
+        if error.path == ROOT and (absent := _ABSENT.fullmatch(error.problem)) is not None:
+            what, name = absent.groups()
+            return self._missing(name) if what == "missing required" else self._unknown(name)
+        inside = _INSIDE.fullmatch(error.path)
+        if inside is None:
+            return InvalidInput(f"{self.job_type}: the arguments do not fit: {error}")
+        name, rest = inside.groups()
+        return InvalidInput(f"{self.job_type}: argument {name!r}: {Misfit(error.problem, ROOT + rest)}", field=name)
+
+    def _missing(self, name: str) -> InvalidInput:
+        return InvalidInput(f"{self.job_type}: argument {name!r} is missing ({self._takes()})", field=name)
+
+    def _unknown(self, name: str) -> InvalidInput:
+        near = difflib.get_close_matches(str(name), self.names, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        return InvalidInput(f"{self.job_type}: unknown argument {name!r}{hint} ({self._takes()})", field=name)
+
+    def _takes(self) -> str:
+        return f"it takes {', '.join(self.names)}" if self.names else "it takes none"
+
+
+def _wire(struct: type[Struct]) -> Wire:
+    info = mi.type_info(struct)
+    assert isinstance(info, mi.StructType)
+    # Arguments come as a mapping: only what is inside decides how they are written, not that a Struct holds them.
+    return Wire(struct, shape_of(*(field.type for field in info.fields)))
+
+
+def _struct(job_type: str, parameters: Sequence[Parameter]) -> type[Struct]:
+    """Fields have neutral names, because not every parameter's name can be an attribute of a Struct."""
+    fields = {f"f{index}": each for index, each in enumerate(parameters)}
+    return msgspec.defstruct(
+        f"{job_type}_input",
+        [(name, each.annotation, *_default(each.default)) for name, each in fields.items()],
+        rename={name: each.name for name, each in fields.items()},
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def _default(value: object) -> tuple[Any, ...]:
+    if value is REQUIRED:
+        return ()
+    # A factory keeps msgspec from refusing or copying a mutable default: it is the function's own, as in Python.
+    plain = isinstance(value, _SCALARS)
+    return (value,) if plain else (msgspec.field(default_factory=lambda: value),)

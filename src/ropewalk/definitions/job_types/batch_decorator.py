@@ -1,0 +1,154 @@
+"""`@batch_job`: a type whose handler takes many jobs at once. They are queued, retried and settled one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Literal, TypeVar, Unpack, cast, overload
+
+from msgspec import structs
+
+from ropewalk.definitions import checks
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.batch_items import Batch
+from ropewalk.definitions.job_types.item import ITEM
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.options import BatchOptions, JobTypeOptions, TypeOptions, type_options
+from ropewalk.definitions.policies import most_at_once
+from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.returned import outcome_of_return
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.outcome import Outcome
+from ropewalk.domain.time import Seconds, to_span
+from ropewalk.errors import DefinitionError, InvalidInput
+
+I = TypeVar("I")  # noqa: E741 # as in list[I]: an item
+O = TypeVar("O")  # noqa: E741 # an output
+S = TypeVar("S")
+G = TypeVar("G")
+
+
+class BatchDecorator:
+    """Options, collected until there is a function."""
+
+    def __init__(self, batch: BatchOptions, name: str | None, options: dict[str, object]) -> None:
+        self._batch = batch
+        self._name = name
+        self._options = options
+
+    @overload
+    def __call__(
+        self, function: Callable[[list[I]], Coroutine[Any, Any, Sequence[Result[S, G] | Exception]]], /
+    ) -> JobType[[I], S, G]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[Batch[I]], Coroutine[Any, Any, Sequence[Result[S, G] | Exception]]], /
+    ) -> JobType[[I], S, G]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[list[I]], Coroutine[Any, Any, Sequence[O | Exception]]], /
+    ) -> JobType[[I], O, O]: ...
+    @overload
+    def __call__(
+        self, function: Callable[[Batch[I]], Coroutine[Any, Any, Sequence[O | Exception]]], /
+    ) -> JobType[[I], O, O]: ...
+    @overload
+    def __call__(self, function: Callable[[list[I]], Sequence[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
+    @overload
+    def __call__(self, function: Callable[[Batch[I]], Sequence[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
+    @overload
+    def __call__(self, function: Callable[[list[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
+    @overload
+    def __call__(self, function: Callable[[Batch[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
+    def __call__(self, function: Callable[..., object]) -> JobType[..., Any, Any]:
+        shown = getattr(function, "__qualname__", repr(function))
+        options = structs.replace(type_options(self._options, shown), batch=self._batch)
+        _check_fits(options, shown)
+        return JobType(function, options, self._name)
+
+
+def batch_job(
+    *,
+    size: int = 50,
+    max_wait: Seconds = 0.1,
+    executor: Literal["auto", "thread"] = "auto",
+    **options: Unpack[JobTypeOptions],
+) -> BatchDecorator:
+    """`@batch_job(size=50, max_wait=0.1)`: the handler gets up to `size` inputs, as list[I] or Batch[I].
+
+    It returns one output for each, in order; an exception or a Result among them is that job's own outcome. A batch
+    that is not full waits `max_wait` seconds for more, and holds jobs of one tenant and queue only.
+    """
+    given: dict[str, object] = {"executor": executor, **options}
+    try:
+        batch = BatchOptions(size=checks.positive(size, "size"), max_wait_us=to_span(max_wait, "max_wait"))
+        name = checks.text(given.pop("name"), "name") if "name" in given else None
+    except InvalidInput as error:
+        raise DefinitionError(f"@batch_job: {error}") from error
+    if executor not in ("auto", "thread"):
+        raise DefinitionError(f"@batch_job: executor={executor!r} must be 'auto' or 'thread'")
+    return BatchDecorator(batch, name, given)
+
+
+def _check_fits(options: TypeOptions, function: str) -> None:
+    """A type's concurrency counts jobs: a full batch must fit into it."""
+    most = None if options.concurrency is None else most_at_once(options.concurrency)
+    assert options.batch is not None
+    if most is not None and most < options.batch.size:
+        raise DefinitionError(
+            f"@batch_job on {function}: concurrency={most} counts every item and is less than "
+            f"size={options.batch.size}: a batch could never be full"
+        )
+
+
+def item_of(job_type: JobType[..., Any, Any], data: bytes) -> object:
+    """The decoded input of one job of a batch type. Raises InvalidInput."""
+    return job_type.decode_input(data)[ITEM]
+
+
+def argument_of(job_type: JobType[..., Any, Any], items: list[Any], contexts: Sequence[Context]) -> object:
+    """What the handler is called with."""
+    return Batch(items, tuple(contexts)) if job_type.resolve().wants_contexts else items
+
+
+def outcomes_of_batch(
+    job_type: JobType[..., Any, Any],
+    contexts: Sequence[Context],
+    value: object,
+    limits: Limits,
+    *,
+    strict: bool,
+    judge: Callable[[BaseException], Outcome],
+) -> list[Outcome]:
+    """What the returned value means for each job, in order. Never raises: an item's fault is its own."""
+    outputs = _outputs(value)
+    if outputs is None or len(outputs) != len(contexts):
+        given = f"{len(outputs)} outputs" if outputs is not None else f"a {type(value).__name__}"
+        wrong = ValueError(f"{job_type.name} was given {len(contexts)} items and returned {given}: return one for each")
+        return [judge(wrong) for _ in contexts]
+    return [
+        _outcome(job_type, context, output, limits, strict=strict, judge=judge)
+        for context, output in zip(contexts, outputs, strict=True)
+    ]
+
+
+def _outputs(value: object) -> Sequence[object] | None:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
+        return None
+    return cast("Sequence[object]", value)
+
+
+def _outcome(
+    job_type: JobType[..., Any, Any],
+    context: Context,
+    output: object,
+    limits: Limits,
+    *,
+    strict: bool,
+    judge: Callable[[BaseException], Outcome],
+) -> Outcome:
+    if isinstance(output, BaseException):
+        return judge(output)
+    try:
+        return outcome_of_return(job_type, context, output, limits, strict=strict)
+    except Exception as error:
+        return judge(error)

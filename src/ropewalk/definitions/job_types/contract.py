@@ -1,0 +1,109 @@
+"""What a handler takes and gives, ready to travel: its signature with every annotation found fit for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ropewalk.definitions.codec import custom
+from ropewalk.definitions.codec.codec import JsonCodec, wire
+from ropewalk.definitions.codec.mismatch import Misfit
+from ropewalk.definitions.codec.shape import custom_classes, type_info
+from ropewalk.definitions.job_types.arguments import Arguments
+from ropewalk.definitions.job_types.batch_items import batch_signature_of
+from ropewalk.definitions.job_types.item import ITEM, Item
+from ropewalk.definitions.job_types.returns import Returns
+from ropewalk.definitions.job_types.signature import REQUIRED, Handler, Parameter, place, signature_of
+from ropewalk.domain.redaction import Secret
+from ropewalk.errors import DefinitionError
+from ropewalk.ports.codec import Codec
+
+
+class Contract(Struct, frozen=True, kw_only=True):
+    takes_context: bool
+    arguments: Arguments | Item
+    returns: Returns
+    wants_contexts: bool = False
+    """a batch type whose handler takes a Batch"""
+    secrets: frozenset[str] = frozenset()
+    """arguments annotated as Secret"""
+
+
+def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
+    """Raises DefinitionError naming the function, the parameter and what to write instead."""
+    where = place(function)
+    try:
+        signature = signature_of(function)
+    except (NameError, AttributeError) as error:
+        raise _unresolved(where, error) from error
+    # A codec of the user's own may know what the default one does not.
+    if type(codec) is JsonCodec:
+        for each in signature.parameters:
+            _check_parameter(f"{where}: parameter {each.name!r}", each)
+        _check_annotation(f"{where}: the result", signature.result)
+    return Contract(
+        takes_context=signature.takes_context,
+        arguments=Arguments(job_type, signature.parameters, codec),
+        returns=Returns(job_type, signature.result, codec),
+        secrets=frozenset(each.name for each in signature.parameters if _is_secret(each.annotation)),
+    )
+
+
+def batch_contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
+    """The same for the handler of a batch type."""
+    where = place(function)
+    try:
+        signature = batch_signature_of(function)
+    except (NameError, AttributeError) as error:
+        raise _unresolved(where, error) from error
+    if type(codec) is JsonCodec:
+        _check_annotation(f"{where}: the item", signature.item)
+        _check_annotation(f"{where}: the result", signature.result)
+    return Contract(
+        takes_context=False,
+        arguments=Item(job_type, signature.item, codec),
+        returns=Returns(job_type, signature.result, codec),
+        wants_contexts=signature.wants_contexts,
+        secrets=frozenset({ITEM} if _is_secret(signature.item) else ()),
+    )
+
+
+def _is_secret(annotation: Any) -> bool:
+    marks = getattr(annotation, "__metadata__", ())
+    return any(mark is Secret or isinstance(mark, Secret) for mark in marks)
+
+
+def _unresolved(where: str, error: Exception) -> DefinitionError:
+    return DefinitionError(
+        f"{where}: an annotation cannot be resolved: {error}. "
+        "Define it in the module, and import it outside `if TYPE_CHECKING`"
+    )
+
+
+def _check_parameter(where: str, parameter: Parameter) -> None:
+    _check_annotation(where, parameter.annotation)
+    if parameter.default is REQUIRED:
+        return
+    try:
+        wire(parameter.annotation).encode(parameter.default)
+    except Misfit as error:
+        raise DefinitionError(f"{where}: the default {parameter.default!r} does not fit: {error}") from error
+
+
+def _check_annotation(where: str, annotation: Any) -> None:
+    try:
+        info = type_info(annotation)
+    except NameError as error:
+        raise _unresolved(where, error) from error
+    except TypeError as error:
+        raise DefinitionError(
+            f"{where} cannot be decoded unambiguously as {annotation!r}: {error}. "
+            "Declare a single type, or Structs told apart by a tag"
+        ) from error
+    for cls in custom_classes(info):
+        if not custom.is_known(cls):
+            raise DefinitionError(
+                f"{where} is declared as {cls.__qualname__}, which cannot travel: "
+                "make it a dataclass or a msgspec Struct, or tell ropewalk how with register_type"
+            )

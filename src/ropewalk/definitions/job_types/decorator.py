@@ -1,0 +1,131 @@
+"""`@job`: from a function to a job type, typed by its signature.
+
+The order of the overloads matters: a Result before None, None before anything, a Context before plain arguments,
+async before sync. `Coroutine`, not `Awaitable`: that is what `async def` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, Final, Literal, Never, ParamSpec, TypeVar, Unpack, overload
+
+from ropewalk.definitions import checks
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.options import JobTypeOptions, type_options
+from ropewalk.definitions.results.result import Result
+from ropewalk.errors import DefinitionError, InvalidInput
+
+P = ParamSpec("P")
+S = TypeVar("S")
+G = TypeVar("G")
+T = TypeVar("T")
+
+
+class _Decorator:
+    """Options, collected until there is a function."""
+
+    def __init__(self, options: Mapping[str, object]) -> None:
+        self._options = dict(options)
+
+    def _with(self, options: Mapping[str, object]) -> dict[str, object]:
+        return {**self._options, **options}
+
+    def _make(self, function: object) -> JobType[..., Any, Any]:
+        options = dict(self._options)
+        shown = getattr(function, "__qualname__", repr(function))
+        name = options.pop("name", None)
+        try:
+            name = None if name is None else checks.text(name, "name")
+        except InvalidInput as error:
+            raise DefinitionError(f"@job on {shown}: {error}") from error
+        return JobType(function, type_options(options, shown), name)
+
+
+class ProcessDecorator(_Decorator):
+    """For handlers that run in a process of their own: plain functions of a module."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Result[S, G]], /) -> JobType[P, S, G]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], None], /) -> JobType[P, None, Never]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Result[S, G] | None], /
+    ) -> JobType[P, S | None, G]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> JobType[P, T, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, Result[S, G]], /) -> JobType[P, S, G]: ...
+    @overload
+    def __call__(self, function: Callable[P, None], /) -> JobType[P, None, Never]: ...
+    @overload
+    def __call__(self, function: Callable[P, Result[S, G] | None], /) -> JobType[P, S | None, G]: ...
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> JobType[P, T, T]: ...
+    def __call__(self, function: Callable[..., object]) -> JobType[..., Any, Any]:
+        return self._make(function)
+
+
+class JobDecorator(_Decorator):
+    """Called with a function, it makes a job type; called with options, a decorator with these options added."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, Result[S, G]]], /
+    ) -> JobType[P, S, G]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, None]], /
+    ) -> JobType[P, None, Never]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, Result[S, G] | None]], /
+    ) -> JobType[P, S | None, G]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Coroutine[Any, Any, T]], /) -> JobType[P, T, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, Result[S, G]]], /) -> JobType[P, S, G]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, None]], /) -> JobType[P, None, Never]: ...
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, Result[S, G] | None]], /
+    ) -> JobType[P, S | None, G]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> JobType[P, T, T]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], Result[S, G]], /) -> JobType[P, S, G]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], None], /) -> JobType[P, None, Never]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], Result[S, G] | None], /
+    ) -> JobType[P, S | None, G]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], T], /) -> JobType[P, T, T]: ...
+    @overload
+    def __call__(self, function: Callable[P, Result[S, G]], /) -> JobType[P, S, G]: ...
+    @overload
+    def __call__(self, function: Callable[P, None], /) -> JobType[P, None, Never]: ...
+    @overload
+    def __call__(self, function: Callable[P, Result[S, G] | None], /) -> JobType[P, S | None, G]: ...
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> JobType[P, T, T]: ...
+    @overload
+    def __call__(self, *, executor: Literal["process"], **options: Unpack[JobTypeOptions]) -> ProcessDecorator: ...
+    @overload
+    def __call__(
+        self, *, executor: Literal["auto", "thread"] = ..., **options: Unpack[JobTypeOptions]
+    ) -> JobDecorator: ...
+    def __call__(
+        self, function: Callable[..., object] | None = None, **options: Any
+    ) -> JobType[..., Any, Any] | ProcessDecorator | JobDecorator:
+        if function is not None:
+            return self._make(function)
+        kind = ProcessDecorator if options.get("executor") == "process" else JobDecorator
+        return kind(self._with(options))
+
+
+job: Final = JobDecorator({})
+"""`@job`, or `@job(name=..., **options)`. Options can be shared: `slow = job(queue="slow")`, then `@slow`."""

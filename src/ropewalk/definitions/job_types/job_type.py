@@ -1,0 +1,110 @@
+"""A named handler with its options: what `@job` makes. Calling it builds a job; only a worker calls the handler."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from ropewalk.definitions import identity
+from ropewalk.definitions.compensation import why_not
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.job_types.batch_items import batch_signature_of
+from ropewalk.definitions.job_types.contract import Contract, batch_contract_of, contract_of
+from ropewalk.definitions.job_types.schema import json_schema
+from ropewalk.definitions.job_types.signature import Handler, Style, check_function, place, signature_of, style_of
+from ropewalk.definitions.options import TypeOptions
+from ropewalk.errors import DefinitionError
+
+P = ParamSpec("P")
+S_co = TypeVar("S_co", covariant=True)
+G_co = TypeVar("G_co", covariant=True)
+
+
+class JobType(Generic[P, S_co, G_co]):
+    """P are the arguments, S is the job's own result, G what its group resolves to.
+
+    The name is the function's own (without its module) unless one is given; it is stored with every job.
+    """
+
+    __name__: str
+    __wrapped__: Handler
+
+    def __init__(self, function: object, options: TypeOptions, name: str | None = None) -> None:
+        self.handler: Handler = check_function(function)
+        self.style: Style = style_of(self.handler, options.executor)
+        self.options = options
+        self.module: str = self.handler.__module__
+        self.qualname: str = self.handler.__qualname__
+        self.name: str = self.handler.__name__ if name is None else name
+        self._contract: Contract | None = None
+        functools.update_wrapper(self, self.handler, updated=())
+        self._check_now()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Job[S_co, G_co]:
+        """Build a job: id assigned, arguments checked and encoded. Raises InvalidInput naming the argument."""
+        return self._build(self.resolve().arguments.bind(args, kwargs))
+
+    def from_arguments(self, arguments: object) -> Job[S_co, G_co]:
+        """Build a job for callers that have no typed call to make: from arguments by name, of a batch type the item."""
+        return self._build(self.resolve().arguments.complete(arguments))
+
+    @property
+    def takes_context(self) -> bool:
+        return self.resolve().takes_context
+
+    def resolve(self) -> Contract:
+        """What the annotations say, on first use. Raises DefinitionError."""
+        if self._contract is None:
+            make = contract_of if self.options.batch is None else batch_contract_of
+            contract = make(self.handler, self.name, self.options.codec)
+            self._check_compensation(contract)
+            self._contract = contract
+        return self._contract
+
+    def encode_input(self, arguments: Mapping[str, object]) -> bytes:
+        """A JSON object of all arguments, defaults filled in."""
+        takes = self.resolve().arguments
+        return takes.encode(takes.complete(arguments))
+
+    def decode_input(self, data: bytes) -> dict[str, object]:
+        """The arguments by name. Raises InvalidInput where they do not (or no longer) fit the signature."""
+        return self.resolve().arguments.decode(data)
+
+    def encode_result(self, value: object) -> bytes | None:
+        return self.resolve().returns.encode(value)
+
+    def decode_result(self, data: bytes | None) -> S_co:
+        return cast("S_co", self.resolve().returns.decode(data))
+
+    def input_schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments, as one object; of a batch type, of its item."""
+        return json_schema(self.resolve().arguments.annotation)
+
+    def result_schema(self) -> dict[str, Any]:
+        return json_schema(self.resolve().returns.annotation)
+
+    def __repr__(self) -> str:
+        return f"<job type {self.name} ({self.module}.{self.qualname})>"
+
+    def _build(self, arguments: dict[str, object]) -> Job[S_co, G_co]:
+        data = self.resolve().arguments.encode(arguments)
+        return Job(identity.new_id(), self, data, MappingProxyType(arguments))
+
+    def _check_now(self) -> None:
+        """Surface at decoration what can be known then; names that are not defined yet wait for the first use."""
+        where, wanted = place(self.handler), self.options.on_failure
+        if not isinstance(wanted, JobType | Job | None):
+            raise DefinitionError(f"{where}: on_failure={wanted!r} must be a job type or a job")
+        try:
+            signature_of(self.handler) if self.options.batch is None else batch_signature_of(self.handler)
+        except (NameError, AttributeError):
+            return
+
+    def _check_compensation(self, contract: Contract) -> None:
+        wanted = self.options.on_failure
+        if not isinstance(wanted, JobType):
+            return
+        if (reason := why_not(contract.arguments, wanted.resolve().arguments)) is not None:
+            raise DefinitionError(f"{place(self.handler)}: on_failure={wanted.name}: {reason}")

@@ -1,0 +1,145 @@
+"""A handler's signature: what it must look like, and what its annotations say once they can be resolved."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType, NoneType, UnionType
+from typing import Any, Final, Literal, Never, NoReturn, TypeAlias, Union, cast, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
+
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.options import Executor
+from ropewalk.definitions.results.result import Result
+from ropewalk.errors import DefinitionError
+
+Style: TypeAlias = Literal["async", "thread", "process"]
+Handler: TypeAlias = Callable[..., Any]
+
+REQUIRED: Final = inspect.Parameter.empty
+
+
+class Parameter(Struct, frozen=True, kw_only=True):
+    name: str
+    annotation: Any
+    """`Any` where there is none"""
+    default: object = REQUIRED
+    keyword_only: bool = False
+
+
+class Signature(Struct, frozen=True, kw_only=True):
+    """As callers see it: without the context."""
+
+    takes_context: bool
+    parameters: tuple[Parameter, ...]
+    result: Any
+    """S: the job's own result; `Any` where nothing is declared"""
+
+
+def place(function: Handler) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def check_function(function: object) -> Handler:
+    """Refuse, at decoration, what can be seen without resolving annotations."""
+    if not isinstance(function, FunctionType):
+        raise DefinitionError(f"@job takes a plain function, not {function!r}")
+    where = place(function)
+    if function.__name__ == "<lambda>":
+        raise DefinitionError(f"{where}: a lambda has no name to find it by; write a function with def")
+    if "." in function.__qualname__.rpartition("<locals>.")[2]:
+        raise DefinitionError(f"{where}: a method cannot be a job; move it out of the class and pass what it needs")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise DefinitionError(f"{where}: a generator cannot be a job; return a value, or spawn a job for each item")
+    for index, parameter in enumerate(inspect.signature(function).parameters.values()):
+        _check_parameter(where, index, parameter)
+    return function
+
+
+def style_of(function: Handler, executor: Executor) -> Style:
+    # A wrapper (functools.wraps) around an async function hands its coroutine through.
+    is_async = inspect.iscoroutinefunction(function) or (
+        executor == "auto" and inspect.iscoroutinefunction(inspect.unwrap(function))
+    )
+    if executor == "auto":
+        return "async" if is_async else "thread"
+    if is_async:
+        raise DefinitionError(
+            f"{place(function)}: executor={executor!r} runs plain functions; write def, not async def"
+        )
+    if executor == "process" and "<locals>" in function.__qualname__:
+        raise DefinitionError(
+            f"{place(function)}: another process cannot find a nested function; move it to the module"
+        )
+    return executor
+
+
+def signature_of(function: Handler) -> Signature:
+    """Resolve the annotations. Raises NameError or AttributeError where they name what is not defined (yet)."""
+    where = place(function)
+    hints = hints_of(function)
+    parameters = [
+        Parameter(
+            name=each.name,
+            annotation=hints.get(each.name, Any),
+            default=each.default,
+            keyword_only=each.kind is each.KEYWORD_ONLY,
+        )
+        for each in inspect.signature(function).parameters.values()
+    ]
+    takes_context = bool(parameters) and parameters[0].annotation is Context
+    if parameters and not takes_context:
+        _check_first(where, parameters[0], function)
+    parameters = parameters[1:] if takes_context else parameters
+    for each in parameters:
+        if each.annotation is Context:
+            raise DefinitionError(f"{where}: only the first parameter can be the Context; move {each.name!r} there")
+    result = own_result(where, hints.get("return", Any))
+    return Signature(takes_context=takes_context, parameters=tuple(parameters), result=result)
+
+
+def _check_parameter(where: str, index: int, parameter: inspect.Parameter) -> None:
+    name = parameter.name
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        raise DefinitionError(f"{where}: *{name} has no names to store arguments by; take a list instead")
+    if parameter.kind is parameter.VAR_KEYWORD:
+        raise DefinitionError(f"{where}: **{name} leaves the arguments open; take a dict instead")
+    if parameter.kind is parameter.POSITIONAL_ONLY and index > 0:
+        raise DefinitionError(f"{where}: {name!r} is positional-only, but arguments are stored by name; drop the '/'")
+    if index == 0 and parameter.annotation is parameter.empty:
+        raise DefinitionError(f"{where}: annotate the first parameter {name!r}, with Context or with its type")
+
+
+def _check_first(where: str, first: Parameter, function: Handler) -> None:
+    if first.annotation is Any or first.annotation is object:
+        raise DefinitionError(
+            f"{where}: the first parameter {first.name!r} may be anything, so it cannot be told from a Context; "
+            "give it a type, or put a Context before it"
+        )
+    if inspect.signature(function).parameters[first.name].kind is inspect.Parameter.POSITIONAL_ONLY:
+        raise DefinitionError(f"{where}: {first.name!r} is positional-only, but arguments are stored by name")
+
+
+def hints_of(function: Handler) -> dict[str, Any]:
+    try:
+        return get_type_hints(function, include_extras=True)
+    except (SyntaxError, TypeError) as error:
+        raise DefinitionError(f"{place(function)}: an annotation is no type: {error}") from error
+
+
+def own_result(where: str, annotation: Any) -> Any:
+    """S of a return annotation: a plain T, a Result[S, G], or a Result or None."""
+    if annotation in (Never, NoReturn, None, NoneType):
+        return None
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    results = [each for each in members if each is Result or get_origin(each) is Result]
+    if not results:
+        return annotation
+    optional = NoneType in members
+    if len(results) + optional != len(members):
+        raise DefinitionError(
+            f"{where}: the return annotation mixes Result with plain values; return ctx.result(value) for those"
+        )
+    own = [get_args(each)[0] if get_args(each) else Any for each in results]
+    return cast("Any", Union)[tuple([*own, None] if optional else own)]

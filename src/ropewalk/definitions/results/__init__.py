@@ -1,0 +1,1 @@
+"""What a handler's return value or exception means for its job."""

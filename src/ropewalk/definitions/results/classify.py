@@ -1,0 +1,133 @@
+"""What a handler's exception means for its attempt, by the options of its type, then of its app.
+
+Runs wherever the handler ran (the worker, or its own process), because only there the exception itself exists.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias, cast
+
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.options import Classifier
+from ropewalk.definitions.steps import Nondeterministic
+from ropewalk.definitions.suspend import Suspend
+from ropewalk.domain.failure import Category, ErrorInfo, clipped
+from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome, Suspended
+from ropewalk.domain.time import to_instant, to_span
+from ropewalk.errors import Abort, Defer, InvalidInput, Retry
+
+Reporter: TypeAlias = Callable[[BaseException, str], object]
+
+
+def verdict(
+    error: BaseException, job_type: JobType[..., Any, Any], report: Reporter, *, app_decide: Classifier | None
+) -> Outcome:
+    """Retry, Defer, Abort, Suspend say it themselves; then the type's `decide`, `abort_on`, `retry_on`; then, where
+    the type has no `decide`, the app's; else retry.
+
+    Never raises: a time that makes no sense is an error of the handler like any other.
+    """
+    try:
+        said = _said(error)
+        return _classified(error, job_type, report, app_decide) if said is None else said
+    except InvalidInput as wrong:
+        return Errored(described(wrong))
+
+
+def bad_input(error: InvalidInput, code: str = "bad_input") -> Outcome:
+    """A payload or result that does not fit will not fit next time either."""
+    return Aborted(described(error, Category.PERMANENT, code=code))
+
+
+def described(error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None) -> ErrorInfo:
+    """An exception as data."""
+    told = _text(error) or type(error).__name__
+    trace = "".join(traceback.format_exception(error))
+    return ErrorInfo(
+        category=category, code=code, type=type(error).__name__, message=clipped(told), traceback=clipped(trace)
+    )
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"<its message raised {type(broken).__name__}>"
+
+
+def _said(error: BaseException) -> Outcome | None:
+    """What the exception itself says."""
+    match error:
+        case Retry():
+            return Errored(described(error), None if error.after is None else to_span(error.after, "after"))
+        case Defer():
+            if error.at is not None:
+                return Deferred(at=to_instant(error.at, "at"))
+            return Deferred(delay_us=to_span(error.delay or 0, "delay"))
+        case Suspend():
+            return Suspended(error.suspension)
+        case BaseExceptionGroup() if isinstance(waiting := _only_leaf(error), Suspend):
+            return Suspended(waiting.suspension)
+        case Nondeterministic():
+            return Aborted(described(error, Category.PERMANENT, code="nondeterministic"))
+        case Abort(cause=BaseException() as cause):
+            return Aborted(described(cause, Category.PERMANENT))
+        case Abort():
+            return Aborted(described(error, Category.PERMANENT))
+        case _:
+            return None
+
+
+def _only_leaf(group: BaseException) -> BaseException:
+    """What a TaskGroup wraps, where it wraps one alone."""
+    error = group
+    while isinstance(error, BaseExceptionGroup):
+        inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(inside) != 1:
+            return group
+        error = inside[0]
+    return error
+
+
+def _classified(
+    error: BaseException, job_type: JobType[..., Any, Any], report: Reporter, app_decide: Classifier | None
+) -> Outcome:
+    options = job_type.options
+    if options.decide is not None:
+        said = _asked(options.decide, error, f"decide of {job_type.name}", report)
+        if said is not None:
+            return said
+    unlisted = bool(options.retry_on) and not isinstance(error, options.retry_on)
+    if unlisted or isinstance(error, options.abort_on):
+        return Aborted(described(error, Category.PERMANENT))
+    # A type beats its app: what it says by any of its three options is not asked again.
+    if app_decide is not None and options.decide is None and not options.retry_on:
+        said = _asked(app_decide, error, "decide of the app", report)
+        if said is not None:
+            return said
+    return Errored(described(error))
+
+
+def _asked(decide: Classifier, error: BaseException, whose: str, report: Reporter) -> Outcome | None:
+    """What the classifier says; one that raises is reported and has said nothing."""
+    try:
+        decision = cast("object", decide(error))  # whatever its annotation promises
+    except Exception as broken:
+        report(broken, whose)
+        return None
+    match decision:
+        case None:
+            return None
+        case "abort":
+            return Aborted(described(error, Category.PERMANENT))
+        case "retry":
+            return Errored(described(error))
+        case datetime() as at:
+            return Deferred(at=to_instant(at, "decide"))
+        case int() | float() | timedelta() as delay:
+            return Deferred(delay_us=to_span(delay, "decide"))
+        case other:
+            raise InvalidInput(f"{whose} returned {other!r}: return 'retry', 'abort', seconds, a datetime or None")

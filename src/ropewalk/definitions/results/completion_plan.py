@@ -1,0 +1,105 @@
+"""From a returned Result to what is written when the job completes: children with their gates, or a continuation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+from msgspec import structs
+
+from ropewalk.definitions.context.attempt_port import AttemptPort
+from ropewalk.definitions.dependency import Trees, listed
+from ropewalk.definitions.job import Job
+from ropewalk.definitions.option_precedence import over
+from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.results.family import child_of
+from ropewalk.definitions.results.result import Result, Said
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.workflow.dependency import ParentKind, ParentRef
+from ropewalk.errors import InvalidInput, LimitExceeded
+
+FOR_THE_GATE: Final = frozenset({"depends_on", "when", "on_unsatisfied", "gate_timeout", "allow_missing"})
+
+_NOTHING_BEFORE: Final = Trees(())
+
+
+def children_of(said: Said, port: AttemptPort, limits: Limits) -> tuple[NewJob, ...]:
+    """Raises InvalidInput naming what cannot be queued, LimitExceeded for too much of it."""
+    family = _Family(port, limits)
+    family.queue(said, _NOTHING_BEFORE, {})
+    return tuple(family.children)
+
+
+def continuation_of(said: Said, port: AttemptPort) -> NewJob | None:
+    return None if said.continuation is None else child_of(port.job, port.prepare(said.continuation))
+
+
+class _Family:
+    def __init__(self, port: AttemptPort, limits: Limits) -> None:
+        self._port = port
+        self._limits = limits
+        self._edges = 0
+        self._ids: set[str] = set()
+        self.children: list[NewJob] = []
+
+    def queue(self, said: Said, before: Trees, outer: Mapping[str, object], *, gated: bool = False) -> list[str]:
+        """All cohorts in turn, the first of them behind `before`; ids of everything in it.
+
+        `outer` are options of the cohort it is nested in, `gated` whether that one came by .next. An empty cohort
+        lets the next one wait for what it would have waited for itself.
+        """
+        ids: list[str] = []
+        for number, cohort in enumerate(said.cohorts):
+            around = outer if number == 0 else _but_the_gate(outer)
+            options = over(around, cast("Mapping[str, object]", cohort.options))
+            cohort_ids = list(self._cohort(cohort.items, before, options, gated=gated or cohort.follows))
+            ids.extend(cohort_ids)
+            if cohort_ids:
+                before = _trees(cohort_ids)
+        return ids
+
+    def _cohort(
+        self, items: Iterable[object], before: Trees, options: Mapping[str, object], *, gated: bool
+    ) -> Iterable[str]:
+        for item in items:
+            if isinstance(item, Result):
+                yield from self.queue(cast("Result[object, object]", item).said, before, options, gated=gated)
+            else:
+                yield self._job(cast("Job[Any, Any]", item), before, options, gated=gated)
+
+    def _job(self, job: Job[Any, Any], before: Trees, options: Mapping[str, object], *, gated: bool) -> str:
+        merged = over(options, cast("Mapping[str, object]", job.options))
+        if gated:
+            merged = {**merged, "depends_on": (before, *listed(merged.get("depends_on", ())))}
+        self._count(before)
+        job_id = str(merged.get("id", job.id))
+        if job_id in self._ids:
+            raise InvalidInput(f"{job!r} is queued twice in one Result: queue job.again() the second time", field="id")
+        self._ids.add(job_id)
+        new = self._port.prepare(structs.replace(job, options=cast("EnqueueOptions", merged)))
+        self.children.append(child_of(self._port.job, new))
+        return new.id
+
+    def _count(self, before: Trees) -> None:
+        self._edges += len(before.refs)
+        if len(self.children) >= self._limits.children_max:
+            raise LimitExceeded(
+                f"a job queues more than children_max={self._limits.children_max:,} when it completes: "
+                "nest them in fewer jobs that queue the rest, or use ctx.spawn_many",
+                field="queue",
+            )
+        if self._edges > self._limits.cohort_edges_max:
+            raise LimitExceeded(
+                f"the jobs in .next(...) wait for those before them in more than cohort_edges_max="
+                f"{self._limits.cohort_edges_max:,} pairs: put one job between two large cohorts",
+                field="next",
+            )
+
+
+def _trees(ids: Iterable[str]) -> Trees:
+    return Trees(tuple(ParentRef(ParentKind.TREE, each) for each in ids))
+
+
+def _but_the_gate(options: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: value for name, value in options.items() if name not in FOR_THE_GATE}

@@ -1,0 +1,78 @@
+"""What a handler's return value means for its attempt. Runs wherever the handler ran."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.results.classify import bad_input
+from ropewalk.definitions.results.completion_plan import children_of, continuation_of
+from ropewalk.definitions.results.contribution import contribution_of
+from ropewalk.definitions.results.result import Fold, Result, Said
+from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.outcome import Completed, Outcome, Suspended
+from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.errors import InvalidInput, LimitExceeded
+
+
+def outcome_of_return(
+    job_type: JobType[..., Any, Any], context: Context, value: object, limits: Limits, *, strict: bool
+) -> Outcome:
+    """`strict` is the app's word on Results that were made and not returned; the type's own comes first.
+
+    A custom fold is left open: its contribution has no expected_version yet, and `fold_of` gives the function.
+    """
+    suspension = context.steps_ended()
+    if suspension is not None:
+        return Suspended(suspension)
+    own = job_type.options.strict_return
+    if strict if own is None else own:
+        lost = context.unreturned(value)
+        if lost:
+            raise RuntimeError(f"{len(lost)} Result(s) were created by ctx and not returned: return them")
+    try:
+        if context.alone and not _is_result(value):
+            return Completed(_encoded(value, job_type, limits))  # most jobs: the group's value is its result
+        said = _said(value)
+        # A job that continues leaves its result to the next one.
+        data = _encoded(said.value, job_type, limits) if said.continuation is None else None
+        return Completed(data, _sequel(said, data, context, limits))
+    except InvalidInput as error:
+        return bad_input(error, "bad_result")
+
+
+def fold_of(value: object) -> Fold | None:
+    """The function with which this returned value wants to be folded into its group's, if any."""
+    append = _said(value).append
+    return None if append is None or isinstance(append, str) else append
+
+
+def _is_result(value: object) -> bool:
+    return isinstance(value, Result)
+
+
+def _said(value: object) -> Said:
+    return cast("Result[object, object]", value).said if isinstance(value, Result) else Said(value=value)
+
+
+def _sequel(said: Said, data: bytes | None, context: Context, limits: Limits) -> Sequel | None:
+    """None where nothing follows and the job's group is itself."""
+    children = children_of(said, context.port, limits) if said.cohorts else ()
+    continuation = continuation_of(said, context.port)
+    contributes = said.contributes and (bool(children) or not context.alone or said.append is not None)
+    if not (children or continuation or contributes):
+        return None
+    contribution = contribution_of(said, context.type, data) if contributes else None
+    return Sequel(children=children, continuation=continuation, contribution=contribution)
+
+
+def _encoded(value: object, job_type: JobType[..., Any, Any], limits: Limits) -> bytes | None:
+    data, limit = job_type.resolve().returns.encode(value), limits.result_bytes_max
+    if data is not None and len(data) > limit:
+        raise LimitExceeded(
+            f"the result of {job_type.name} is {len(data):,} bytes, over result_bytes_max={limit:,}: "
+            "store it elsewhere and return a reference, or raise the limit with App(limits=...)",
+            field="result",
+        )
+    return data

@@ -1,0 +1,96 @@
+"""Whose word counts when a handler raised: the exception's own, the type's, the app's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ropewalk import Abort, AppDefaults, job
+from ropewalk.definitions.options import Classifier, Decision
+from ropewalk.definitions.results.classify import verdict
+from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome
+from ropewalk.domain.time import SECOND, to_instant
+
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def judged(error: BaseException, app_decide: Classifier | None, **options: Any) -> tuple[Outcome, list[str]]:
+    @job(**options)
+    async def work() -> None: ...
+
+    troubles: list[str] = []
+    outcome = verdict(error, work, lambda wrong, phase: troubles.append(f"{phase}: {wrong}"), app_decide=app_decide)
+    return outcome, troubles
+
+
+def always(decision: Any) -> Classifier:
+    def decide(_error: BaseException) -> Decision:
+        return decision  # type: ignore[no-any-return] # wrong ones too
+
+    return decide
+
+
+def never(error: BaseException) -> Decision:
+    raise AssertionError(f"asked about {error!r}")
+
+
+@pytest.mark.parametrize(
+    ("decision", "expected"),
+    [
+        ("abort", Aborted),
+        ("retry", Errored),
+        (None, Errored),
+        (3, Deferred(delay_us=3 * SECOND)),
+        (timedelta(seconds=3), Deferred(delay_us=3 * SECOND)),
+        (LATER, Deferred(at=to_instant(LATER, "at"))),
+    ],
+)
+def test_what_the_apps_may_say(decision: Any, expected: Any) -> None:
+    outcome, troubles = judged(KeyError("k"), always(decision))
+    assert outcome == expected if isinstance(expected, Deferred) else isinstance(outcome, expected)
+    assert troubles == []
+
+
+@pytest.mark.parametrize(
+    ("of_type", "expected"),
+    [
+        ({"decide": always("abort")}, Aborted),
+        ({"decide": always("retry")}, Errored),
+        ({"decide": always(None)}, Errored),  # its None means retry_on and abort_on, as without an app
+        ({"abort_on": (KeyError,)}, Aborted),
+        ({"retry_on": (KeyError,)}, Errored),
+        ({"retry_on": (OSError,)}, Aborted),
+    ],
+)
+def test_the_type_beats_the_app(of_type: dict[str, Any], expected: type[Outcome]) -> None:
+    outcome, troubles = judged(KeyError("k"), never, **of_type)
+    assert isinstance(outcome, expected)
+    assert troubles == []
+
+
+def test_what_abort_on_does_not_name_is_left_to_the_app() -> None:
+    assert isinstance(judged(KeyError("k"), always(3), abort_on=(OSError,))[0], Deferred)
+
+
+def test_an_exception_that_says_it_itself_beats_both() -> None:
+    assert isinstance(judged(Abort("no"), never)[0], Aborted)
+
+
+def test_one_that_raises_is_reported_and_has_said_nothing() -> None:
+    outcome, troubles = judged(KeyError("k"), never)
+    assert isinstance(outcome, Errored)
+    assert outcome.error.type == "KeyError"
+    assert troubles == ["decide of the app: asked about KeyError('k')"]
+
+
+def test_an_answer_that_is_none() -> None:
+    outcome, _ = judged(KeyError("k"), always("maybe"))
+    assert isinstance(outcome, Errored)
+    assert outcome.error.message.startswith("decide of the app returned 'maybe': return 'retry', 'abort', seconds")
+
+
+def test_it_is_given_with_the_defaults() -> None:
+    assert AppDefaults.of(decide=never).decide is never
+    assert AppDefaults.of().decide is None
