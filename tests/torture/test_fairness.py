@@ -34,7 +34,7 @@ SERVICE_SECONDS: Final = 0.004
 BUFFERED_SECONDS: Final = 0.5
 """how long what workers hold of the flood goes on when the others come"""
 TRUSTED_SECONDS: Final = 1.5
-"""the same where a look was dear, and is trusted for a second more (backends/_sql/outlook.py)"""
+"""the same where a look was dear, and is trusted for a second more (backends/sql/claim/cache.py)"""
 WINDOW: Final = 400
 """starts; 40 for each"""
 JAIN_MIN: Final = 0.95

@@ -13,7 +13,7 @@ import pytest_asyncio
 from ropewalk import App, Context, Filter, OutcomeUnknown, State, job
 from ropewalk.backends.postgres import opening
 from ropewalk.backends.postgres.connections import ReadingSession, Session
-from ropewalk.backends.postgres.line import Line
+from ropewalk.backends.postgres.wire.connection import Line
 from tests.servers.postgres import Postgres
 from tests.servers.proxy import LostPart, Proxy
 from tests.torture.harness import nothing_lives, until

@@ -13,10 +13,10 @@ from typing import TypeAlias
 
 import pytest
 
-from ropewalk.backends._ledger.ledger import Ledger
-from ropewalk.backends._ledger.ripple import Rippling
 from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.backends.sqlite import SqliteStore
+from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.unit_of_work import Ledger
 from ropewalk.ports.store.core import Store
 from ropewalk.testing import FakeRuntime
 from tests.backends.postgres.backend import PostgresBackend, SchemasOf

@@ -9,10 +9,10 @@ from typing import Final
 
 import pytest
 
-from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.connections import Session
-from ropewalk.backends.postgres.said import Said
+from ropewalk.backends.postgres.wire.statement import Said
+from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.states import Status
 from ropewalk.errors import OutcomeUnknown
 from ropewalk.ports.store.messages import Submission

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
-from ropewalk.backends._sql.tx import Tx
 from ropewalk.backends.postgres import PostgresStore
+from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.store.messages import Submission

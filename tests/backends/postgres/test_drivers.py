@@ -8,7 +8,7 @@ import pytest
 from psycopg import errors
 
 from ropewalk.backends.postgres.drivers.asyncpg import AsyncpgSpeaker, cast_from_text, numbered
-from ropewalk.backends.postgres.drivers.speaking import as_psycopg
+from ropewalk.backends.postgres.drivers.driver import as_psycopg
 from ropewalk.backends.postgres.faults import breaks_connection, translated
 from ropewalk.errors import InvalidInput, StoreUnavailable
 

@@ -13,9 +13,9 @@ from typing import Final
 import psycopg
 import pytest
 
-from ropewalk.backends._sql import outlook
-from ropewalk.backends._sql.outlook import Outlook
 from ropewalk.backends.postgres import PostgresStore
+from ropewalk.backends.sql.claim import cache
+from ropewalk.backends.sql.claim.cache import Outlook
 from ropewalk.domain.jobs.operations import Revival
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
@@ -252,7 +252,7 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
     store = await open_store()
     await submitted(store, *(new_job(id=f"a{number:02}") for number in range(MANY)))
     store._outlook = Outlook(time.perf_counter)
-    outlook.DEAR_US, before = -1, outlook.DEAR_US
+    cache.DEAR_US, before = -1, cache.DEAR_US
     try:
         first = await claimed(store, 10, owner="w")
         assert store._outlook.streams is not None, "every look counts as dear"
@@ -261,6 +261,6 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
         while jobs := await claimed(store, 10, owner="w"):
             seen += [job.id for job in jobs]
     finally:
-        outlook.DEAR_US = before
+        cache.DEAR_US = before
     assert seen[:20] == [f"a{number:02}" for number in range(20)]
     assert sorted(seen) == sorted([*(f"a{number:02}" for number in range(MANY)), "urgent"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from ropewalk.backends._sql.blocks import chunk_sizes, for_rows, load, parts_of
+from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, load, parts_of
 
 
 class Manifest(Struct):

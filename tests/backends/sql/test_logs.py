@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ropewalk.backends._sql.store import SqlStore
 from ropewalk.backends.postgres import PostgresStore
+from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention

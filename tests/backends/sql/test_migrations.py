@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.backends._sql.migrations import Migration, missing, read_migrations
+from ropewalk.backends.sql.migrations import Migration, missing, read_migrations
 from ropewalk.errors import SchemaMismatch
 
 SCRIPT = """\

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.backends._sql import rows, submitting
-from ropewalk.backends._sql.lanes import LaneBook
+from ropewalk.backends.sql import rows, submission
+from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.jobs.record import NewJob, are_alike, new_record
 from ropewalk.ports.store.messages import Accepted, Submission
@@ -48,7 +48,7 @@ def test_only_id_and_input_may_differ() -> None:
 def check(db: sqlite.Connection, batches: list[list[NewJob]]) -> None:
     with Undone(db) as tx:
         first = tx.value("SELECT last_seq + 1 FROM meta")
-        answers = submitting.submit(tx, LaneBook(), [Submission(jobs=batch) for batch in batches])
+        answers = submission.submit(tx, LaneBook(), [Submission(jobs=batch) for batch in batches])
         jobs = [new for batch in batches for new in batch]
         expected = [new_record(new, seq=seq, now=tx.now) for seq, new in enumerate(jobs, first)]
         assert rows.load(tx, [job.seq for job in expected]) == expected

@@ -12,14 +12,15 @@ from typing import Any
 
 import pytest
 
-from ropewalk.backends._sql import claiming, submitting
-from ropewalk.backends._sql.blocks import parts_of
-from ropewalk.backends._sql.outlook import Outlook
-from ropewalk.backends._sql.searching import Query
-from ropewalk.backends._sql.tx import Row, SqlValue, Tx, Values
+from ropewalk.backends.sql import submission
+from ropewalk.backends.sql.blocks import parts_of
+from ropewalk.backends.sql.claim import claim
+from ropewalk.backends.sql.claim.cache import Outlook
+from ropewalk.backends.sql.search import Query
+from ropewalk.backends.sql.tx import Row, SqlValue, Tx, Values
 from ropewalk.backends.sqlite import SqliteStore
+from ropewalk.backends.sqlite.contiguous_ranges import ways_of
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.backends.sqlite.neighbours import ways_of
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx as SqliteTx
@@ -253,11 +254,11 @@ def test_nor_is_a_type_that_the_worker_has_little_room_for(db: sqlite.Connection
 def _asked_for(db: sqlite.Connection, request: ClaimRequest, **fields: Any) -> list[list[object]]:
     """By each of three claims that give two jobs."""
     tx, outlook = Counting(db, 1_000_000), Outlook(time.monotonic)
-    submitting.submit(tx, tx.lanes, [Submission(jobs=[plain(f"job-{number}", **fields) for number in range(400)])])
+    submission.submit(tx, tx.lanes, [Submission(jobs=[plain(f"job-{number}", **fields) for number in range(400)])])
     asked_for: list[list[object]] = []
     for _ in range(3):
         tx.asked_for = []
-        assert len(claiming.claim(tx, tx.lanes, outlook, request).jobs) == 2
+        assert len(claim.claim(tx, tx.lanes, outlook, request).jobs) == 2
         asked_for.append(tx.asked_for)
     return asked_for
 
@@ -276,9 +277,9 @@ def test_a_claim_over_many_keys_knows_their_lanes_by_their_names(db: sqlite.Conn
     """On a connection that submitted none of them: it looks none up by itself, and writes none."""
     jobs = [plain(f"job-{number}", limit_key=f"c:{number}") for number in range(20)]
     submitter, tx = SqliteTx(db, 1_000_000), Writing(db, 1_000_000)
-    submitting.submit(submitter, submitter.lanes, [Submission(jobs=jobs)])
+    submission.submit(submitter, submitter.lanes, [Submission(jobs=jobs)])
     tx.written = []
-    given = claiming.claim(tx, tx.lanes, Outlook(time.monotonic), claim_request(types=["t"], limit=20)).jobs
+    given = claim.claim(tx, tx.lanes, Outlook(time.monotonic), claim_request(types=["t"], limit=20)).jobs
     assert len(given) == 20
     assert SQL.lease_jobs in tx.written
     assert SQL.insert_lanes not in tx.written

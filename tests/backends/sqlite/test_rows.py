@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from ropewalk.backends._sql import records, rows
-from ropewalk.backends._sql.lanes import LaneBook
-from ropewalk.backends._sql.outlook import BEFORE_ALL
-from ropewalk.backends._sql.ready import first_of_each, next_of, rank_of
+from ropewalk.backends.sql import records, rows
+from ropewalk.backends.sql.claim.cache import BEFORE_ALL
+from ropewalk.backends.sql.claim.ready import first_of_each, next_of, rank_of
+from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.statements import SQL

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ropewalk.backends._sql import holding, submitting
-from ropewalk.backends._sql.lanes import LaneBook
-from ropewalk.backends._sql.rows import load
-from ropewalk.backends._sql.steps import READ_AT_ONCE_MAX
+from ropewalk.backends.sql import leases
+from ropewalk.backends.sql import submission as submitting
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.rows import load
+from ropewalk.backends.sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.tx import Tx
@@ -210,7 +211,7 @@ def test_ten_thousand_children_are_few_statements(path: Path) -> None:
         counted.submit(Submission(jobs=jobs, under=holder))
         assert counted.statements < STATEMENTS_MAX
     ends = [settlement(counted.job(2), sequel=Sequel(children=queued))]
-    counted.do(lambda tx, lanes: holding.settle(tx, lanes, "worker", ends))
+    counted.do(lambda tx, lanes: leases.settle(tx, lanes, "worker", ends))
     assert counted.statements < 2 * STATEMENTS_MAX, "each has an edge, too"
     counted.close()
 

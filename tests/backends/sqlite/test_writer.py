@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sqlite import SqliteStore, checkpoint
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
 from ropewalk.domain.limits.fleet_limit import LaneName

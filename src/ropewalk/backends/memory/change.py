@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
-from ropewalk.backends._ledger.ledger import Item
-from ropewalk.backends._ledger.ripple import BUDGET, Rippling
-from ropewalk.backends.memory.ledger import MemoryLedger
 from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.memory.unit_of_work import MemoryLedger
+from ropewalk.backends.workflow.propagation import BUDGET, Rippling
+from ropewalk.backends.workflow.unit_of_work import Item
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.time import Instant

@@ -1,47 +1,161 @@
-"""Running jobs. They are few, so their expiries are not indexed: a lower bound tells when looking is worth it."""
+"""What the holder of a lease writes: renewals, notes and the end of the attempt. Everything here is fenced."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Sequence
 
+from msgspec import structs
+
+from ropewalk.backends.memory import logs
+from ropewalk.backends.memory.change import Change
+from ropewalk.backends.memory.tables import Tables, Worker, copied
+from ropewalk.backends.workflow.completion import Prepared, leaves_only_a_result
+from ropewalk.domain.jobs import lease, transition
+from ropewalk.domain.jobs.flags import settles_alone
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import Instant
-
-_NEVER: Final[Instant] = 1 << 62
-
-
-class Leases:
-    def __init__(self) -> None:
-        self._held: dict[int, JobRecord] = {}
-        self._none_before: Instant = _NEVER
-        """no lease runs out before this instant (renewals only make it later)"""
-
-    def add(self, job: JobRecord) -> None:
-        self._held[job.seq] = job
-        self.changed(job)
-
-    def changed(self, job: JobRecord) -> None:
-        """Its expiry may have come nearer."""
-        self._none_before = min(self._none_before, _expiry(job))
-
-    def remove(self, job: JobRecord) -> None:
-        del self._held[job.seq]
-
-    def run_out(self, now: Instant, limit: int) -> list[JobRecord]:
-        """Up to `limit` jobs whose lease is over, longest over first."""
-        if now < self._none_before:
-            return []
-        by_expiry = sorted(self._held.values(), key=lambda job: (_expiry(job), job.seq))
-        over = [job for job in by_expiry[:limit] if _expiry(job) <= now]
-        rest = by_expiry[len(over) :]
-        self._none_before = _expiry(rest[0]) if rest else _NEVER
-        return over
-
-    def __iter__(self) -> Iterator[JobRecord]:
-        return iter(self._held.values())
+from ropewalk.ports.store.messages import (
+    CancelNotice,
+    Lost,
+    Note,
+    Noted,
+    Renewal,
+    Renewed,
+    Ripple,
+    Settled,
+    Settlements,
+    WorkerCard,
+)
 
 
-def _expiry(job: JobRecord) -> Instant:
-    assert job.lease_expires_at is not None, f"job {job.id} is held without an expiry"
-    return job.lease_expires_at
+def enlist(tables: Tables, card: WorkerCard, now: Instant) -> None:
+    known = tables.workers.get(card.id)
+    if known is None:
+        tables.workers[card.id] = Worker(structs.replace(card, started_at=now, beat_at=now))
+    else:
+        kept = known.card
+        known.card = structs.replace(card, started_at=kept.started_at, beat_at=now, draining=kept.draining)
+
+
+def drain(tables: Tables, owner: str) -> bool:
+    worker = tables.workers.get(owner)
+    if worker is None:
+        return False
+    worker.card = structs.replace(worker.card, draining=True)
+    return True
+
+
+def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant) -> Renewed:
+    worker = tables.workers.get(owner)
+    if worker is not None:
+        worker.card = structs.replace(worker.card, beat_at=now)
+    lost: list[Lost] = []
+    cancels: list[CancelNotice] = []
+    for asked in renewals:
+        job = tables.jobs.get(asked.seq)
+        reason = loss_reason(job, asked.fence, owner)
+        if job is None or reason is not None:
+            lost.append(Lost(seq=asked.seq, fence=asked.fence, reason=reason or LossReason.NOT_FOUND))
+            continue
+        lease.renew(job, lease_us=asked.lease_us, now=now)
+        lease.note(job, checkpoint=None, progress=asked.progress, now=now)
+        if asked.lines:
+            logs.keep(tables, asked.seq, asked.fence, asked.lines)
+        tables.leases.changed(job)
+        if (notice := CancelNotice.of(job)) is not None:
+            cancels.append(notice)
+    return Renewed(lost=lost, cancels=cancels, drain=worker is not None and worker.card.draining)
+
+
+def settle(tables: Tables, owner: str, settlements: Sequence[Settlement], now: Instant) -> Settlements:
+    settling = Settling(tables, owner, now)
+    settled = [settling.settle(asked) for asked in settlements]
+    for asked, answer in zip(settlements, settled, strict=True):
+        if asked.lines and answer.move is not None:
+            logs.keep(tables, asked.seq, asked.fence, asked.lines)
+    return Settlements(settled=settled, ripple=settling.end())
+
+
+class Settling:
+    """One call's settlements: independent of one another, and what follows from all of them together."""
+
+    def __init__(self, tables: Tables, owner: str, now: Instant) -> None:
+        self._tables = tables
+        self._owner = owner
+        self._now = now
+        self._change: Change | None = None
+
+    def settle(self, asked: Settlement) -> Settled:
+        job = self._tables.jobs.get(asked.seq)
+        reason = loss_reason(job, asked.fence, self._owner)
+        if job is None or reason is not None:
+            return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
+        if asked.move is Move.COMPLETE:
+            if settles_alone(job.flags) and leaves_only_a_result(asked.sequel):
+                return self._complete_alone(job, asked)
+            return self._complete(job, asked)
+        return self._end_otherwise(job, asked)
+
+    def end(self) -> Ripple:
+        return Ripple() if self._change is None else self._change.end()
+
+    def _complete_alone(self, job: JobRecord, asked: Settlement) -> Settled:
+        """What nearly every job does: nobody else is concerned."""
+        self._tables.leases.remove(job)
+        effects = transition.settle(job, asked, self._now)
+        self._tables.counts.moved(job, effects, self._now)
+        self._tables.finished.add(job)
+        return Settled(seq=asked.seq, fence=asked.fence, move=Move.COMPLETE)
+
+    def _complete(self, job: JobRecord, asked: Settlement) -> Settled:
+        change = self._begun()
+        prepared = None if asked.sequel is None else Prepared(change.ledger, job, asked.sequel)
+        refused = None if prepared is None else prepared.refusal()
+        if refused is not None:
+            return Settled(seq=asked.seq, fence=asked.fence, refused=refused)
+        change.ledger.take(job)
+        effects = transition.settle(job, asked, self._now)
+        if prepared is not None:
+            prepared.write(change.rippling)
+        change.rippling.ended(job, effects, continued=prepared is not None and prepared.continues)
+        return Settled(seq=asked.seq, fence=asked.fence, move=effects.move)
+
+    def _end_otherwise(self, job: JobRecord, asked: Settlement) -> Settled:
+        change = self._begun()
+        change.ledger.take(job)
+        effects = transition.settle(job, asked, self._now, signal_arrived=self._signal_arrived(asked))
+        if effects.move is Move.SUSPEND:
+            self._keep_wait(asked)
+        if job.terminal:
+            change.rippling.ended(job, effects)
+        else:
+            change.ledger.record(job, effects)
+        return Settled(seq=asked.seq, fence=asked.fence, job=copied(job), move=effects.move)
+
+    def _begun(self) -> Change:
+        if self._change is None:
+            self._change = Change(self._tables, self._now)
+        return self._change
+
+    def _signal_arrived(self, asked: Settlement) -> bool:
+        signal = None if asked.suspension is None else asked.suspension.signal
+        return signal is not None and self._tables.mailbox.holds(asked.seq, signal)
+
+    def _keep_wait(self, asked: Settlement) -> None:
+        """Where the handler waits and until when; a wait that goes on keeps its first end."""
+        waits = asked.suspension
+        if waits is not None and self._tables.mailbox.step(asked.seq, waits.position) is None:
+            self._tables.mailbox.keep(asked.seq, waits.step_at(self._now))
+
+
+def note(tables: Tables, written: Note, now: Instant) -> Noted:
+    holder = written.holder
+    job = tables.jobs.get(holder.seq)
+    reason = loss_reason(job, holder.fence, holder.owner)
+    if job is None or reason is not None:
+        return Noted(lost=reason)
+    lease.note(job, checkpoint=written.checkpoint, progress=written.progress, now=now)
+    return Noted(cancel=CancelNotice.of(job))

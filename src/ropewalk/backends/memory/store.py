@@ -9,7 +9,7 @@
     quotas       how much one tenant may have    tallies      what was counted
 
 All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
-decided by ropewalk.domain, what follows from it by backends._ledger. Nothing survives the process.
+decided by ropewalk.domain, what follows from it by backends.workflow. Nothing survives the process.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from ropewalk.backends.memory import claim as claiming
 from ropewalk.backends.memory import (
-    claiming,
-    deleting,
-    grouping,
-    health,
-    holding,
+    deletion,
+    diagnosis,
+    groups_of_jobs,
+    leases,
     logs,
-    operating,
-    reading,
-    scheduling,
-    signalling,
-    submitting,
-    upkeep,
+    maintenance,
+    operations,
+    queries,
+    schedules,
+    signals,
+    submission,
 )
 from ropewalk.backends.memory.notifier import LocalNotifier
 from ropewalk.backends.memory.tables import Tables, copied
@@ -130,36 +130,36 @@ class MemoryStore(Store):
     async def examine(self, *, deep: bool = False) -> Examination:
         with self._lock:
             now = self._runtime.now()
-            return Examination(now=now, work=health.work(self._tables, now))
+            return Examination(now=now, work=diagnosis.work(self._tables, now))
 
     # ── intake
 
     async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
         with self._lock:
-            return submitting.submit(self._tables, submissions, self._runtime.now())
+            return submission.submit(self._tables, submissions, self._runtime.now())
 
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
         with self._lock:
             now = self._runtime.now()
-            return operating.cancel(self._tables, tenant, ids, reason=reason, force=force, now=now)
+            return operations.cancel(self._tables, tenant, ids, reason=reason, force=force, now=now)
 
     async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
         with self._lock:
-            return operating.revive(self._tables, tenant, ids, revival, self._runtime.now())
+            return operations.revive(self._tables, tenant, ids, revival, self._runtime.now())
 
     async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
         with self._lock:
-            return operating.amend(self._tables, tenant, job_id, amendment, self._runtime.now())
+            return operations.amend(self._tables, tenant, job_id, amendment, self._runtime.now())
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         with self._lock:
-            return deleting.delete(self._tables, tenant, ids)
+            return deletion.delete(self._tables, tenant, ids)
 
     # ── leasing
 
     async def enlist(self, card: WorkerCard) -> None:
         with self._lock:
-            holding.enlist(self._tables, card, self._runtime.now())
+            leases.enlist(self._tables, card, self._runtime.now())
 
     async def dismiss(self, owner: str) -> None:
         with self._lock:
@@ -171,33 +171,33 @@ class MemoryStore(Store):
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         with self._lock:
-            return holding.renew(self._tables, owner, renewals, self._runtime.now())
+            return leases.renew(self._tables, owner, renewals, self._runtime.now())
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         with self._lock:
-            return holding.settle(self._tables, owner, settlements, self._runtime.now())
+            return leases.settle(self._tables, owner, settlements, self._runtime.now())
 
     async def note(self, note: Note) -> Noted:
         with self._lock:
-            return holding.note(self._tables, note, self._runtime.now())
+            return leases.note(self._tables, note, self._runtime.now())
 
     # ── upkeep
 
     async def sweep(self, limit: int) -> Ripple:
         with self._lock:
-            return upkeep.sweep(self._tables, limit, self._runtime.now())
+            return maintenance.sweep(self._tables, limit, self._runtime.now())
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         with self._lock:
-            return upkeep.prune(self._tables, retention, limit, self._runtime.now())
+            return maintenance.prune(self._tables, retention, limit, self._runtime.now())
 
     async def cascade(self, limit: int) -> Ripple:
         with self._lock:
-            return upkeep.cascade(self._tables, limit, self._runtime.now())
+            return maintenance.cascade(self._tables, limit, self._runtime.now())
 
     async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
         with self._lock:
-            return upkeep.once(self._tables, tenant, key, ttl_us, self._runtime.now())
+            return maintenance.once(self._tables, tenant, key, ttl_us, self._runtime.now())
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
         with self._lock:
@@ -208,7 +208,7 @@ class MemoryStore(Store):
 
     async def drain(self, owner: str) -> bool:
         with self._lock:
-            return holding.drain(self._tables, owner)
+            return leases.drain(self._tables, owner)
 
     # ── limiting
 
@@ -250,11 +250,11 @@ class MemoryStore(Store):
 
     async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
         with self._lock:
-            return operating.resolve(self._tables, tenant, job_id, resolution, self._runtime.now())
+            return operations.resolve(self._tables, tenant, job_id, resolution, self._runtime.now())
 
     async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
         with self._lock:
-            return signalling.signal(self._tables, tenant, job_id, name, value, now=self._runtime.now())
+            return signals.signal(self._tables, tenant, job_id, name, value, now=self._runtime.now())
 
     async def steps(self, seq: int) -> list[StepRecord]:
         with self._lock:
@@ -262,24 +262,24 @@ class MemoryStore(Store):
 
     async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
         with self._lock:
-            return signalling.record_step(self._tables, holder, step)
+            return signals.record_step(self._tables, holder, step)
 
     async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
         with self._lock:
-            return signalling.take_signal(self._tables, holder, step, signal)
+            return signals.take_signal(self._tables, holder, step, signal)
 
     async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
         with self._lock:
             now = self._runtime.now()
-            return grouping.cancel_group(self._tables, tenant, group_id, reason=reason, force=force, now=now)
+            return groups_of_jobs.cancel_group(self._tables, tenant, group_id, reason=reason, force=force, now=now)
 
     async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
         with self._lock:
-            grouping.await_group(self._tables, tenant, group_id, span_us, self._runtime.now())
+            groups_of_jobs.await_group(self._tables, tenant, group_id, span_us, self._runtime.now())
 
     async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
         with self._lock:
-            return grouping.take_orphans(self._tables, limit, hide_us, self._runtime.now())
+            return groups_of_jobs.take_orphans(self._tables, limit, hide_us, self._runtime.now())
 
     async def orphan_told(self, orphan_id: str) -> None:
         with self._lock:
@@ -287,30 +287,30 @@ class MemoryStore(Store):
 
     async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
         with self._lock:
-            return grouping.groups(self._tables, tenant, ids)
+            return groups_of_jobs.groups(self._tables, tenant, ids)
 
     async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
         with self._lock:
-            return grouping.contributions(self._tables, tenant, group_id)
+            return groups_of_jobs.contributions(self._tables, tenant, group_id)
 
     # ── schedules
 
     async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[ScheduleChanged | None]:
         with self._lock:
-            return scheduling.change_schedules(self._tables, changes, self._runtime.now())
+            return schedules.change_schedules(self._tables, changes, self._runtime.now())
 
     async def get_schedules(self, tenant: str, names: Sequence[str]) -> ScheduleSnapshot:
         with self._lock:
-            return scheduling.get_schedules(self._tables, tenant, names, self._runtime.now())
+            return schedules.get_schedules(self._tables, tenant, names, self._runtime.now())
 
     async def list_schedules(self, tenant: str, *, after: str | None, limit: int) -> ScheduleSnapshot:
         with self._lock:
             now = self._runtime.now()
-            return scheduling.list_schedules(self._tables, tenant, after=after, limit=limit, now=now)
+            return schedules.list_schedules(self._tables, tenant, after=after, limit=limit, now=now)
 
     async def due_schedules(self, *, after: Schedule | None, limit: int) -> DueSchedules:
         with self._lock:
-            return scheduling.due_schedules(self._tables, after=after, limit=limit, now=self._runtime.now())
+            return schedules.due_schedules(self._tables, after=after, limit=limit, now=self._runtime.now())
 
     # ── reading
 
@@ -322,23 +322,23 @@ class MemoryStore(Store):
     async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
         with self._lock:
             now = self._runtime.now()
-            return reading.search(self._tables, tenant, wanted, order=order, cursor=cursor, limit=limit, now=now)
+            return queries.search(self._tables, tenant, wanted, order=order, cursor=cursor, limit=limit, now=now)
 
     async def count(self, tenant: str, wanted: Filter) -> int:
         with self._lock:
-            return reading.count(self._tables, tenant, wanted, self._runtime.now())
+            return queries.count(self._tables, tenant, wanted, self._runtime.now())
 
     async def trail(self, tenant: str, job_id: str) -> Trail | None:
         with self._lock:
-            return reading.trail(self._tables, tenant, job_id, self._runtime.now())
+            return queries.trail(self._tables, tenant, job_id, self._runtime.now())
 
     async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
         with self._lock:
-            return reading.chain(self._tables, tenant, job_id, last)
+            return queries.chain(self._tables, tenant, job_id, last)
 
     async def dependencies(self, seq: int) -> list[Dependency]:
         with self._lock:
-            return reading.dependencies(self._tables, seq)
+            return queries.dependencies(self._tables, seq)
 
     async def edges(self, seqs: Sequence[int]) -> list[Edge]:
         with self._lock:
@@ -346,11 +346,11 @@ class MemoryStore(Store):
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         with self._lock:
-            return reading.queues(self._tables, tenant, self._runtime.now())
+            return queries.queues(self._tables, tenant, self._runtime.now())
 
     async def backlog(self) -> list[Backlog]:
         with self._lock:
-            return reading.backlog(self._tables, self._runtime.now())
+            return queries.backlog(self._tables, self._runtime.now())
 
     async def log(self, tenant: str, job_id: str) -> list[LogLine]:
         with self._lock:
@@ -358,22 +358,22 @@ class MemoryStore(Store):
 
     async def ahead_of(self, job: JobRecord) -> int:
         with self._lock:
-            return reading.ahead_of(self._tables, job, self._runtime.now())
+            return queries.ahead_of(self._tables, job, self._runtime.now())
 
     async def workers(self) -> list[WorkerCard]:
         with self._lock:
-            return reading.workers(self._tables)
+            return queries.workers(self._tables)
 
     # ── counting
 
     async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
         with self._lock:
-            live = reading.live(self._tables, tenant)
+            live = queries.live(self._tables, tenant)
             return self._tables.counts.stats(tenant, asked, live, self._runtime.now())
 
     async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
         with self._lock:
-            return reading.tenants_with(self._tables, ended, types)
+            return queries.tenants_with(self._tables, ended, types)
 
     async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
         with self._lock:

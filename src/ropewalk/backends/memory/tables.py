@@ -1,7 +1,7 @@
 """Everything the store holds, and where a job of each status is kept.
 
-A verb takes a job up, lets the domain change it and puts it back (ledger.py does so for a whole transaction), so no
-verb can forget an index.
+A verb takes a job up, lets the domain change it and puts it back (unit_of_work.py does so for a whole transaction), so
+no verb can forget an index.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections import deque
 
 from msgspec import Struct, structs
 
-from ropewalk.backends._ledger.ledger import Item
 from ropewalk.backends.memory.edges import Edges
 from ropewalk.backends.memory.finished import Finished
 from ropewalk.backends.memory.groups import Groups
 from ropewalk.backends.memory.keys import Keys
 from ropewalk.backends.memory.lanes import Lanes
-from ropewalk.backends.memory.leases import Leases
 from ropewalk.backends.memory.limits import FlowLimits
-from ropewalk.backends.memory.mailbox import Mailbox
 from ropewalk.backends.memory.quotas import TenantQuotas
-from ropewalk.backends.memory.tallies import Counts
+from ropewalk.backends.memory.running import Leases
+from ropewalk.backends.memory.statistics import Counts
+from ropewalk.backends.memory.steps import Mailbox
+from ropewalk.backends.workflow.unit_of_work import Item
 from ropewalk.domain.jobs.fairness import Line
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import Status

@@ -13,20 +13,20 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import psycopg
 
-from ropewalk.backends._sql.lanes import LaneBook
-from ropewalk.backends._sql.requests import Request, deliver
-from ropewalk.backends._sql.servant import Servant
-from ropewalk.backends._sql.statements import Statements
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.faults import breaks_connection, may_run_again, translated
-from ropewalk.backends.postgres.line import SILENCE_SECONDS_MAX, Line, Silence
 from ropewalk.backends.postgres.opening import PREPARED_MAX, Opened, open_store
-from ropewalk.backends.postgres.post import Post
-from ropewalk.backends.postgres.said import Reply, Said
 from ropewalk.backends.postgres.statements import READING, SQL
-from ropewalk.backends.postgres.trips import COMMIT, ROLLBACK, Trips
 from ropewalk.backends.postgres.tx import Tx
-from ropewalk.backends.postgres.watching import has_come, may_watch
+from ropewalk.backends.postgres.wire.connection import SILENCE_SECONDS_MAX, Line, Silence
+from ropewalk.backends.postgres.wire.pipeline import Post
+from ropewalk.backends.postgres.wire.statement import Reply, Said
+from ropewalk.backends.postgres.wire.transaction import COMMIT, ROLLBACK, Trips
+from ropewalk.backends.postgres.wire.watching import has_come, may_watch
+from ropewalk.backends.sql.connection_thread import Servant
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.requests import Request, deliver
+from ropewalk.backends.sql.statements import Statements
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime

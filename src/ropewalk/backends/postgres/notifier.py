@@ -18,10 +18,10 @@ import msgspec
 import psycopg
 from msgspec import structs
 
-from ropewalk.backends._sql.forking import follow_forks
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.opening import connect
 from ropewalk.backends.postgres.tx import Connection
+from ropewalk.backends.sql.forking import follow_forks
 from ropewalk.ports.notifier import Hint, Listener, Notifier, Unsubscribe
 from ropewalk.ports.runtime import Runtime, Task
 

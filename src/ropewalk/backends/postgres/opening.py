@@ -8,17 +8,10 @@ from msgspec import Struct
 from psycopg import errors
 from psycopg.sql import SQL, Identifier
 
-from ropewalk.backends._sql.migrations import (
-    Compat,
-    Migration,
-    missing,
-    read_migrations,
-    refuse_outdated,
-    state_of,
-)
 from ropewalk.backends.postgres.address import Address
-from ropewalk.backends.postgres.line import Line
 from ropewalk.backends.postgres.tx import Connection, Raw
+from ropewalk.backends.postgres.wire.connection import Line
+from ropewalk.backends.sql.migrations import Compat, Migration, missing, read_migrations, refuse_outdated, state_of
 from ropewalk.errors import SchemaMismatch, StoreRefused, WeakDurability
 from ropewalk.ports.store.migrations import SchemaState
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import structs
 
-from ropewalk.backends._sql.blocks import load
-from ropewalk.backends._sql.statements import Statements
+from ropewalk.backends.sql.blocks import load
+from ropewalk.backends.sql.statements import Statements
 
 _EACH: Final = re.compile(r"each\((\d+) (\w+)\)")
 _VALUE: Final = r"(%(\1)s::\2[])[width_bucket(seq, %(1)s::bigint[])]"

@@ -1,6 +1,6 @@
 """A schema of a PostgreSQL database as a store.
 
-The verbs are those of every SQL store (backends/_sql); the statements in `sql/` and the connections are this one's.
+The verbs are those of every SQL store (backends/sql); the statements in `sql/` and the connections are this one's.
 Five connections a store, so that what waits for a lock holds up nothing else (connections.py), and one for wake-ups.
 What a worker does most is one trip, and goes past their threads (`at_once`). The time is the server's.
 """
@@ -12,22 +12,24 @@ from typing import TypeVar
 
 import psycopg
 
-from ropewalk.backends._sql import claiming, health, holding, quotas, renewing, single_stream, steps
-from ropewalk.backends._sql.lanes import KNOWN_MAX, QuotaBook
-from ropewalk.backends._sql.store import SqlStore
-from ropewalk.backends._sql.tx import Tx
-from ropewalk.backends.postgres import completing
+from ropewalk.backends.postgres import completion
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.connections import Clock, Door, ReadingSession, Session
-from ropewalk.backends.postgres.examining import facts
+from ropewalk.backends.postgres.diagnosis import facts
 from ropewalk.backends.postgres.faults import translated
-from ropewalk.backends.postgres.joining import PostgresJoining
+from ropewalk.backends.postgres.handler_transactions import PostgresTransaction
 from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
 from ropewalk.backends.postgres.statements import SQL
-from ropewalk.backends.postgres.transacting import PostgresTransaction
 from ropewalk.backends.postgres.tx import said
+from ropewalk.backends.postgres.user_transactions import PostgresJoining
 from ropewalk.backends.postgres.visiting import House, Identity, ask_identity
+from ropewalk.backends.sql import diagnosis, leases, quotas, renewal, steps
+from ropewalk.backends.sql.claim import claim as claiming
+from ropewalk.backends.sql.claim import single_stream
+from ropewalk.backends.sql.lanes import KNOWN_MAX, QuotaBook
+from ropewalk.backends.sql.store import SqlStore
+from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant, Span
@@ -128,7 +130,7 @@ class PostgresStore(SqlStore):
         return await self._reads.ask(lambda tx: tx.now)
 
     async def examine(self, *, deep: bool = False) -> Examination:
-        now, work = await self._reads.ask(lambda tx: (tx.now, health.work(tx)))
+        now, work = await self._reads.ask(lambda tx: (tx.now, diagnosis.work(tx)))
         return Examination(now=now, work=work, place=await self._look(facts))
 
     async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
@@ -177,13 +179,13 @@ class PostgresStore(SqlStore):
         return single_stream.tell(answers[0].fetchone(), asked, self._outlook, request, self._claims.names_of)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-        asked = completing.ask(owner, settlements, None)
+        asked = completion.ask(owner, settlements, None)
         if asked is not None and await self._settlements.at_once(said(SQL.complete_alone, asked)) is not None:
-            return completing.completed(settlements)
-        return await self._settlements.ask(lambda tx: completing.settle(tx, owner, settlements))
+            return completion.completed(settlements)
+        return await self._settlements.ask(lambda tx: completion.settle(tx, owner, settlements))
 
     async def note(self, note: Note) -> Noted:
-        return await self._settlements.ask(lambda tx: holding.note(tx, note))
+        return await self._settlements.ask(lambda tx: leases.note(tx, note))
 
     async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
         return await self._settlements.ask(lambda tx: steps.record_step(tx, holder, step))
@@ -192,7 +194,7 @@ class PostgresStore(SqlStore):
         return await self._settlements.ask(lambda tx: steps.take_signal(tx, holder, step, signal))
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-        return await self._renewals.ask(lambda tx: renewing.renew(tx, owner, renewals))
+        return await self._renewals.ask(lambda tx: renewal.renew(tx, owner, renewals))
 
     async def _write(self, work: Callable[[Tx], T]) -> T:
         return await self._changes.ask(work)

@@ -1,4 +1,4 @@
-"""A transaction on this store's database (backends/_sql/tx.py says what the verbs expect of it).
+"""A transaction on this store's database (backends/sql/tx.py says what the verbs expect of it).
 
 What happens in numbers is one statement for any number of rows: every column travels as one array. The driver writes
 arrays item by item (1 µs each); those of numbers and text are put together here.
@@ -21,12 +21,12 @@ from psycopg.adapt import Loader
 from psycopg.errors import UniqueViolation
 from psycopg.pq import Format
 
-from ropewalk.backends._sql import blocks
-from ropewalk.backends._sql.lanes import LaneBook
-from ropewalk.backends._sql.statements import Statements
-from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, Values
-from ropewalk.backends.postgres.said import Given, Said
-from ropewalk.backends.postgres.trips import Answer, Wire
+from ropewalk.backends.postgres.wire.statement import Given, Said
+from ropewalk.backends.postgres.wire.transaction import Answer, Wire
+from ropewalk.backends.sql import blocks
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.statements import Statements
+from ropewalk.backends.sql.tx import AlreadyThere, Row, SqlValue, Values
 from ropewalk.domain.time import Instant
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]

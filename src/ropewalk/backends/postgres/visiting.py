@@ -13,14 +13,14 @@ import msgspec
 import psycopg
 from msgspec import Struct
 
-from ropewalk.backends._sql.lanes import LaneBook, QuotaBook
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.connections import NOW, Clock, settings_in
-from ropewalk.backends.postgres.drivers.speaking import Speaker, Voice
+from ropewalk.backends.postgres.drivers.driver import Speaker, Voice
 from ropewalk.backends.postgres.faults import may_run_again, translated
 from ropewalk.backends.postgres.statements import SQL
-from ropewalk.backends.postgres.trips import AtOnce
 from ropewalk.backends.postgres.tx import Tx
+from ropewalk.backends.postgres.wire.transaction import AtOnce
+from ropewalk.backends.sql.lanes import LaneBook, QuotaBook
 from ropewalk.domain.time import Instant
 from ropewalk.errors import InvalidInput, WeakDurability
 from ropewalk.ports.runtime import Runtime

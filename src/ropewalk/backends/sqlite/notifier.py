@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from ropewalk.backends._sql.forking import follow_forks
+from ropewalk.backends.sql.forking import follow_forks
 from ropewalk.backends.sqlite.listening import Listening, LookAtMarks
 from ropewalk.backends.sqlite.mailbox import LETTER_BYTES_MAX, directory_for, send
 from ropewalk.ports.notifier import Hint, Listener, Notifier, Unsubscribe

@@ -8,14 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from ropewalk.backends._sql.migrations import (
-    Compat,
-    Migration,
-    missing,
-    read_migrations,
-    refuse_outdated,
-    state_of,
-)
+from ropewalk.backends.sql.migrations import Compat, Migration, missing, read_migrations, refuse_outdated, state_of
 from ropewalk.backends.sqlite.filesystem import network_type
 from ropewalk.backends.sqlite.library import sqlite, warn_about_library
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ropewalk.backends._sql.requests import Request, deliver
-from ropewalk.backends._sql.servant import Servant
+from ropewalk.backends.sql.connection_thread import Servant
+from ropewalk.backends.sql.requests import Request, deliver
 from ropewalk.backends.sqlite.faults import breaks_connection, translated
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_reader

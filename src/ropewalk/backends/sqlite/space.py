@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.backends._sql.tx import Tx
+from ropewalk.backends.sql.tx import Tx
 
 FREE_PAGES_KEPT: Final = 1000
 PAGES_GIVEN_BACK: Final = 500

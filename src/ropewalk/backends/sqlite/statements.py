@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.backends._sql.blocks import load
-from ropewalk.backends._sql.statements import Statements
+from ropewalk.backends.sql.blocks import load
+from ropewalk.backends.sql.statements import Statements
 
 SQL: Final = load("ropewalk.backends.sqlite", Statements)

@@ -1,4 +1,4 @@
-"""A transaction on this store's file (backends/_sql/tx.py says what the verbs expect of it).
+"""A transaction on this store's file (backends/sql/tx.py says what the verbs expect of it).
 
 Python's driver gives up the interpreter lock around every step of a statement, and a busy interpreter lets a thread
 wait 5 ms to get it back: 500 single-row updates beside a computing thread take seconds. So everything that happens in
@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import msgspec
 
-from ropewalk.backends._sql.blocks import chunk_sizes, for_rows, parts_of
-from ropewalk.backends._sql.lanes import LaneBook
-from ropewalk.backends._sql.statements import Statements
-from ropewalk.backends._sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
+from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, parts_of
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.statements import Statements
+from ropewalk.backends.sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
+from ropewalk.backends.sqlite.contiguous_ranges import Ways, parted, ways_of
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.backends.sqlite.neighbours import Ways, parted, ways_of
 from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.domain.time import Instant
 

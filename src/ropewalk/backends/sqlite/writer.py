@@ -13,9 +13,9 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from ropewalk.backends._sql.lanes import LaneBook
-from ropewalk.backends._sql.requests import Request, deliver
-from ropewalk.backends._sql.servant import Servant
+from ropewalk.backends.sql.connection_thread import Servant
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.requests import Request, deliver
 from ropewalk.backends.sqlite.checkpoint import Checkpointer
 from ropewalk.backends.sqlite.faults import breaks_connection, is_busy, translated
 from ropewalk.backends.sqlite.library import sqlite

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ropewalk.backends._sql.joining import kinds_of
-from ropewalk.backends.postgres.drivers.speaking import Answer, AsyncSpeaker, Given, as_psycopg
+from ropewalk.backends.postgres.drivers.driver import Answer, AsyncSpeaker, Given, as_psycopg
+from ropewalk.backends.sql.user_transactions import kinds_of
 from ropewalk.errors import InvalidInput
 
 _MARK: Final = re.compile(r"%(?:(?P<percent>%)|s|\((?P<name>\w+)\)s)(?P<cast>::)?")

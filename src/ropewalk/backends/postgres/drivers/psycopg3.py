@@ -8,7 +8,7 @@ import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
-from ropewalk.backends.postgres.drivers.speaking import Answer, AsyncSpeaker, Given, Speaker
+from ropewalk.backends.postgres.drivers.driver import Answer, AsyncSpeaker, Given, Speaker
 from ropewalk.backends.postgres.tx import Raw
 from ropewalk.errors import InvalidInput
 

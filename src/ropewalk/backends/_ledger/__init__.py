@@ -1,1 +1,0 @@
-"""Workflow bookkeeping shared by the stores that decide inside their own transaction; each brings a Ledger."""

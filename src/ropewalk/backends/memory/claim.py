@@ -1,0 +1,180 @@
+"""Giving out work: the order of ready jobs, and which of them may not go into a worker's buffer."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
+
+from ropewalk.backends.memory.change import Change
+from ropewalk.backends.memory.heap import Entry, JobHeap
+from ropewalk.backends.memory.lanes import Lane
+from ropewalk.backends.memory.maintenance import catch_up
+from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.fairness import Line, start_of, take_turns
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.limits.headroom import SOON_US, Gauges
+from ropewalk.domain.limits.type_headroom import Room
+from ropewalk.domain.time import Instant
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Claimed, Ripple
+
+CAUGHT_UP_PER_CLAIM_MAX: Final = 100
+KEYED_LANES_MAX: Final = 256
+
+Head: TypeAlias = tuple[Entry, JobHeap, Lane]
+"""the first entry of a heap and where it comes from; entries are unique, so nothing else is compared"""
+
+
+def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
+    worker = tables.workers.get(request.owner)
+    if worker is not None:
+        worker.started_upto = max(worker.started_upto, request.started_upto)
+        worker.unstarted = frozenset(request.unstarted)
+    before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=request.take_back)
+    return Claiming(tables, request, now).run(before)
+
+
+class Claiming:
+    """One claim under way."""
+
+    def __init__(self, tables: Tables, request: ClaimRequest, now: Instant) -> None:
+        self._tables = tables
+        self._request = request
+        self._now = now
+        self._given: list[JobRecord] = []
+        self._suspect_given = not request.suspect_allowed
+        self._held_up: Line | None = None
+        """where a job that must start at once met no free slot"""
+        self._expired: list[tuple[JobRecord, Effects]] = []
+        self._next_due: Instant | None = None
+        self._gauges: Gauges[LaneName] = Gauges(now)
+        self._limited: list[int] = []
+        self._more_keys = False
+        self._room = Room(request.room) if request.room else None
+        self._passed: list[JobRecord] = []
+
+    def run(self, before: Ripple) -> Claimed:
+        """`before` is what happened on the way here."""
+        met, request = dict(self._lines()), self._request
+        self._gauges = self._tables.limits.gauges((lane.name for lanes in met.values() for lane in lanes), self._now)
+        lines = [self._in_order(line, lanes) for line, lanes in met.items()]
+        for job in islice(take_turns(lines, start_of(list(met), request.first, request.turn)), request.limit):
+            self._give(job)
+        for job in self._passed:
+            self._tables.lanes.add(job, self._now)
+        self._tables.limits.spend(self._gauges)
+        self._saw_due(self._tables.lanes.next_wait())
+        self._saw_due(self._gauges.room_at())
+        if self._more_keys and len(self._given) < self._request.limit:
+            self._saw_due(self._now + SOON_US)
+        # Written at the end: a compensation born in this claim is work for the next one.
+        after = self._bury_expired() if self._expired else Ripple()
+        return Claimed(
+            now=self._now,
+            jobs=self._given,
+            moved=before.moved + after.moved,
+            next_due=self._next_due,
+            closed=before.closed + after.closed,
+            limited=self._limited,
+            held_up=self._held_up,
+        )
+
+    def _lines(self) -> Iterator[tuple[Line, list[Lane]]]:
+        """The lanes to look into, line by line; only lines with something to look at take a turn."""
+        self._more_keys, by_line = self._tables.lanes.serving(self._request.types, self._is_open, KEYED_LANES_MAX)
+        for line, lanes in sorted(by_line.items()):
+            for lane in lanes:
+                self._saw_due(lane.promote(self._now))
+            waiting = [lane for lane in lanes if self._heads([lane])]
+            if waiting:
+                yield line, waiting
+
+    def _is_open(self, line: Line) -> bool:
+        tenant, queue = line
+        asked = self._request
+        return (
+            (asked.tenants is None or tenant in asked.tenants)
+            and (asked.queues is None or queue in asked.queues)
+            and line not in self._tables.paused
+        )
+
+    def _saw_due(self, due: Instant | None) -> None:
+        if due is not None and (self._next_due is None or due < self._next_due):
+            self._next_due = due
+
+    def _heads(self, lanes: Sequence[Lane]) -> list[Head]:
+        heaps = [(lane.ready, lane) for lane in lanes]
+        if not self._suspect_given:
+            heaps += [(lane.suspects, lane) for lane in lanes]
+        return [(top, heap, lane) for heap, lane in heaps if (top := heap.peek()) is not None]
+
+    def _in_order(self, line: Line, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
+        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
+
+        One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
+        """
+        heads = self._heads(lanes)
+        heapq.heapify(heads)
+        admits = self._admits if self._gauges or self._room is not None else None
+        passing = self._request.passing
+        while heads and self._held_up is None:
+            (_, _, _, _, job), heap, lane = heads[0]
+            if (job.suspect and self._suspect_given) or (admits is not None and not admits(lane.name)):
+                heapq.heappop(heads)
+                continue
+            passed = job.seq in passing
+            overdue = job.deadline is not None and job.deadline <= self._now
+            if not overdue and not passed and _must_start_at_once(job) and len(self._given) >= self._request.slots:
+                self._held_up = line
+                return
+            self._tables.lanes.pop(lane, heap, job)
+            if overdue:
+                self._expired.append((job, transition.expire(job, self._now)))
+            elif passed:
+                self._passed.append(job)
+            else:
+                yield job
+            following = heap.peek()
+            if following is None:
+                heapq.heappop(heads)
+            else:
+                heapq.heapreplace(heads, (following, heap, lane))
+
+    def _admits(self, lane: LaneName) -> bool:
+        return self._gauges.admits(lane) and (self._room is None or self._room.admits(lane.type))
+
+    def _give(self, job: JobRecord) -> None:
+        request = self._request
+        if self._room is not None:
+            self._room.give(job.type)
+        self._suspect_given = self._suspect_given or job.suspect
+        transition.claim(
+            job,
+            owner=request.owner,
+            ticket=request.first_ticket + len(self._given),
+            epoch=self._tables.epoch,
+            lease_us=request.types[job.type],
+            now=self._now,
+        )
+        self._tables.leases.add(job)
+        if self._gauges and self._gauges.limited(job.lane):
+            self._gauges.give(job.lane)
+            self._limited.append(job.seq)
+        self._given.append(copied(job))
+
+    def _bury_expired(self) -> Ripple:
+        change = Change(self._tables, self._now)
+        for job, effects in self._expired:
+            change.ledger.took(job)
+            change.moved(job, effects)
+        return change.end()
+
+
+def _must_start_at_once(job: JobRecord) -> bool:
+    """Were it lost with a worker's buffer, it would be dead without having run; or it kills workers."""
+    return job.suspect or (job.max_attempts is not None and job.attempt + 1 >= job.max_attempts)

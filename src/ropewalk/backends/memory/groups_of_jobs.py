@@ -1,0 +1,90 @@
+"""Groups as people see them: cancelled as a whole, waited for, counted, and told about when nobody waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from ropewalk.backends.memory.tables import Tables
+from ropewalk.backends.memory.unit_of_work import MemoryLedger
+from ropewalk.backends.workflow.membership import scope_of
+from ropewalk.domain.jobs.record import CancelRequest, JobRecord
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.scope import Scope, ScopeChange
+from ropewalk.ports.store.messages import GroupRecord, Kept, Orphan
+
+
+def cancel_group(tables: Tables, tenant: str, group_id: str, *, reason: str | None, force: bool, now: Instant) -> bool:
+    root = _open_root(tables, tenant, group_id, now)
+    scopes = tables.groups.of_group(tenant, group_id)
+    for scope in scopes:
+        scope.cancel = CancelRequest(reason=reason, force=force, at=now)
+    return bool(scopes) or root is not None
+
+
+def await_group(tables: Tables, tenant: str, group_id: str, span_us: Span, now: Instant) -> None:
+    _open_root(tables, tenant, group_id, now)
+    scope = _root_scope(tables, tenant, group_id)
+    if scope is not None:
+        scope.awaited_until = max(scope.awaited_until or 0, now + span_us)
+
+
+def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> list[Orphan]:
+    due = (untold for untold in tables.groups.orphans.values() if untold.hidden_until <= now)
+    taken = list(islice(due, limit))
+    for untold in taken:
+        untold.hidden_until = now + hide_us
+    return [untold.orphan for untold in taken]
+
+
+def groups(tables: Tables, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
+    found: dict[str, GroupRecord] = {}
+    for each in ids:
+        root, scope = tables.find(tenant, each), _root_scope(tables, tenant, each)
+        if root is not None and scope is not None:
+            found[each] = _record(root, scope, tables.groups.of_group(tenant, each))
+    return found
+
+
+def contributions(tables: Tables, tenant: str, group_id: str) -> list[Kept]:
+    scope = _root_scope(tables, tenant, group_id)
+    kept = () if scope is None else tables.groups.contributions.get(scope.id, ())
+    return [Kept(type=each.type, value=each.value) for each in kept]
+
+
+def _open_root(tables: Tables, tenant: str, group_id: str, now: Instant) -> JobRecord | None:
+    """The root; one that queued nothing yet gets its scope, for the mark to be on it."""
+    root = tables.find(tenant, group_id)
+    if root is not None and not root.terminal and root.scope_id is None:
+        ledger = MemoryLedger(tables, now)
+        scope_of(ledger, root)
+        ledger.flush()
+    return root
+
+
+def _root_scope(tables: Tables, tenant: str, group_id: str) -> Scope | None:
+    root = tables.find(tenant, group_id)
+    return None if root is None or root.scope_id is not None else tables.groups.scopes.get(root.seq)
+
+
+def _record(root: JobRecord, kept: Scope, scopes: Sequence[Scope]) -> GroupRecord:
+    """Every scope counts its members, so only the root is left to count."""
+    total = ScopeChange(scope=kept.id)
+    if root.terminal:
+        total.tally(root.status)
+    for scope in scopes:
+        total.completed += scope.completed
+        total.failed += scope.failed
+        total.cancelled += scope.cancelled
+    members = sum(scope.members for scope in scopes)
+    return GroupRecord(
+        id=kept.group_id,
+        generation=kept.generation,
+        open=members + 1 - total.completed - total.failed - total.cancelled,
+        completed=total.completed,
+        failed=total.failed,
+        cancelled=total.cancelled,
+        closed_at=kept.closed_at,
+        cancelled_by=kept.cancel,
+        value=kept.value,
+    )

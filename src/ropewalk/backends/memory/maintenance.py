@@ -1,0 +1,107 @@
+"""What is done for all: leases that ran out, deadlines and waits that are over, endings to go on with, retention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+from msgspec import structs
+
+from ropewalk.backends.memory.change import Change
+from ropewalk.backends.memory.deletion import in_use
+from ropewalk.backends.memory.tables import Tables
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.time import DAY, Instant, Span
+from ropewalk.domain.workflow import gate
+from ropewalk.ports.store.messages import Pruned, Ripple
+
+
+def sweep(tables: Tables, limit: int, now: Instant) -> Ripple:
+    change = Change(tables, now)
+    _take_back(tables, tables.leases.run_out(now, limit), change)
+    _end_each(tables.lanes.past_deadline, transition.expire, limit, change)
+    _end_each(tables.lanes.past_wait, gate.wait_is_over, limit, change)
+    return change.end()
+
+
+def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Ripple:
+    """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
+    over = tables.leases.run_out(now, limit) if take_back else []
+    if not over and tables.lanes.past_wait(now) is None:
+        return Ripple()
+    change = Change(tables, now)
+    _take_back(tables, over, change)
+    _end_each(tables.lanes.past_wait, gate.wait_is_over, limit, change)
+    return change.end()
+
+
+def cascade(tables: Tables, limit: int, now: Instant) -> Ripple:
+    left_over = [tables.postponed.popleft() for _ in range(min(limit, len(tables.postponed)))]
+    ripple = Change(tables, now, left_over=left_over, budget=limit).end()
+    return structs.replace(ripple, more=bool(tables.postponed))
+
+
+def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pruned:
+    over = (
+        job
+        for job in tables.finished.past_retention(retention, now)
+        if not tables.keys.protects(job, now) and not in_use(tables, job)
+    )
+    gone = list(islice(over, limit))
+    for job in gone:
+        tables.remove(job)
+    results = 0
+    if retention.results_us is not None:
+        results = tables.finished.forget_results(now - retention.results_us, limit)
+    keys = tables.keys.prune(now, limit)
+    for name in [name for name, until in tables.once.items() if until <= now]:
+        del tables.once[name]
+    for owner in [owner for owner, worker in tables.workers.items() if worker.card.beat_at + DAY <= now]:
+        del tables.workers[owner]
+    tables.limits.prune(now)
+    return Pruned(jobs=len(gone), results=results, keys=keys)
+
+
+def once(tables: Tables, tenant: str, key: str, ttl_us: Span, now: Instant) -> bool:
+    until = tables.once.get((tenant, key))
+    if until is not None and until > now:
+        return False
+    tables.once[tenant, key] = now + ttl_us
+    return True
+
+
+def _take_back(tables: Tables, over: list[JobRecord], change: Change) -> None:
+    for job in over:
+        started = _was_started(tables, job)
+        change.ledger.take(job)
+        change.moved(job, transition.lose(job, started=started, now=change.now))
+
+
+def _end_each(
+    next_over: Callable[[Instant], JobRecord | None],
+    end: Callable[[JobRecord, Instant], Effects | None],
+    limit: int,
+    change: Change,
+) -> None:
+    """Waiting jobs whose time is over."""
+    for _ in range(limit):
+        job = next_over(change.now)
+        if job is None:
+            return
+        change.ledger.take(job)
+        effects = end(job, change.now)
+        if effects is None:
+            change.rippling.released(job)
+        elif job.terminal:
+            change.moved(job, effects)
+        else:
+            change.rippling.ended(job, effects)
+
+
+def _was_started(tables: Tables, job: JobRecord) -> bool:
+    """A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst."""
+    worker = None if job.owner is None else tables.workers.get(job.owner)
+    return worker is None or (job.ticket <= worker.started_upto and job.ticket not in worker.unstarted)

@@ -1,0 +1,85 @@
+"""What people do to jobs: domain.jobs.operations on one record after another, each independent of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ropewalk.backends.memory.change import Change
+from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.memory.unit_of_work import MemoryLedger
+from ropewalk.backends.workflow import revival
+from ropewalk.backends.workflow.completion import resolved
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.operations import Amendment, CancelStatus, Resolution, RetryStatus, Revival
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.time import Instant
+from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, ResolveAnswer, ReviveAnswer
+
+
+def cancel(
+    tables: Tables, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool, now: Instant
+) -> Cancellations:
+    change = Change(tables, now)
+    answers: list[CancelAnswer] = []
+    for each in ids:
+        job = tables.find(tenant, each)
+        if job is None:
+            answers.append(CancelAnswer(id=each, status=CancelStatus.NOT_FOUND, previous=None))
+            continue
+        previous = job.state_at(now)
+        change.ledger.take(job)
+        status, event = operations.cancel(job, reason=reason, force=force, now=now)
+        if status is CancelStatus.CANCELLED:
+            change.rippling.ended(job, Effects(Move.CANCEL, event=event))
+        elif event is not None:
+            tables.record(event)
+        answers.append(CancelAnswer(id=each, status=status, previous=previous))
+    return Cancellations(answers=answers, ripple=change.end())
+
+
+def resolve(tables: Tables, tenant: str, job_id: str, asked: Resolution, now: Instant) -> ResolveAnswer:
+    job = tables.find(tenant, job_id)
+    if job is None:
+        return ResolveAnswer(id=job_id)
+    if job.terminal:
+        return ResolveAnswer(id=job_id, state=job.state_at(now))
+    change = Change(tables, now)
+    resolved(change.ledger, change.rippling, job, asked)
+    ripple = change.end()
+    return ResolveAnswer(id=job_id, job=copied(job), state=job.state_at(now), ripple=ripple)
+
+
+def revive(tables: Tables, tenant: str, ids: Sequence[str], asked: Revival, now: Instant) -> list[ReviveAnswer]:
+    ledger = MemoryLedger(tables, now)
+    answers = [_revive(tables, ledger, tenant, each, asked) for each in ids]
+    ledger.flush()
+    return answers
+
+
+def amend(tables: Tables, tenant: str, job_id: str, amendment: Amendment, now: Instant) -> AmendAnswer:
+    job = tables.find(tenant, job_id)
+    if job is None:
+        return AmendAnswer(id=job_id)
+    if job.status is not Status.WAITING:
+        return AmendAnswer(id=job_id, state=job.state_at(now))
+    tables.take_up(job)
+    event = operations.amend(job, amendment, now)
+    tables.put_back(job, now)
+    tables.record(event)
+    return AmendAnswer(id=job_id, job=copied(job), state=job.state_at(now))
+
+
+def _revive(tables: Tables, ledger: MemoryLedger, tenant: str, job_id: str, asked: Revival) -> ReviveAnswer:
+    job = tables.find(tenant, job_id)
+    if job is None:
+        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
+    refusal = operations.refusal_to_revive(job, asked)
+    if refusal is None and not ledger.may_reopen(job):
+        refusal = "key_in_use"
+    status = RetryStatus.NOT_RETRIABLE
+    if refusal is None:
+        revival.revive(ledger, job, asked)
+        status = RetryStatus.QUEUED
+    state = job.state_at(ledger.now)
+    return ReviveAnswer(id=job_id, status=status, state=state, run_at=job.run_at, reason=refusal)

@@ -1,0 +1,143 @@
+"""Accepting jobs: each submission is judged whole before anything of it is written.
+
+Jobs that nothing is tied to take the short way; _ledger.intake knows about all the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ropewalk.backends.memory.change import Change
+from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.workflow.submission import Draft
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.idempotency import Verdict, id_taken, judge_id
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
+from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.limits.quota import Admission
+from ropewalk.domain.time import Instant
+from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
+from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
+
+Written: TypeAlias = list[tuple[JobRecord, bool]]
+"""(job, whether it was there before), one per submitted job"""
+
+
+def submit(tables: Tables, submissions: Sequence[Submission], now: Instant) -> list[SubmitAnswer]:
+    admission = tables.quotas.admission(submissions, now)
+    submitting = Submitting(tables, admission, now)
+    written = [submitting.submit(submission) for submission in submissions]
+    submitting.end()
+    tables.quotas.spend(admission)
+    return [each if isinstance(each, RopewalkError) else _accepted(each, now) for each in written]
+
+
+class Submitting:
+    """One call's submissions: independent of one another, but what is written already counts."""
+
+    def __init__(self, tables: Tables, admission: Admission, now: Instant) -> None:
+        self._tables = tables
+        self._admission = admission
+        self._now = now
+        self._change: Change | None = None
+
+    def submit(self, submission: Submission) -> Written | RopewalkError:
+        plain = submission.under is None and all(map(_is_plain, submission.jobs))
+        written = self._submit_plain(submission.jobs) if plain else self._submit_tied(submission)
+        if submission.skip_queue is not None and not isinstance(written, RopewalkError) and len(written) == 1:
+            [(job, duplicate)] = written
+            if not duplicate:
+                self._lease(job, submission.skip_queue)
+        return written
+
+    def end(self) -> None:
+        if self._change is not None:
+            self._change.end()
+
+    def _submit_plain(self, jobs: Sequence[NewJob]) -> Written | RopewalkError:
+        fresh: dict[tuple[str, str], JobRecord] = {}
+        written: Written = []
+        for new in jobs:
+            held = self._tables.find(new.tenant, new.id) or fresh.get((new.tenant, new.id))
+            if held is not None and judge_id(held, new) is Verdict.CONFLICT:
+                return id_taken(held, new)
+            job = held or fresh.setdefault((new.tenant, new.id), new_record(new, seq=0, now=self._now))
+            written.append((job, held is not None))
+        try:
+            self._admission.admit([new for new, (_, duplicate) in zip(jobs, written, strict=True) if not duplicate])
+        except QuotaExceeded as refusal:
+            return refusal.with_traceback(None)
+        for job in fresh.values():
+            self._write_plain(job)
+        return written
+
+    def _write_plain(self, job: JobRecord) -> None:
+        self._tables.last_seq = job.seq = self._tables.last_seq + 1
+        if job.tags:
+            job.tags = dict(job.tags)
+        self._tables.register(job)
+        self._tables.put_back(job, self._now)
+
+    def _submit_tied(self, submission: Submission) -> Written | RopewalkError:
+        change = self._begun()
+        try:
+            owner = None if submission.under is None else self._holder(submission.under)
+            draft = Draft(change.ledger, submission.jobs, owner)
+            draft.judge(self._admission)
+        except RopewalkError as refusal:
+            return refusal.with_traceback(None)
+        change.rippling.written(draft)
+        return draft.answers()
+
+    def _begun(self) -> Change:
+        if self._change is None:
+            self._change = Change(self._tables, self._now)
+        return self._change
+
+    def _holder(self, under: Holder) -> JobRecord:
+        job = self._tables.jobs.get(under.seq)
+        lost = loss_reason(job, under.fence, under.owner)
+        if job is None or lost is not None:
+            reason = lost or LossReason.NOT_FOUND
+            raise LeaseLost(f"this attempt no longer holds its job ({reason}): nothing was spawned", reason=reason)
+        return job
+
+    def _lease(self, job: JobRecord, skip: SkipQueue) -> None:
+        """Hand a new job to its submitter at once, unless something stands in the way."""
+        paused = (job.tenant, job.queue) in self._tables.paused
+        in_time = job.deadline is None or job.deadline > self._now
+        if job.ready_at(self._now) and in_time and not paused and self._has_room(job):
+            self._begun().ledger.take(job)
+            transition.claim(
+                job,
+                owner=skip.owner,
+                ticket=skip.ticket,
+                epoch=self._tables.epoch,
+                lease_us=skip.lease_us,
+                now=self._now,
+            )
+            self._begun().ledger.flush()  # it counts as running for whoever is next
+
+    def _has_room(self, job: JobRecord) -> bool:
+        """Under the limits on it; if so, a place is taken."""
+        gauges = self._tables.limits.gauges([job.lane], self._now)
+        if not gauges.admits(job.lane):
+            return False
+        gauges.give(job.lane)
+        self._tables.limits.spend(gauges)
+        return True
+
+
+def _accepted(written: Written, now: Instant) -> list[Accepted]:
+    return [Accepted.of(_seen(job), now, duplicate=duplicate) for job, duplicate in written]
+
+
+def _is_plain(new: NewJob) -> bool:
+    return new.gate is None and new.key is None and new.spawn_key is None
+
+
+def _seen(job: JobRecord) -> JobRecord:
+    """What leaves the store is a copy; of a job that was not leased only facts leave it."""
+    return copied(job) if job.status is Status.RUNNING else job

@@ -1,0 +1,154 @@
+"""One verb's changes to the tables. Under the store's lock everything is done in place; what was taken goes back last.
+
+A taken record is in no index until `flush`, so it is put back once however often it changed. Finished jobs stay where
+they are, in the order they finished, unless they finish anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ropewalk.backends.memory.edges import ParentKey
+from ropewalk.backends.memory.groups import Untold
+from ropewalk.backends.memory.tables import Tables
+from ropewalk.backends.workflow.unawaited_groups import orphan_of
+from ropewalk.backends.workflow.unit_of_work import Item, Ledger
+from ropewalk.domain.jobs.flags import KEYED
+from ropewalk.domain.jobs.idempotency import KeyRecord
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.dependency import Edge, Ending
+from ropewalk.domain.workflow.group_value import Contribution
+from ropewalk.domain.workflow.scope import Scope
+
+
+class MemoryLedger(Ledger):
+    def __init__(self, tables: Tables, now: Instant) -> None:
+        self._tables = tables
+        self._now = now
+        self._taken: dict[int, JobRecord] = {}
+        """live or new, by seq: in no index"""
+        self._finished: dict[int, tuple[JobRecord, Status, Instant | None]] = {}
+        """taken when they had finished already: with which status, and when"""
+
+    @property
+    def now(self) -> Instant:
+        return self._now
+
+    def flush(self) -> None:
+        """The verb, or this part of it, is done: everything taken is where it belongs again."""
+        for job, status, finished_at in self._finished.values():
+            if (job.status, job.finished_at) != (status, finished_at):
+                self._tables.finished.remove(job, status)
+                self._taken[job.seq] = job
+        for job in self._taken.values():
+            self._tables.put_back(job, self._now)
+        self._finished.clear()
+        self._taken.clear()
+
+    # ── jobs
+
+    def find(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
+        jobs = self._tables.tenants.get(tenant)
+        if jobs is None:
+            return {}
+        return {each: jobs[each] for each in ids if each in jobs}
+
+    def load(self, seqs: Iterable[int]) -> list[JobRecord]:
+        jobs = self._tables.jobs
+        return [jobs[seq] for seq in seqs if seq in jobs]
+
+    def spawned(self, tenant: str, parent_id: str, keys: Iterable[str]) -> dict[str, JobRecord]:
+        held = self._tables.spawned
+        return {key: held[tenant, parent_id, key] for key in keys if (tenant, parent_id, key) in held}
+
+    def chain_tail(self, tenant: str, chain_id: str) -> JobRecord | None:
+        members = self._tables.continuations.get((tenant, chain_id))
+        return members[-1] if members else self._tables.find(tenant, chain_id)
+
+    def number(self, jobs: Sequence[JobRecord]) -> None:
+        for seq, job in enumerate(jobs, self._tables.last_seq + 1):
+            job.seq = seq
+        self._tables.last_seq += len(jobs)
+
+    def insert(self, jobs: Sequence[JobRecord]) -> None:
+        for job in jobs:
+            self._tables.register(job)
+            self._taken[job.seq] = job
+
+    def take(self, job: JobRecord) -> None:
+        if job.seq in self._taken or job.seq in self._finished:
+            return
+        if job.terminal:
+            self._finished[job.seq] = (job, job.status, job.finished_at)
+        else:
+            self._tables.take_up(job)
+            self._taken[job.seq] = job
+
+    def took(self, job: JobRecord) -> None:
+        """The same for one that left its index already."""
+        self._taken[job.seq] = job
+
+    def record(self, job: JobRecord, effects: Effects) -> None:
+        self._tables.counts.moved(job, effects, self._now)
+        if effects.attempt is not None:
+            self._tables.attempts.setdefault(job.seq, []).append(effects.attempt)
+        if effects.event is not None:
+            self._tables.record(effects.event)
+        if job.flags & KEYED and job.terminal:
+            self._tables.keys.close(job, self._now)
+
+    # ── keys
+
+    def key(self, tenant: str, job_type: str, key: str) -> KeyRecord | None:
+        return self._tables.keys.find((tenant, job_type, key))
+
+    def put_key(self, held: KeyRecord) -> None:
+        self._tables.keys.put(held)
+
+    def may_reopen(self, job: JobRecord) -> bool:
+        return self._tables.keys.may_reopen(job)
+
+    def reopen_key(self, job: JobRecord) -> None:
+        self._tables.keys.reopen(job, self._now)
+
+    # ── edges
+
+    def add_edges(self, edges: Sequence[Edge]) -> None:
+        for edge in edges:
+            self._tables.edges.put(edge)
+
+    def waiting_edges(self, parents: Sequence[ParentKey], limit: int) -> list[Edge]:
+        return self._tables.edges.waiting(parents, limit)
+
+    def ended_edges(self, parents: Sequence[ParentKey]) -> list[Edge]:
+        return [edge for edge in self._tables.edges.resolved(parents) if edge.ending is not Ending.COMPLETED]
+
+    def set_ending(self, edges: Sequence[Edge], ending: Ending | None) -> None:
+        self._tables.edges.end(edges, ending)
+
+    # ── scopes
+
+    def scopes(self, ids: Iterable[int]) -> dict[int, Scope]:
+        held = self._tables.groups.scopes
+        return {each: held[each] for each in ids if each in held}
+
+    def add_scope(self, scope: Scope) -> None:
+        self._tables.groups.add(scope)
+
+    def keep(self, root: int, seq: int, contribution: Contribution) -> None:
+        self._tables.groups.contributions.setdefault(root, []).append(contribution)
+
+    # ── later
+
+    def postpone(self, items: Sequence[Item]) -> None:
+        self._tables.postponed.extend(items)
+
+    def report_orphan(self, scope: Scope) -> None:
+        orphan = orphan_of(scope)
+        self._tables.groups.orphans[orphan.id] = Untold(orphan)
+
+    def forget_steps(self, job: JobRecord) -> None:
+        self._tables.mailbox.forget_steps(job.seq)

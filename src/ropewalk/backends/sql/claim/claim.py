@@ -1,0 +1,300 @@
+"""Giving out work: the order of ready jobs, and which of them may not go into a worker's buffer.
+
+Streams of ready jobs are read a few at a time, merged by order within a line, and taken in turns between lines; one
+whose limits leave no room is passed over whole. What is read is about what is given.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from ropewalk.backends.sql.claim.cache import KEYED_FROM, Outlook, SingleStream
+from ropewalk.backends.sql.claim.ready import Heads, first_of_each, next_of, rank_of
+from ropewalk.backends.sql.claim.single_stream import claim_single_stream
+from ropewalk.backends.sql.claim.snapshot import Situation, asked_by
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.limits import Flow
+from ropewalk.backends.sql.maintenance import catch_up, expire
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.fairness import Line, start_of, take_turns
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.limits.headroom import SOON_US
+from ropewalk.domain.limits.type_headroom import Room
+from ropewalk.domain.time import Instant
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Claimed, Ripple
+
+CAUGHT_UP_PER_CLAIM_MAX: Final = 100
+PROMOTED_PER_CLAIM_MAX: Final = 1000
+EXPIRED_PER_CLAIM_MAX: Final = 1000
+KEYS_LOOKED_AT_MAX: Final = 256
+"""streams of limit keys, shared among the lanes that have some"""
+KEYS_LOOKED_AT_MIN: Final = 16
+"""of each lane"""
+LOOKS_PER_CLAIM_MAX: Final = 2
+"""while it is not full"""
+READ_ONE_BY_ONE_MAX: Final = 8
+"""streams, beyond which the first jobs of all of them are read in one statement"""
+
+_leased = attrgetter("seq", "ticket", "lease_expires_at")
+_expiry = attrgetter("lease_expires_at")
+_ints = msgspec.json.Decoder(list[int])
+
+
+def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed:
+    at_once = claim_single_stream(tx, lanes, outlook, request)
+    if at_once is not None:
+        return at_once
+    if tx.sql.note_started:
+        tx.run(tx.sql.note_started, asked_by(request))
+    look = outlook.streams is None
+    situation, before = Situation.read(tx, request, look=look), Ripple()
+    take_back = request.take_back and outlook.sweep_due(tx.now)
+    if take_back or situation.wait_is_over:
+        before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
+    if take_back:
+        some_left = len(before.moved) >= CAUGHT_UP_PER_CLAIM_MAX
+        outlook.swept(tx.now, tx.now if some_left else tx.value(tx.sql.earliest_expiry, (tx.now,)))
+    if situation.something_is_due:
+        tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
+    if take_back or situation.wait_is_over or situation.something_is_due:
+        situation = Situation.read(tx, request, look=look)
+    return Claiming(tx, lanes, outlook, situation, request).run(before)
+
+
+class Claiming:
+    """One claim under way."""
+
+    def __init__(self, tx: Tx, lanes: LaneBook, outlook: Outlook, situation: Situation, request: ClaimRequest) -> None:
+        self._tx = tx
+        self._lanes = lanes
+        self._outlook = outlook
+        self._situation = situation
+        self._request = request
+        self._rules = lanes.rules(tx, situation.control)
+        self._streams: Sequence[int] = ()
+        """all that have ready jobs, as far as known"""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is chosen."""
+        self._suspect_given = not self._request.suspect_allowed
+        self._held_up: Line | None = None
+        """where a job that must start at once met no free slot"""
+        self._keyed: set[Line] = set()
+        """lines with jobs of limit keys: also where none of them may be given they have their turn"""
+        self._given: list[JobRecord] = []
+        self._limited: list[int] = []
+        self._overdue: list[int] = []
+        self._seen: set[int] = set()
+        self._more_keys = False
+        self._room = Room(self._request.room) if self._request.room else None
+        self._flow = Flow(self._tx, self._lanes, self._rules)
+
+    def run(self, before: Ripple) -> Claimed:
+        """`before` is what happened on the way here."""
+        remembered = self._outlook.streams
+        if remembered is not None:
+            self._streams = remembered
+            self._choose(remembered)
+        if remembered is None or (self._wants_more() and self._held_up is None):
+            self._begin()
+            self._look()
+        self._outlook.single = self._single()
+        jobs = self._lease()
+        self._flow.spend()
+        # Last: a compensation born in this claim is work for the next one.
+        expired = self._expire() if self._overdue else Ripple()
+        return Claimed(
+            now=self._tx.now,
+            jobs=jobs,
+            moved=before.moved + expired.moved,
+            next_due=self._next_due(),
+            closed=before.closed + expired.closed,
+            limited=self._limited,
+            held_up=self._held_up,
+        )
+
+    def _look(self) -> None:
+        """Choose among all streams, but of those of limit keys look at no more than some."""
+        streams, took_us = self._situation.survey(self._tx)
+        self._outlook.looked(streams, took_us)
+        self._streams = streams
+        for _ in range(LOOKS_PER_CLAIM_MAX):
+            self._choose(streams)
+            if self._held_up is not None or not self._more_keys or not self._wants_more():
+                return
+
+    def _single(self) -> SingleStream | None:
+        """The stream that was all there is to give, and all of it as it came."""
+        if not self._tx.sql.claim_single_stream or len(self._streams) != 1 or not self._given or self._rules:
+            return None
+        [stream] = self._streams
+        as_it_came = not self._overdue and not self._outlook.was_held_up
+        if not as_it_came or self._bounded or self._request.passing or stream >= KEYED_FROM or stream % 2:
+            return None
+        return SingleStream(stream, self._given[0].lane, self._situation.control)
+
+    def _with_keys(self, streams: Sequence[int]) -> list[int]:
+        """A survey names one stream of all keys of a lane. They are looked at only where the lane itself could give."""
+        plain = [stream for stream in streams if stream < KEYED_FROM]
+        above = [stream // KEYED_FROM for stream in streams if stream >= KEYED_FROM]
+        self._more_keys = False
+        if not above:
+            return plain
+        names = self._lanes.names_of(self._tx, above)
+        served = {lane: line for lane in above if (line := self._situation.line_of(names[lane])) is not None}
+        self._keyed.update(served.values())
+        open_ones = self._flow.open_among(served)
+        for lane in open_ones:
+            most = max(KEYS_LOOKED_AT_MIN, KEYS_LOOKED_AT_MAX // len(open_ones))
+            found, more = self._outlook.keys_of(lane, most, self._survey_keys)
+            plain += found
+            self._more_keys = self._more_keys or more
+        return plain
+
+    def _survey_keys(self, behind: int, before: int, count: int) -> list[int]:
+        return _ints.decode(self._tx.value(self._tx.sql.survey_keys, (behind, before, count)))
+
+    def _choose(self, streams: Sequence[int]) -> None:
+        """Which jobs to give."""
+        streams = [stream for stream in self._with_keys(streams) if stream not in self._seen]
+        self._seen.update(streams)
+        lines = self._lines(streams)
+        # About as many as will be given, however many streams share the claim.
+        number = sum(map(len, lines.values()))
+        chunk = max(1, self._outlook.readable(self._request) // max(1, number))
+        heads = self._heads(lines.values(), chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
+        in_order = [self._in_order(line, streams, chunk, heads) for line, streams in lines.items()]
+        start = start_of(list(lines), self._request.first, self._request.turn)
+        wanted = self._request.limit - len(self._given)
+        gauges, room = self._flow.gauges if self._flow.gauges else None, self._room
+        for job in islice(take_turns(in_order, start), wanted):
+            self._given.append(job)
+            if job.crashes:
+                self._suspect_given = True
+            if room is not None:
+                room.give(job.type)
+            if gauges is not None and gauges.limited(lane := self._lane_of(job)):
+                gauges.give(lane)
+                self._limited.append(job.seq)
+
+    def _lines(self, streams: Sequence[int]) -> dict[Line, list[int]]:
+        """The streams to look into, line by line in order of name."""
+        found: dict[Line, list[int]] = {line: [] for line in self._keyed}
+        names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
+        for stream in streams:
+            suspects = stream % 2 == 1
+            if suspects and self._suspect_given:
+                continue
+            line = self._situation.line_of(names[stream // 2])
+            if line is not None:
+                found.setdefault(line, []).append(stream)
+        if self._rules:
+            self._flow.meet({stream // 2 for of_line in found.values() for stream in of_line})
+        return {
+            line: [stream for stream in found[line] if self._open(stream // 2, names[stream // 2].type)]
+            for line in sorted(found)
+        }
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether anything may be closed."""
+        return self._room is not None or bool(self._flow.gauges)
+
+    def _open(self, lane: int, job_type: str) -> bool:
+        """Whether one more of this lane may be given."""
+        return (self._room is None or self._room.admits(job_type)) and self._flow.gauges.admits(lane)
+
+    def _heads(self, lines: Iterable[list[int]], count: int) -> Heads:
+        """The first jobs of each of many streams, in one statement."""
+        starts = [(stream, self._outlook.start_of(stream)) for streams in lines for stream in streams]
+        return first_of_each(self._tx, self._lanes, starts, count)
+
+    def _in_order(self, line: Line, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
+        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
+
+        One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
+        """
+        now, bounded, passing = self._tx.now, self._bounded, self._request.passing
+        for job in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams), key=rank_of):
+            if self._held_up is not None:
+                return
+            if (job.crashes and self._suspect_given) or (bounded and not self._open(self._lane_of(job), job.type)):
+                continue
+            if job.deadline is not None and job.deadline <= now:
+                if len(self._overdue) == EXPIRED_PER_CLAIM_MAX:
+                    return
+                self._overdue.append(job.seq)
+                continue
+            if passing and job.seq in passing:
+                continue
+            last = job.max_attempts is not None and job.attempt + 1 >= job.max_attempts
+            if (last or job.crashes) and len(self._given) >= self._request.slots:
+                self._held_up = line
+                self._outlook.held_up()
+                return
+            yield job
+
+    def _ready(self, stream: int, chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
+        """The ready jobs of one stream, read a chunk at a time and no further than asked for."""
+        lane, suspects = divmod(stream, 2)
+        bounded, remembers = self._bounded, self._outlook.remembers and not suspects
+        if heads is None:
+            if self._room is not None:
+                chunk = self._room.most(self._lanes.names_of(self._tx, [lane])[lane].type, chunk)
+            found, size = next_of(self._tx, stream, self._outlook.start_of(stream), chunk), chunk
+        else:
+            found, size = heads.get(stream, []), chunk + 1
+        while found and not (suspects and self._suspect_given):
+            for job in found:
+                yield job
+                if bounded and not self._open(lane, job.type):
+                    return
+                if remembers:
+                    self._outlook.reached(stream, rank_of(job))  # asked for the next: this one is taken
+            if len(found) < size:
+                return
+            found, size, chunk = next_of(self._tx, stream, rank_of(found[-1]), chunk), chunk, 2 * chunk
+
+    def _lease(self) -> list[JobRecord]:
+        tx, request, jobs, epoch = self._tx, self._request, self._given, self._situation.epoch
+        first_ticket, leases = request.first_ticket, request.types
+        transition.claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=leases, now=tx.now)
+        if jobs:
+            self._outlook.granted(min(filter(None, map(_expiry, jobs))))
+        first_fence = epoch << transition.EPOCH_SHIFT
+        rows = list(map(_leased, jobs))
+        tx.run_rows_later(tx.sql.lease_jobs, rows, tx.now, first_fence, request.owner, tx.now)
+        return jobs
+
+    def _expire(self) -> Ripple:
+        ledger = SqlLedger(self._tx, self._lanes)
+        rippling = Rippling(ledger)
+        expire(ledger, rippling, self._overdue)
+        ripple = rippling.run()
+        ledger.flush()
+        return ripple
+
+    def _next_due(self) -> Instant | None:
+        """When there is something to do again: a job of these types comes due, a limit leaves room, there are more
+        streams to look into, or a wait of any type is over."""
+        unseen = self._tx.now + SOON_US if self._more_keys and self._wants_more() else None
+        next_ready = self._situation.next_ready(lambda dues: self._lanes.names_of(self._tx, dues))
+        times = (next_ready, self._flow.gauges.room_at(), unseen, self._situation.next_wait)
+        return min((each for each in times if each is not None), default=None)
+
+    def _lane_of(self, job: JobRecord) -> int:
+        return self._lanes.id_of(self._tx, job.lane)
+
+    def _wants_more(self) -> bool:
+        return len(self._given) < self._request.limit

@@ -1,0 +1,120 @@
+"""A claim in one trip, where all that is ready is one stream: most of the time, of most workers.
+
+The claim before found one stream and nothing that held any of it back. If that is still so, which the statement itself
+sees, it leases what comes first, as claim.py would, and the transaction ends with it. If anything is otherwise (some
+other stream has ready jobs, something is due, a limit was set, a queue paused, or one of the jobs is past its deadline,
+may not wait in a buffer, or has a lease of its own), it leases nothing, and the claim is made as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ropewalk.backends.sql.claim.cache import BEFORE_ALL, Outlook, Rank, SingleStream
+from ropewalk.backends.sql.claim.ready import rank_of
+from ropewalk.backends.sql.claim.snapshot import NamesOf, Situation, asked_by
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.rows import records_in
+from ropewalk.backends.sql.tx import SqlValue, Tx
+from ropewalk.domain.jobs.flags import OWN_LEASE
+from ropewalk.domain.jobs.record import RECORD_FORMAT
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.transition import EPOCH_SHIFT, claim_all
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import Instant
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.messages import Claimed
+
+
+class Asked(NamedTuple):
+    single: SingleStream
+    look: bool
+    values: dict[str, SqlValue]
+
+
+def claim_single_stream(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed | None:
+    """None where it takes more than that."""
+    asked = ask(outlook, request, tx.given_now)
+    if asked is None:
+        return None
+    found = tx.last_row(tx.sql.claim_single_stream, asked.values)
+    return tell(found, asked, outlook, request, lambda dues: lanes.names_of(tx, dues))
+
+
+def ask(outlook: Outlook, request: ClaimRequest, now: Instant | None) -> Asked | None:
+    """What the statement is given, if this claim may be such a one. Without `now` the store knows the time."""
+    single = outlook.single
+    if single is None or not _suits(single, request):
+        return None
+    if request.take_back and now is not None and outlook.sweep_due(now):
+        return None
+    look = outlook.streams is None
+    after = BEFORE_ALL if look else outlook.start_of(single.stream)
+    return Asked(single, look, _values(single, request, now, look=look, after=after))
+
+
+def tell(
+    found: Sequence[Any] | None, asked: Asked, outlook: Outlook, request: ClaimRequest, names: NamesOf
+) -> Claimed | None:
+    """What came of it; None where anything was otherwise."""
+    assert found is not None
+    now, as_expected, *rest = found
+    if not as_expected:
+        outlook.single = None
+        return None
+    situation, jobs = Situation(rest[:6], request, now), records_in(rest[6:])
+    epoch, first_ticket = situation.epoch, request.first_ticket
+    claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=request.types, now=now)
+    if asked.look:
+        outlook.looked(*situation.surveyed())
+    if jobs:
+        outlook.granted(now + request.types[asked.single.lane.type])
+        outlook.reached(asked.single.stream, rank_of(jobs[-1]))
+    if request.take_back and outlook.sweep_due(now):
+        outlook.single = None  # the next claim looks for lost leases
+    times = (situation.next_ready(names), situation.next_wait)
+    return Claimed(now=now, jobs=jobs, moved=[], next_due=min(filter(None, times), default=None))
+
+
+def _suits(single: SingleStream, request: ClaimRequest) -> bool:
+    tenant, queue, job_type, _ = single.lane
+    return (
+        job_type in request.types
+        and (request.tenants is None or tenant in request.tenants)
+        and (request.queues is None or queue in request.queues)
+        and not request.room
+        and not request.passing
+    )
+
+
+def _values(
+    single: SingleStream, request: ClaimRequest, now: Instant | None, *, look: bool, after: Rank
+) -> dict[str, SqlValue]:
+    prio_key, time_key, seq = after
+    return {
+        **asked_by(request),
+        "now": now,
+        "look": look,
+        "prio_key": prio_key,
+        "time_key": time_key,
+        "seq": seq,
+        "stream": single.stream,
+        "control": single.control,
+        "format": RECORD_FORMAT,
+        "limit": request.limit,
+        "slots": request.slots,
+        "first_ticket": request.first_ticket,
+        "lease_us": request.types[single.lane.type],
+        "names": _in_record(single.lane),
+        "own_lease": OWN_LEASE,
+        "epoch_shift": EPOCH_SHIFT,
+    }
+
+
+def _in_record(lane: LaneName) -> str:
+    """What follows the id in every record of the lane, but for what comes with the columns of bytes."""
+    shared = [lane.tenant, lane.type, lane.queue, "", Status.WAITING, Move.SUBMIT]
+    return msgspec.json.encode(shared)[1:-1].decode()

@@ -1,0 +1,95 @@
+"""What a claim has to know beside the jobs: what is paused, what comes due next, and where ready jobs are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from ropewalk.backends.sql.tx import SqlValue, Tx
+from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import Instant, Span
+from ropewalk.ports.store.claims import ClaimRequest
+
+DUE_LOOKED_AT: Final = 32
+
+NamesOf: TypeAlias = Callable[[Sequence[int]], Mapping[int, LaneName]]
+"""of lanes, among others"""
+
+_lines = msgspec.json.Decoder(list[Line])
+_dues = msgspec.json.Decoder(list[tuple[Instant, int]])
+_survey = msgspec.json.Decoder(tuple[list[int], Span])
+
+
+class Situation:
+    def __init__(self, found: Sequence[Any], request: ClaimRequest, now: Instant) -> None:
+        """`found` as the statement tells it."""
+        self._request = request
+        self._now = now
+        self.epoch: int = found[0]
+        self.control: int = found[1]
+        """counts up whenever a limit changes, and when a queue is paused"""
+        self._paused = frozenset(_lines.decode(found[2]))
+        self._dues = _dues.decode(found[3])
+        self.next_wait: Instant | None = found[4]
+        self._survey: bytes | str | None = found[5]
+
+    @classmethod
+    def read(cls, tx: Tx, request: ClaimRequest, *, look: bool) -> Situation:
+        found = tx.row(tx.sql.situation, {**asked_by(request), "look": look})
+        assert found is not None
+        return cls(found, request, tx.now)
+
+    @property
+    def something_is_due(self) -> bool:
+        return bool(self._dues) and self._dues[0][0] <= self._now
+
+    @property
+    def wait_is_over(self) -> bool:
+        return self.next_wait is not None and self.next_wait <= self._now
+
+    def survey(self, tx: Tx) -> tuple[list[int], Span]:
+        """Which streams have ready jobs, and how long it took the store to find out, in µs."""
+        if self._survey is None:
+            self._survey = tx.value(tx.sql.survey)
+        return self.surveyed()
+
+    def surveyed(self) -> tuple[list[int], Span]:
+        """The same, where it looked."""
+        assert self._survey is not None
+        return _survey.decode(self._survey)
+
+    def line_of(self, lane: LaneName) -> Line | None:
+        """The line of a lane this request is for; None for every other lane."""
+        tenant, queue, job_type, _ = lane
+        request = self._request
+        wanted = (
+            job_type in request.types
+            and (request.tenants is None or tenant in request.tenants)
+            and (request.queues is None or queue in request.queues)
+            and (tenant, queue) not in self._paused
+        )
+        return (tenant, queue) if wanted else None
+
+    def next_ready(self, names_of: NamesOf) -> Instant | None:
+        """When the next job of this request comes due. Past a few of others: not before the last one looked at, or of a
+        lane nobody knows."""
+        names = names_of([lane for _, lane in self._dues])
+        for run_at, lane in self._dues:
+            name = names.get(lane)
+            if name is None or self.line_of(name) is not None:
+                return run_at
+        return self._dues[-1][0] if len(self._dues) == DUE_LOOKED_AT else None
+
+
+def asked_by(request: ClaimRequest) -> dict[str, SqlValue]:
+    """What the statement is given: also what the worker has started, which it notes on the way."""
+    unstarted = msgspec.json.encode(request.unstarted).decode()
+    return {
+        "owner": request.owner,
+        "started_upto": request.started_upto,
+        "unstarted": unstarted,
+        "dues": DUE_LOOKED_AT,
+    }

@@ -1,0 +1,168 @@
+"""The end of an attempt that means something to others: counted in a scope, or decided record by record.
+
+Members of a scope that leave nothing but a result and a contribution are completed together, and what their scopes have
+to count is summed. Everything else is up to the domain, one settlement after another, over the shared ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from ropewalk.backends.sql import steps
+from ropewalk.backends.sql.statistics import Done
+from ropewalk.backends.sql.tx import Row, Tx
+from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.workflow.completion import Prepared
+from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.flags import GROUPED, SETTLES_ALONE
+from ropewalk.domain.jobs.lease import loss_reason
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Effects, Settlement
+from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
+from ropewalk.domain.workflow.scope import ScopeChange
+from ropewalk.ports.store.messages import Settled
+
+Held: TypeAlias = dict[int, tuple[int, int]]
+"""(fence, scope) by seq"""
+
+_members = msgspec.json.Decoder(list[tuple[int, int, int]])
+_COMPLETE: Final = Move.COMPLETE
+
+
+class Settling:
+    """One batch under way. The ledger is flushed by whoever made it."""
+
+    def __init__(self, tx: Tx, ledger: SqlLedger, rippling: Rippling, owner: str) -> None:
+        self._tx = tx
+        self._ledger = ledger
+        self._rippling = rippling
+        self._owner = owner
+
+    def members(self, settlements: Sequence[Settlement], answers: list[Settled | None]) -> None:
+        """Answers, where there is no answer yet, completions that only their scope has to hear of."""
+        held = self._held([each.seq for each, told in zip(settlements, answers, strict=True) if told is None])
+        if not held:
+            return
+        rows: list[Row] = []
+        completing: list[Settlement] = []
+        changes: dict[int, ScopeChange] = {}
+        added: list[tuple[int, int, Contribution]] = []
+        for at, scope_id in _only_counted(settlements, answers, held):
+            asked = settlements[at]
+            rows.append((asked.seq, asked.fence, self._tx.blob(asked.result)))
+            completing.append(asked)
+            answers[at] = Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE)
+            change = changes.get(scope_id) or changes.setdefault(scope_id, ScopeChange(scope=scope_id))
+            change.left += 1
+            change.completed += 1
+            if (contribution := _contribution(asked)) is not None:
+                added.append((scope_id, asked.seq, contribution))
+        self._complete(rows, completing)
+        self._contribute(added)
+        self._rippling.add(changes.values())
+
+    def one(self, asked: Settlement) -> Settled:
+        job = next(iter(self._ledger.load([asked.seq])), None)
+        reason = loss_reason(job, asked.fence, self._owner)
+        if job is None or reason is not None:
+            return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
+        prepared = None
+        if asked.move is _COMPLETE and asked.sequel is not None:
+            prepared = Prepared(self._ledger, job, asked.sequel)
+            refused = prepared.refusal()
+            if refused is not None:
+                return Settled(seq=asked.seq, fence=asked.fence, refused=refused)
+        effects = self._settle(job, asked)
+        if prepared is not None:
+            prepared.write(self._rippling)
+        if job.terminal:
+            self._rippling.ended(job, effects, continued=prepared is not None and prepared.continues)
+        else:
+            self._ledger.record(job, effects)
+        seen = None if effects.move is _COMPLETE else job
+        return Settled(seq=asked.seq, fence=asked.fence, job=seen, move=effects.move)
+
+    def _settle(self, job: JobRecord, asked: Settlement) -> Effects:
+        suspension = asked.suspension
+        arrived = suspension is not None and steps.signal_arrived(self._tx, job.seq, suspension.signal)
+        self._ledger.take(job)
+        effects = transition.settle(job, asked, self._tx.now, signal_arrived=arrived)
+        if effects.move is Move.SUSPEND and suspension is not None:
+            steps.keep_suspension(self._tx, job.seq, suspension.step_at(self._tx.now))
+        return effects
+
+    def _held(self, seqs: list[int]) -> Held:
+        """Those this owner holds whose end only their scope counts."""
+        if not seqs:
+            return {}
+        wanted = msgspec.json.encode(seqs).decode()
+        found = self._tx.value(self._tx.sql.held_members, (wanted, self._owner, SETTLES_ALONE | GROUPED))
+        return {seq: (fence, scope_id) for seq, fence, scope_id in _members.decode(found)}
+
+    def _complete(self, rows: list[Row], settlements: list[Settlement]) -> None:
+        done = complete(self._tx, self._owner, rows, SETTLES_ALONE | GROUPED)
+        assert len(done.seqs) == len(rows), f"{len(rows)} leases were held, {len(done.seqs)} could be completed"
+        self._ledger.tallies.completed(done, settlements)
+
+    def _contribute(self, added: list[tuple[int, int, Contribution]]) -> None:
+        scopes = self._ledger.scopes({scope_id for scope_id, _, _ in added})
+        roots = self._ledger.scopes({scope.root for scope in scopes.values()})
+        for scope_id, seq, contribution in added:
+            root = roots.get(scopes[scope_id].root) if scope_id in scopes else None
+            if root is not None:
+                root.value = contribute(root.value, contribution)
+                if contribution.reducer in KEPT_ONE_BY_ONE:
+                    self._ledger.keep(root.id, seq, contribution)
+
+
+def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:
+    """Of these (seq, fence, result) the leases that this owner holds, of jobs with no other flags than these."""
+    if not rows:
+        return Done([], [], [], [], [])
+    return Done(*tx.told_rows(tx.sql.complete_plain, rows, tx.given_now, tx.given_now, owner, flags))
+
+
+def leaves_only_a_result(sequel: Sequel | None) -> bool:
+    """Of a job that is in no group: what it says about the group's value is its result."""
+    return sequel is None or (
+        not sequel.children
+        and sequel.continuation is None
+        and (sequel.contribution is None or sequel.contribution.reducer in ("last", "final"))
+    )
+
+
+def _only_counted(
+    settlements: Sequence[Settlement], answers: Sequence[Settled | None], held: Held
+) -> list[tuple[int, int]]:
+    """Which of them (by place) only their scope has to hear of, and which scope that is.
+
+    Contributions come in the order they were asked for: where one of them takes the long way, all do.
+    """
+    contributing = all(_fits(asked, held) for asked in settlements if _contribution(asked) is not None)
+    found: list[tuple[int, int]] = []
+    for at, asked in enumerate(settlements):
+        fits = answers[at] is None and _fits(asked, held)
+        _, scope_id = held.pop(asked.seq, (0, 0))  # of several settlements of one lease the first counts
+        if fits and (contributing or _contribution(asked) is None):
+            found.append((at, scope_id))
+    return found
+
+
+def _contribution(asked: Settlement) -> Contribution | None:
+    return None if asked.sequel is None else asked.sequel.contribution
+
+
+def _fits(asked: Settlement, held: Held) -> bool:
+    if asked.move is not _COMPLETE or asked.seq not in held or held[asked.seq][0] != asked.fence:
+        return False
+    sequel = asked.sequel
+    if sequel is None:
+        return True
+    simple = sequel.contribution is None or sequel.contribution.reducer != "custom"
+    return simple and not sequel.children and sequel.continuation is None

@@ -1,0 +1,144 @@
+"""A thread that owns one connection and answers requests put to it from anywhere.
+
+The thread comes from the runtime, as a coroutine on a loop of its own: under a fake clock or a simulator it is a task,
+and every request runs at one point of virtual time. It starts with the first request, serves everything that has
+gathered meanwhile together, and ends with `stop`. What serving means is up to each store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+from ropewalk.backends.sql.forking import follow_forks
+from ropewalk.backends.sql.requests import Request, deliver
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.errors import StoreUnavailable
+from ropewalk.ports.runtime import Runtime, Task
+
+T = TypeVar("T")
+
+SERVED_TOGETHER_MAX: Final = 256
+
+
+class Servant(ABC):
+    def __init__(self, runtime: Runtime, name: str) -> None:
+        self._runtime = runtime
+        self._name = name
+        self._begin_anew()
+        follow_forks(self)
+
+    def _begin_anew(self) -> None:
+        self._busy = threading.Lock()
+        """held while the connection is in use"""
+        self._lock = threading.Lock()
+        """guards the rest"""
+        self._waiting: deque[Request[Any]] = deque()
+        self._thread: Task | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._awake: asyncio.Event | None = None
+
+    async def ask(self, work: Callable[[Tx], T]) -> T:
+        """Have the thread run `work` inside a transaction."""
+        request = Request(work)
+        self._put(request)
+        return await request.answer
+
+    async def stop(self) -> None:
+        """Answer what was asked so far, close the connection, end the thread. A later request starts it again."""
+        thread = self._thread
+        if thread is not None:
+            last = Request(_nothing, last=True)
+            self._put(last)
+            await last.answer
+            await thread.finished()
+
+    @abstractmethod
+    async def _serve(self, requests: list[Request[Any]]) -> None:
+        """Answer every one of them."""
+
+    @abstractmethod
+    def _disconnect(self) -> None: ...
+
+    def before_fork(self) -> None:
+        self._busy.acquire()
+        self._disconnect()
+
+    def after_fork_in_parent(self) -> None:
+        self._busy.release()
+
+    def after_fork_in_child(self) -> None:
+        self._begin_anew()
+
+    def _put(self, request: Request[Any]) -> None:
+        with self._lock:
+            self._waiting.append(request)
+            if self._thread is None or (self._loop is not None and self._loop.is_closed()):
+                self._loop = None
+                self._thread = self._runtime.thread(self._main, name=self._name)
+            elif self._loop is not None and self._awake is not None and len(self._waiting) == 1:
+                self._loop.call_soon_threadsafe(self._awake.set)
+
+    async def _main(self) -> None:
+        awake = asyncio.Event()
+        with self._lock:
+            self._loop, self._awake = asyncio.get_running_loop(), awake
+        try:
+            while not await self._round(awake):
+                pass
+        except BaseException:
+            self._abandon()
+            raise
+
+    async def _round(self, awake: asyncio.Event) -> bool:
+        """Serve what is there, or wait until something is; True when that was the last."""
+        with self._lock:
+            count = min(len(self._waiting), SERVED_TOGETHER_MAX)
+            requests = [self._waiting.popleft() for _ in range(count)]
+        if not requests:
+            await awake.wait()
+            awake.clear()
+            return False
+        await self._attend([each for each in requests if each.wanted and not each.last])
+        last = [each for each in requests if each.last]
+        return bool(last) and self._end(last)
+
+    async def _attend(self, requests: list[Request[Any]]) -> None:
+        try:
+            if requests:
+                await self._serve(requests)
+        except BaseException:
+            self._give_up(requests)
+            raise
+
+    def _end(self, last: Iterable[Request[None]]) -> bool:
+        with self._busy:
+            self._disconnect()
+        with self._lock:
+            ended = not self._waiting  # whoever asked meanwhile is still served
+            if ended:
+                self._thread = None
+        deliver(last)
+        return ended
+
+    def _abandon(self) -> None:
+        """The thread was ended from outside: nobody may wait for it for ever."""
+        with self._busy:
+            self._disconnect()
+        with self._lock:
+            self._thread = None
+            left, self._waiting = list(self._waiting), deque()
+        self._give_up(left)
+
+    def _give_up(self, requests: list[Request[Any]]) -> None:
+        for request in requests:
+            request.fail(StoreUnavailable(f"{self._name} was stopped before it could answer: try again"))
+        deliver(requests)
+
+
+def _nothing(_: Tx) -> None:
+    """The work of a last request: it is answered when the connection is closed."""

@@ -1,0 +1,76 @@
+"""The job records of one transaction: each is loaded once, changed in place, and written back with the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ropewalk.backends.sql import records
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.rows import load
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.domain.jobs.record import JobRecord
+
+_ints = msgspec.json.Decoder(list[int])
+
+
+class JobBook:
+    def __init__(self, tx: Tx, lanes: LaneBook) -> None:
+        self._tx = tx
+        self._lanes = lanes
+        self._by_seq: dict[int, JobRecord] = {}
+        self._by_id: dict[tuple[str, str], JobRecord] = {}
+        """only the new ones: the table does not know them yet"""
+        self._new: list[JobRecord] = []
+        self._taken: dict[int, JobRecord] = {}
+
+    def find(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
+        wanted = dict.fromkeys(ids)
+        found = {each: job for each in wanted if (job := self._by_id.get((tenant, each))) is not None}
+        others = [each for each in wanted if each not in found]
+        if others:
+            found |= {job.id: job for job in self._asked(self._tx.sql.seqs_of_ids, _json(others), tenant)}
+        return found
+
+    def load(self, seqs: Iterable[int]) -> list[JobRecord]:
+        wanted = list(seqs)
+        for job in load(self._tx, [seq for seq in wanted if seq not in self._by_seq]):
+            self._by_seq[job.seq] = job
+        return [self._by_seq[seq] for seq in wanted if seq in self._by_seq]
+
+    def spawned(self, tenant: str, parent_id: str, keys: Iterable[str]) -> dict[str, JobRecord]:
+        self.flush()
+        children = self._asked(self._tx.sql.seqs_of_spawns, _json(list(keys)), parent_id, tenant)
+        return {job.spawn_key: job for job in children if job.spawn_key is not None}
+
+    def chain_tail(self, tenant: str, chain_id: str) -> JobRecord | None:
+        self.flush()
+        return next(iter(self._asked(self._tx.sql.chain_of, chain_id, tenant, 1)), None)
+
+    def number(self, jobs: Sequence[JobRecord]) -> None:
+        for job, seq in zip(jobs, self._tx.take_seqs(len(jobs)), strict=True):
+            job.seq = seq
+
+    def insert(self, jobs: Sequence[JobRecord]) -> None:
+        self._new += jobs
+        for job in jobs:
+            self._by_seq[job.seq] = self._by_id[job.tenant, job.id] = job
+
+    def take(self, job: JobRecord) -> None:
+        self._taken[job.seq] = job
+
+    def flush(self) -> None:
+        """What is new is written as it is by now, and what else became of it since like every other change."""
+        new, self._new = self._new, []
+        if new:
+            records.insert(self._tx, self._lanes, new)
+        taken, self._taken = self._taken, {}
+        records.save(self._tx, list(taken.values()))
+
+    def _asked(self, sql: str, *values: str | int) -> list[JobRecord]:
+        return self.load(_ints.decode(self._tx.value(sql, values)))
+
+
+def _json(values: Sequence[str]) -> str:
+    return msgspec.json.encode(values).decode()

@@ -1,0 +1,115 @@
+"""Idempotency keys as rows, those of one transaction read once and written together. domain.jobs.idempotency judges.
+
+A key outlives its job's end, not the job itself: it keeps its job from being pruned while its window lasts, and goes
+when the job is deleted. So a key always names a job that is there.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from ropewalk.backends.sql.tx import Row, Tx
+from ropewalk.domain.jobs.flags import KEYED
+from ropewalk.domain.jobs.idempotency import KeyRecord, input_hash
+from ropewalk.domain.jobs.record import JobRecord
+
+KeyName: TypeAlias = tuple[str, str, str]
+"""(tenant, type, key)"""
+
+
+class KeyBook:
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._known: dict[KeyName, KeyRecord | None] = {}
+        self._changed: dict[KeyName, KeyRecord] = {}
+        self._closed: list[Row] = []
+
+    def find(self, name: KeyName) -> KeyRecord | None:
+        if name not in self._known:
+            self._write_closed()
+            self._known[name] = _find(self._tx, name)
+        return self._known[name]
+
+    def put(self, held: KeyRecord) -> None:
+        name = (held.tenant, held.type, held.key)
+        self._known[name] = self._changed[name] = held
+
+    def close(self, job: JobRecord) -> None:
+        """The job became terminal."""
+        name = _name(job)
+        if name is None:
+            return
+        held = self._known.get(name)
+        if held is None:
+            self._known.pop(name, None)
+            self._closed.append((*name, job.id))
+        elif held.job_id == job.id:
+            held.closed_at = self._tx.now
+            self.put(held)
+
+    def may_reopen(self, job: JobRecord) -> bool:
+        """Whether no other open job holds the key of this finished one."""
+        name = _name(job)
+        held = None if name is None else self.find(name)
+        return held is None or held.job_id == job.id or held.closed_at is not None
+
+    def reopen(self, job: JobRecord) -> None:
+        """The job was revived. If its key was pruned or passed on meanwhile, it opens it anew."""
+        name = _name(job)
+        if name is None:
+            return
+        held = self.find(name)
+        if held is None or held.job_id != job.id:
+            tenant, job_type, key = name
+            held = KeyRecord(
+                tenant=tenant,
+                type=job_type,
+                key=key,
+                job_id=job.id,
+                run=job.run,
+                input_hash=input_hash(job.input),
+                opened_at=self._tx.now,
+            )
+        held.run = job.run
+        held.closed_at = None
+        self.put(held)
+
+    def flush(self) -> None:
+        self._write_closed()
+        changed, self._changed = self._changed, {}
+        self._tx.run_rows(self._tx.sql.put_keys, [_row(held) for held in changed.values()])
+
+    def _write_closed(self) -> None:
+        closed, self._closed = self._closed, []
+        self._tx.run_rows(self._tx.sql.close_keys, closed, self._tx.now)
+
+
+def _name(job: JobRecord) -> KeyName | None:
+    if not job.flags & KEYED:
+        return None
+    assert job.idempotency_key is not None, f"job {job.id} is flagged as keyed and has no key"
+    return job.tenant, job.type, job.idempotency_key
+
+
+def _find(tx: Tx, name: KeyName) -> KeyRecord | None:
+    found = tx.row(tx.sql.find_key, name)
+    if found is None:
+        return None
+    tenant, job_type, key = name
+    job_id, run, hashed, opened_at, closed_at, keep_us = found
+    return KeyRecord(
+        tenant=tenant,
+        type=job_type,
+        key=key,
+        job_id=job_id,
+        run=run,
+        input_hash=hashed,
+        opened_at=opened_at,
+        closed_at=closed_at,
+        keep_us=keep_us,
+    )
+
+
+def _row(held: KeyRecord) -> Row:
+    name = (held.tenant, held.type, held.key)
+    return (*name, held.job_id, held.run, held.input_hash, held.opened_at, held.closed_at, held.keep_us)

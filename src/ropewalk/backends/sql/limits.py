@@ -1,0 +1,154 @@
+"""Flow limits: kept as rows, and measured in a transaction that gives out jobs.
+
+What runs is counted, never kept, so nothing can leak whatever crashes. Two claims must not count the same room: whoever
+gives out jobs under a limit holds its row until it commits, and counts in a later statement than the one that took
+hold. A lane with a limit that somebody else holds is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TypeAlias
+
+import msgspec
+
+from ropewalk.backends.sql.lanes import LaneBook, limits_in
+from ropewalk.backends.sql.tx import SqlValue, Tx
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
+from ropewalk.domain.limits.headroom import Full, Gauge, Gauges
+from ropewalk.domain.limits.rate import RateState, idle_at
+from ropewalk.domain.time import MINUTE
+from ropewalk.ports.store.messages import LimitUse
+
+Counted: TypeAlias = dict[LaneName, int]
+
+_counts = msgspec.json.Decoder(list[tuple[int, int]])
+_states = msgspec.json.Decoder(list[tuple[str, LimitKind, str, str, RateState]])
+
+
+class Flow:
+    """The room there is in this transaction, for lanes by their number."""
+
+    def __init__(self, tx: Tx, lanes: LaneBook, rules: Rules) -> None:
+        self._tx = tx
+        self._lanes = lanes
+        self._rules = rules
+        self._held: dict[LimitId, FlowLimit | None] = {}
+        """as they are now; None: somebody else holds it, or it is gone"""
+        self._known: dict[Measure, Gauge] = {}
+        self.gauges: Gauges[int] = Gauges(tx.now)
+
+    def meet(self, lanes: Collection[int]) -> None:
+        """Take hold of the limits on these lanes, and measure them."""
+        for lane, gauges in self._on(lanes).items():
+            if gauges is None:
+                self.gauges.pass_over(lane)
+            elif gauges:
+                self.gauges.put(lane, gauges)
+
+    def open_among(self, lanes: Collection[int]) -> list[int]:
+        """The lanes whose limits leave room. The others are met."""
+        on = self._on(lanes)
+        found = [lane for lane in lanes if (gauges := on[lane]) is not None and not any(gauge.full for gauge in gauges)]
+        self.meet([lane for lane in lanes if lane not in found])
+        return found
+
+    def _on(self, lanes: Collection[int]) -> dict[int, list[Gauge] | None]:
+        """None: somebody else holds one of its limits."""
+        names = self._lanes.names_of(self._tx, lanes)
+        met = {lane: self._rules.on(names[lane]) for lane in lanes}
+        self._hold({each.limit for measures in met.values() for each in measures})
+        free = {lane: measures for lane, measures in met.items() if all(self._held[each.limit] for each in measures)}
+        self._measure({each for measures in free.values() for each in measures})
+        return {lane: [self._known[each] for each in free[lane]] if lane in free else None for lane in lanes}
+
+    def spend(self) -> None:
+        """Keep what was given out of rates."""
+        rows: list[tuple[SqlValue, ...]] = []
+        for gauge in self.gauges.used():
+            rate, spent = gauge.limit.rate, gauge.spent
+            if rate is not None and spent is not None:
+                state = msgspec.json.encode(spent.state).decode()
+                rows.append((*gauge.measure.limit, gauge.measure.name, idle_at(rate, spent.state), state))
+        self._tx.run_rows(self._tx.sql.put_rates, rows)
+
+    def full(self, measures: Iterable[Measure]) -> list[Full]:
+        self._hold({each.limit for each in measures})
+        free = [each for each in measures if self._held[each.limit] is not None]
+        self._measure(set(free))
+        return [self._known[each].told() for each in free if self._known[each].full]
+
+    def _hold(self, wanted: set[LimitId]) -> None:
+        new = sorted(wanted - self._held.keys())
+        if new:
+            found = self._tx.value(self._tx.sql.lock_limits, (msgspec.json.encode(new).decode(),))
+            self._held |= dict.fromkeys(new) | {limit.id: limit for limit in limits_in(found)}
+
+    def _measure(self, wanted: set[Measure]) -> None:
+        new = [each for each in wanted if each not in self._known]
+        if not new:
+            return
+        in_use = self._rules.in_use(running(self._tx, self._lanes))
+        states = self._states(new)
+        for each in new:
+            limit = self._held[each.limit]
+            assert limit is not None, "only what is held is measured"
+            self._known[each] = Gauge(limit, each, in_use[each], states.get(each), self._tx.now)
+
+    def _states(self, measures: Iterable[Measure]) -> dict[Measure, RateState]:
+        rated = [each for each in measures if (limit := self._held[each.limit]) is not None and limit.rate is not None]
+        if not rated:
+            return {}
+        wanted = msgspec.json.encode([(*each.limit, each.name) for each in rated]).decode()
+        found = _states.decode(self._tx.value(self._tx.sql.rates_of, (wanted,)))
+        return {Measure((tenant, kind, limit), name): state for tenant, kind, limit, name, state in found}
+
+
+def put(tx: Tx, limit: FlowLimit) -> None:
+    before = _rules(tx).limits.get(limit.id)
+    if not limit.replaces(before):
+        return
+    if before is None or before.rate is None or not before.rate.goes_on_as(limit.rate):
+        tx.run(tx.sql.forget_rates, limit.id)
+    rate = limit.rate
+    how_often = (None, None, None) if rate is None else (rate.count, rate.window_us, rate.algorithm)
+    tx.run(tx.sql.put_limit, (*limit.id, limit.concurrency, *how_often, int(limit.declared)))
+    tx.run(tx.sql.bump_control)
+
+
+def remove(tx: Tx, tenant: str, kind: LimitKind, name: str) -> bool:
+    gone = tx.run(tx.sql.remove_limit, (tenant, kind, name)) == 1
+    if gone:
+        tx.run(tx.sql.forget_rates, (tenant, kind, name))
+        tx.run(tx.sql.bump_control)
+    return gone
+
+
+def uses(tx: Tx, tenant: str) -> list[LimitUse]:
+    rules = _rules(tx)
+    in_use = rules.in_use(running(tx, tx.lanes))
+    return [LimitUse.of(limit, in_use) for limit in rules.of_tenant(tenant)]
+
+
+def holding(tx: Tx, job: JobRecord) -> list[Full]:
+    """For those who only look: nothing is taken hold of."""
+    rules = _rules(tx)
+    flow = Flow(tx, tx.lanes, rules)
+    return flow.full(rules.on(job.lane.above)) or flow.full(rules.on(job.lane))
+
+
+def prune(tx: Tx, limit: int) -> None:
+    """A minute late: whoever uses one may have read the clock a moment ago."""
+    tx.run(tx.sql.prune_rates, (tx.now - MINUTE, limit))
+
+
+def running(tx: Tx, lanes: LaneBook) -> Counted:
+    """What runs now, by lane."""
+    counts = dict(_counts.decode(tx.value(tx.sql.running_lanes)))
+    names = lanes.names_of(tx, counts)
+    return {names[lane]: number for lane, number in counts.items()}
+
+
+def _rules(tx: Tx) -> Rules:
+    return Rules(limits_in(tx.value(tx.sql.all_limits)))

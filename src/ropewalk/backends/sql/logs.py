@@ -1,0 +1,43 @@
+"""What jobs logged: written with a renewal or a settlement, once each, the newest of a job. Others cost nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from ropewalk.backends.sql.tx import Row, Tx
+from ropewalk.domain.logs import LINES_MAX, LogLine, may_be_too_many
+
+_lines = msgspec.json.Decoder(list[LogLine])
+
+
+class Logged(Protocol):
+    """A renewal or a settlement whose lease was found to be held."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def lines(self) -> Sequence[LogLine]: ...
+
+
+def keep(tx: Tx, written: Iterable[Logged]) -> None:
+    logged = [each for each in written if each.lines]
+    if not logged:
+        return
+    tx.run_rows(tx.sql.insert_lines, [_row(each, line) for each in logged for line in each.lines])
+    for each in logged:
+        if may_be_too_many(each.fence, each.lines):
+            tx.run(tx.sql.trim_lines, (each.seq, each.seq, LINES_MAX))
+
+
+def lines_of(tx: Tx, tenant: str, job_id: str) -> list[LogLine]:
+    seq = tx.value(tx.sql.seq_of_id, (job_id, tenant))
+    return [] if seq is None else _lines.decode(tx.value(tx.sql.lines_of, (seq,)))
+
+
+def _row(of: Logged, line: LogLine) -> Row:
+    return of.seq, of.fence, line.position, line.attempt, line.at, line.level, line.message, line.fields

@@ -1,0 +1,162 @@
+"""What is done for all: leases that ran out, deadlines that passed, retention, once-keys, pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ropewalk.backends.sql import limits
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.statistics import count_removed
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.flags import HAS_DEPENDANTS, OWNS_SCOPE
+from ropewalk.domain.jobs.states import TERMINAL
+from ropewalk.domain.retention import Retention, keep_for
+from ropewalk.domain.time import DAY, Instant, Span
+from ropewalk.domain.workflow import gate
+from ropewalk.ports.store.messages import Moved, Pruned, Ripple
+
+_ints = msgspec.json.Decoder(list[int])
+_names = msgspec.json.Decoder(list[str])
+_upto = msgspec.json.Decoder(dict[str, tuple[int, frozenset[int]]])
+_results = msgspec.json.Decoder(list[tuple[int, Instant]])
+
+
+def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
+    ledger = SqlLedger(tx, lanes)
+    rippling = Rippling(ledger)
+    _lose(tx, ledger, rippling, _run_out(tx, limit))
+    ledger.flush()
+    expire(ledger, rippling, _ints.decode(tx.value(tx.sql.past_deadline, (tx.now, limit))))
+    ledger.flush()
+    _wake(ledger, rippling, _ints.decode(tx.value(tx.sql.waits_over, (tx.now, limit))))
+    ripple = rippling.run()
+    ledger.flush()
+    return ripple
+
+
+def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Ripple:
+    """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
+    lost = _run_out(tx, limit) if take_back else []
+    over = _ints.decode(tx.value(tx.sql.waits_over, (tx.now, limit)))
+    if not lost and not over:
+        return Ripple()
+    ledger = SqlLedger(tx, lanes)
+    rippling = Rippling(ledger)
+    _lose(tx, ledger, rippling, lost)
+    _wake(ledger, rippling, over)
+    ripple = rippling.run()
+    ledger.flush()
+    return ripple
+
+
+def expire(ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+    """Waiting jobs whose deadline passed."""
+    for job in ledger.load(seqs):
+        effects = transition.expire(job, ledger.now)
+        rippling.moved.append(Moved(job=job, move=effects.move))
+        rippling.ended(job, effects)
+
+
+def _run_out(tx: Tx, limit: int) -> list[int]:
+    return _ints.decode(tx.value(tx.sql.leases_run_out, (tx.now, limit)))
+
+
+def _lose(tx: Tx, ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+    if not seqs:
+        return
+    started_upto = _upto.decode(tx.value(tx.sql.started_upto))
+    for job in ledger.load(seqs):
+        # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
+        upto, unstarted = started_upto.get(job.owner or "", (job.ticket, frozenset[int]()))
+        started = job.ticket <= upto and job.ticket not in unstarted
+        effects = transition.lose(job, started=started, now=tx.now)
+        rippling.moved.append(Moved(job=job, move=effects.move))
+        rippling.ended(job, effects)
+
+
+def _wake(ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+    """Waits that are over: a gate is given up, a job that waited for a signal goes back to its handler."""
+    for job in ledger.load(seqs):
+        ledger.take(job)
+        effects = gate.wait_is_over(job, ledger.now)
+        if effects is None:
+            rippling.released(job)
+            continue
+        if job.terminal:
+            rippling.moved.append(Moved(job=job, move=effects.move))
+        rippling.ended(job, effects)
+
+
+def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
+    types = _names.decode(tx.value(tx.sql.types))
+    gone = _past_retention(tx, retention, types, limit)
+    remove(tx, gone)
+    results = 0
+    if retention.results_us is not None:
+        results = _forget_results(tx, types, tx.now - retention.results_us, limit)
+    forgotten = tx.run(tx.sql.prune_keys, (tx.now, limit))
+    tx.run(tx.sql.prune_once, (tx.now, limit))
+    tx.run(tx.sql.prune_workers, (tx.now - DAY,))
+    limits.prune(tx, limit)
+    return Pruned(jobs=len(gone), results=results, keys=forgotten)
+
+
+def remove(tx: Tx, seqs: Sequence[int]) -> None:
+    """Forget finished jobs and everything recorded about them."""
+    gone = msgspec.json.encode(seqs).decode()
+    sql = tx.sql
+    count_removed(tx, tx.lanes, gone)
+    for forget in (
+        *(sql.delete_keys_of, sql.delete_attempts, sql.delete_events, sql.delete_lines, sql.delete_edges),
+        *(sql.delete_scopes, sql.delete_contributions, sql.delete_steps, sql.delete_signals, sql.delete_jobs),
+    ):
+        tx.run(forget, (gone,))
+
+
+def once(tx: Tx, tenant: str, key: str, ttl_us: Span) -> bool:
+    return tx.run(tx.sql.take_once, (tenant, key, tx.now + ttl_us, tx.now)) == 1
+
+
+def pause(tx: Tx, tenant: str, queue: str, *, paused: bool) -> None:
+    if tx.run(tx.sql.set_paused, (tenant, queue, int(paused))):
+        tx.run(tx.sql.bump_control)
+
+
+def drain(tx: Tx, owner: str) -> bool:
+    told = tx.run(tx.sql.drain_worker, (owner,)) == 1
+    if told:
+        tx.run(tx.sql.bump_control)
+    return told
+
+
+def _past_retention(tx: Tx, retention: Retention, types: Sequence[str], limit: int) -> list[int]:
+    """Each (status, type) has a retention of its own, and an index that holds its oldest jobs first."""
+    gone: list[int] = []
+    for status in sorted(TERMINAL):
+        for job_type in types:
+            span = keep_for(retention, status, job_type)
+            if span is not None and len(gone) < limit:
+                marks = HAS_DEPENDANTS | OWNS_SCOPE
+                wanted = (status.value, job_type, tx.now - span, tx.now, marks, limit - len(gone))
+                gone += _ints.decode(tx.value(tx.sql.past_retention, wanted))
+    return gone
+
+
+def _forget_results(tx: Tx, types: Sequence[str], before: Instant, limit: int) -> int:
+    forgotten = 0
+    for job_type in types:
+        upto = tx.value(tx.sql.results_upto, (job_type,))
+        room = limit - forgotten
+        old = _results.decode(tx.value(tx.sql.old_results, (job_type, upto, before, room)))
+        if old:
+            tx.run(tx.sql.forget_results, (msgspec.json.encode([seq for seq, _ in old]).decode(),))
+            forgotten += len(old)
+        seen = before if len(old) < room else old[-1][1] if old else upto
+        if seen > upto:
+            tx.run(tx.sql.note_forgotten, (job_type, seen))
+    return forgotten

@@ -1,0 +1,102 @@
+"""What people do to jobs: domain.jobs.operations on one record after another, each independent of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ropewalk.backends.sql import records
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.maintenance import remove
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.workflow import revival as reviving
+from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.operations import Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, Deletion, ReviveAnswer
+
+_ints = msgspec.json.Decoder(list[int])
+
+
+def cancel(
+    tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool
+) -> Cancellations:
+    ledger = SqlLedger(tx, lanes)
+    rippling = Rippling(ledger)
+    jobs = ledger.find(tenant, ids)
+    answers = [_cancel(ledger, rippling, jobs.get(each), each, reason=reason, force=force) for each in ids]
+    ripple = rippling.run()
+    ledger.flush()
+    if any(answer.status is CancelStatus.CANCEL_REQUESTED for answer in answers):
+        tx.run(tx.sql.bump_control)
+    return Cancellations(answers=answers, ripple=ripple)
+
+
+def revive(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+    ledger = SqlLedger(tx, lanes)
+    jobs = ledger.find(tenant, ids)
+    answers = [_revive(ledger, jobs.get(each), each, revival) for each in ids]
+    ledger.flush()
+    return answers
+
+
+def amend(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+    ledger = SqlLedger(tx, lanes)
+    job = ledger.find(tenant, [job_id]).get(job_id)
+    if job is None:
+        return AmendAnswer(id=job_id)
+    if job.status is not Status.WAITING:
+        return AmendAnswer(id=job_id, state=job.state_at(tx.now))
+    ledger.note(job, operations.amend(job, amendment, tx.now))
+    ledger.flush()
+    return AmendAnswer(id=job_id, job=job, state=job.state_at(tx.now))
+
+
+def delete(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
+    jobs = {job.id: job for job in records.find_all(tx, tenant, dict.fromkeys(ids))}
+    ended = [job.seq for job in jobs.values() if job.terminal]
+    named = msgspec.json.encode([job.seq for job in jobs.values()]).decode()
+    in_use = set(_ints.decode(tx.value(tx.sql.in_use, (named,)))) if ended else set[int]()
+    remove(tx, [seq for seq in ended if seq not in in_use])
+    return {each: _deletion(jobs.get(each), in_use) for each in ids}
+
+
+def _deletion(job: JobRecord | None, in_use: set[int]) -> Deletion:
+    if job is None:
+        return Deletion.NOT_FOUND
+    if not job.terminal:
+        return Deletion.NOT_TERMINAL
+    return Deletion.IN_USE if job.seq in in_use else Deletion.DELETED
+
+
+def _cancel(
+    ledger: SqlLedger, rippling: Rippling, job: JobRecord | None, job_id: str, *, reason: str | None, force: bool
+) -> CancelAnswer:
+    if job is None:
+        return CancelAnswer(id=job_id, status=CancelStatus.NOT_FOUND, previous=None)
+    previous = job.state_at(ledger.now)
+    status, event = operations.cancel(job, reason=reason, force=force, now=ledger.now)
+    if status is CancelStatus.CANCELLED:
+        rippling.ended(job, Effects(Move.CANCEL, event=event))
+    elif event is not None:
+        ledger.note(job, event)
+    return CancelAnswer(id=job_id, status=status, previous=previous)
+
+
+def _revive(ledger: SqlLedger, job: JobRecord | None, job_id: str, revival: Revival) -> ReviveAnswer:
+    if job is None:
+        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
+    refusal = operations.refusal_to_revive(job, revival)
+    if refusal is None and not ledger.may_reopen(job):
+        refusal = "key_in_use"
+    if refusal is not None:
+        state = job.state_at(ledger.now)
+        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_RETRIABLE, state=state, run_at=job.run_at, reason=refusal)
+    reviving.revive(ledger, job, revival)
+    state = job.state_at(ledger.now)
+    return ReviveAnswer(id=job_id, status=RetryStatus.QUEUED, state=state, run_at=job.run_at)

@@ -1,0 +1,130 @@
+"""Quotas of tenants: kept as rows, and judged in a transaction that lets jobs in.
+
+What waits is counted, never kept. Two submissions must not count the same room: whoever submits for a tenant with a
+quota holds its row until it commits, and counts in a later statement than the one that took hold. That happens first of
+all, in order of name, so that nobody who waits for it holds anything else but schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ropewalk.backends.sql import limits
+from ropewalk.backends.sql.lanes import quotas_of
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaUse, Spent
+from ropewalk.domain.limits.rate import used
+from ropewalk.ports.store.messages import Submission
+
+_spent = msgspec.json.Decoder(list[tuple[str, Spent]])
+
+
+def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
+    """What may come in from outside. The tenants that have a quota are held from here on."""
+    quotas = tx.lanes.quotas.look(tx, control).holding(outside(submissions))
+    _hold(
+        tx, [tenant for tenant, quota in quotas.items() if quota.pending is not None or quota.submissions is not None]
+    )
+    return _measured(tx, quotas)
+
+
+def passing(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
+    """The same in a transaction of somebody else's, who may take hours: nothing is held, and rates were paid before."""
+    quotas = tx.lanes.quotas.look(tx, control).holding(outside(submissions))
+    return _measured(tx, {tenant: msgspec.structs.replace(quota, submissions=None) for tenant, quota in quotas.items()})
+
+
+def pay(tx: Tx, submissions: Sequence[Submission]) -> None:
+    """Use up what submissions that are about to pass need of rates. Raises QuotaExceeded."""
+    found = tx.row(tx.sql.epoch)
+    assert found is not None
+    quotas = tx.lanes.quotas.look(tx, found[1]).holding(outside(submissions))
+    rated = {
+        tenant: Quota(tenant=tenant, submissions=quota.submissions)
+        for tenant, quota in quotas.items()
+        if quota.submissions is not None
+    }
+    _hold(tx, list(rated))
+    paying = _measured(tx, rated)
+    paying.admit([new for submission in submissions for new in submission.jobs])
+    spend(tx, paying)
+
+
+def spend(tx: Tx, admission: Admission) -> None:
+    """Keep what came in under rates."""
+    rows = [(tenant, msgspec.json.encode(spent).decode()) for tenant, spent in sorted(admission.spent().items())]
+    tx.run_rows(tx.sql.spend_quotas, rows)
+
+
+def outside(submissions: Sequence[Submission]) -> set[str]:
+    """The tenants these are for, but for what running work brings forth."""
+    return {new.tenant for submission in submissions if submission.under is None for new in submission.jobs}
+
+
+def put(tx: Tx, quota: Quota) -> None:
+    rate = quota.submissions
+    how_often = (None, None, None) if rate is None else (rate.count, rate.window_us, rate.algorithm)
+    tx.run(tx.sql.put_quota, (quota.tenant, quota.pending, quota.running, *how_often, quota.payload_bytes))
+    if (on_running := quota.on_running) is None:
+        limits.remove(tx, quota.tenant, "tenant", quota.tenant)
+    else:
+        limits.put(tx, on_running)
+    tx.run(tx.sql.bump_control)  # also where that limit stays as it is
+
+
+def remove(tx: Tx, tenant: str) -> bool:
+    gone = tx.run(tx.sql.remove_quota, (tenant,)) == 1
+    if gone:
+        limits.remove(tx, tenant, "tenant", tenant)
+        tx.run(tx.sql.bump_control)
+    return gone
+
+
+def kept(tx: Tx) -> list[Quota]:
+    """By tenant."""
+    return list(quotas_of(tx).kept.values())
+
+
+def use(tx: Tx, tenant: str) -> QuotaUse | None:
+    quota = quotas_of(tx).of(tenant)
+    if quota is None:
+        return None
+    rate, spent = quota.submissions, _spent_by(tx, [tenant]).get(tenant)
+    state = None if rate is None or spent is None else spent.under(rate)
+    running = limits.running(tx, tx.lanes)
+    return QuotaUse(
+        quota=quota,
+        pending=tx.value(tx.sql.waiting_of, (tenant, COUNTED_MAX)),
+        running=sum(number for lane, number in running.items() if lane.tenant == tenant),
+        submissions=0 if rate is None else used(rate, state, tx.now),
+    )
+
+
+def _hold(tx: Tx, tenants: list[str]) -> None:
+    if tenants:
+        tx.run(tx.sql.hold_quotas, (msgspec.json.encode(tenants).decode(),))
+
+
+def _measured(tx: Tx, quotas: dict[str, Quota]) -> Admission:
+    rated = [tenant for tenant, quota in quotas.items() if quota.submissions is not None]
+    spent = _spent_by(tx, rated) if rated else {}
+    return Admission(
+        {
+            tenant: Allowance(quota, waiting=_waiting(tx, quota), spent=spent.get(tenant), now=tx.now)
+            for tenant, quota in quotas.items()
+        }
+    )
+
+
+def _waiting(tx: Tx, quota: Quota) -> int:
+    """Counted no further than it matters."""
+    if quota.pending is None:
+        return 0
+    waiting: int = tx.value(tx.sql.waiting_of, (quota.tenant, quota.pending + 1))
+    return waiting
+
+
+def _spent_by(tx: Tx, tenants: Sequence[str]) -> dict[str, Spent]:
+    return dict(_spent.decode(tx.value(tx.sql.quotas_spent, (msgspec.json.encode(list(tenants)).decode(),))))

@@ -1,0 +1,156 @@
+"""Finding, inserting and saving whole job records. Nothing here decides anything about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from ropewalk.backends.sql.columns import JSON_COLUMNS, json_text
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.rows import load
+from ropewalk.backends.sql.statistics import count_submitted
+from ropewalk.backends.sql.tx import Row, SqlValue, Tx
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import Instant
+
+WAITING, READY, RUNNING, FINISHED = range(4)
+"""the places of a job"""
+
+_OWN: Final = ("seq", "id")
+_ALWAYS: Final = (
+    *_OWN,
+    *("tenant", "type", "queue", "priority", "prio_key", "time_key", "created_at", "run_at", "updated_at"),
+    *("flags", "max_attempts", "max_crashes", "format"),
+)
+_SOMETIMES: Final = (
+    *("timeout_us", "lease_us", "deadline", "idempotency_key", "correlation_id", "workflow_id", "workflow_type"),
+    *("group_id", "parent_id", "spawn_key", "callback_url", "fairness", "trace", "scope_id", "chain_id", "chain_index"),
+    *("awaits", "wake_at", "unmet", "depth", "limit_key"),
+    *JSON_COLUMNS,
+)
+_COUNTS: Final = frozenset({"unmet", "depth"})
+_always = attrgetter(*_ALWAYS)
+_sometimes = attrgetter(*_SOMETIMES)
+_changing = attrgetter(
+    *("priority", "prio_key", "time_key", "run_at", "updated_at", "flags", "run", "rev", "attempt", "crashes", "owner"),
+    *("lease_expires_at", "start_rev", "started_at", "finished_at", "deadline", "chain_id", "chain_index", "unmet"),
+    *("awaits", "wake_at"),
+)
+_seqs = msgspec.json.Decoder(list[int])
+
+
+def place_of(job: JobRecord, now: Instant) -> int:
+    match job.status:
+        case Status.WAITING:
+            return READY if job.ready_at(now) else WAITING
+        case Status.RUNNING:
+            return RUNNING
+        case Status.COMPLETED | Status.FAILED | Status.DEAD_LETTER | Status.CANCELLED:
+            return FINISHED
+
+
+def find(tx: Tx, tenant: str, job_id: str) -> JobRecord | None:
+    seq = tx.value(tx.sql.seq_of_id, (job_id, tenant))
+    return None if seq is None else load(tx, [seq])[0]
+
+
+def find_all(tx: Tx, tenant: str, ids: Iterable[str]) -> list[JobRecord]:
+    wanted = msgspec.json.encode(list(ids)).decode()
+    return load(tx, _seqs.decode(tx.value(tx.sql.seqs_of_ids, (wanted, tenant))))
+
+
+def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
+    """New records, with their `seq` already taken. Raises AlreadyThere where an id or spawn key exists."""
+    used = _used_columns(jobs)
+    names = [job.lane for job in jobs]
+    lane_ids = lanes.ids_of(tx, set(names))
+    of_each = [lane_ids[name] for name in names]
+    extras: Iterator[Row] = zip(*used.values(), strict=True) if used else repeat(())
+    rows = [
+        (
+            *_always(job),
+            place_of(job, tx.now),
+            lane,
+            tx.blob(job.input),
+            *extra,
+        )
+        for job, lane, extra in zip(jobs, of_each, extras, strict=False)
+    ]
+    columns = (*_ALWAYS, "place", "lane", "input", *used)
+    tx.run_rows(tx.insert_block(columns, own=len(columns)), rows)
+    count_submitted(tx, lanes, of_each)
+
+
+def insert_alike(
+    tx: Tx,
+    lanes: LaneBook,
+    first: JobRecord,
+    own: Sequence[tuple[int, str, bytes]],
+    spawn_keys: Sequence[str] = (),
+) -> None:
+    """The same for records that differ only in (seq, id, input), and in their spawn keys where these are given.
+
+    What they share is bound once, from the first.
+    """
+    shared = _shared(tx, lanes, first)
+    rows: list[Row] = [(seq, job_id, tx.blob(data)) for seq, job_id, data in own]
+    of_its_own = [*_OWN, "input"]
+    if spawn_keys:
+        shared.pop("spawn_key", None)
+        rows = [(*row, key) for row, key in zip(rows, spawn_keys, strict=True)]
+        of_its_own.append("spawn_key")
+    tx.run_rows(tx.insert_block([*of_its_own, *shared], own=len(of_its_own)), rows, *shared.values())
+    count_submitted(tx, lanes, [lanes.id_of(tx, first.lane)] * len(rows))
+
+
+def insert_under(tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[str, bytes]], *, control: int) -> bool:
+    """The same for records that differ only in (id, input) and get their number as they are inserted, which the store
+    must be able to (`Tx.numbers_inserted`). False, and nothing is inserted, where another `control` holds by now."""
+    shared = _shared(tx, lanes, first)
+    rows = [(job_id, tx.blob(data)) for job_id, data in own]
+    block = tx.insert_block(["id", "input", *shared], own=2)
+    if tx.run_rows(block, rows, control, *shared.values()) < len(rows):
+        return False
+    count_submitted(tx, lanes, [lanes.id_of(tx, first.lane)] * len(rows))
+    return True
+
+
+def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
+    """Records the domain changed, under the fence they were loaded with."""
+    changed = tx.run_rows(tx.sql.save_jobs, [_save_row(job, tx.now) for job in jobs])
+    assert changed == len(jobs), f"{len(jobs)} records changed under one transaction, {changed} were still there"
+
+
+def _shared(tx: Tx, lanes: LaneBook, first: JobRecord) -> dict[str, SqlValue]:
+    """By column what records that are alike have in common."""
+    always = dict(zip(_ALWAYS, _always(first), strict=True))
+    for name in _OWN:
+        del always[name]
+    sometimes = {name: column[0] for name, column in _used_columns([first]).items()}
+    return {**always, "place": place_of(first, tx.now), "lane": lanes.id_of(tx, first.lane), **sometimes}
+
+
+def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
+    """Optional columns that a job of this batch uses; binding None is slow (1 µs each), so the others are left out."""
+    used: dict[str, Sequence[SqlValue]] = {}
+    columns = zip(*map(_sometimes, jobs), strict=True)
+    for name, column in zip(_SOMETIMES, columns, strict=False):
+        if name in JSON_COLUMNS:
+            if any(column):
+                used[name] = [json_text(value) for value in column]
+        elif column.count(0 if name in _COUNTS else None) < len(column):
+            used[name] = column
+    return used
+
+
+def _save_row(job: JobRecord, now: Instant) -> Row:
+    row: list[SqlValue] = [job.seq, job.fence, place_of(job, now), job.status.value, job.last_move.value]
+    row += _changing(job)
+    row += json_text(job.gate), json_text(job.progress), json_text(job.error), json_text(job.cancel)
+    row += job.input, job.checkpoint, job.result
+    return row

@@ -1,0 +1,131 @@
+"""From the `job` table to records, many at a time (the statement in records.sql says how they travel)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.backends.sql.tx import TooMuch, Tx
+from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.jobs.record import CancelRequest, FollowUp, JobRecord, Origin, Progress
+from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow.dependency import Gate
+
+LOADED_AT_ONCE_MAX: Final = 1000
+
+
+class Extras(Struct, kw_only=True):
+    """What most jobs do not have."""
+
+    timeout_us: Span | None
+    backoff: Backoff | None
+    lease_us: Span | None
+    deadline: Instant | None
+    idempotency_key: str | None
+    correlation_id: str | None
+    tags: dict[str, str]
+    workflow_id: str | None
+    workflow_type: str | None
+    chain_id: str | None
+    chain_index: int | None
+    unmet: int
+    depth: int
+    gate: Gate | None
+    awaits: str | None
+    wake_at: Instant | None
+    on_failure: FollowUp | None
+    origin: Origin | None
+    callback_url: str | None
+    fairness: str | None
+    progress: Progress | None
+    error: ErrorInfo | None
+    cancel: CancelRequest | None
+    checkpoint_bytes: int | None
+    result_bytes: int | None
+
+
+Place: TypeAlias = tuple[int | None, str | None, str | None, str | None, str | None]
+"""(scope, group, parent, spawn key, limit key)"""
+
+_GIVEN: Final = tuple(name for name in Extras.__struct_fields__ if name in JobRecord.__struct_fields__)
+_records = msgspec.json.Decoder(list[JobRecord])
+_extras = msgspec.json.Decoder(dict[int, Extras])
+_places = msgspec.json.Decoder(dict[int, Place])
+_sizes = msgspec.json.Decoder(list[int])
+
+
+def load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
+    """The records of these jobs that exist, in this order."""
+    loaded: list[JobRecord] = []
+    for start in range(0, len(seqs), LOADED_AT_ONCE_MAX):
+        loaded += _load(tx, seqs[start : start + LOADED_AT_ONCE_MAX])
+    return loaded
+
+
+def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
+    try:
+        return records_in(tx.row(tx.sql.load_jobs, (msgspec.json.encode(seqs).decode(),)))
+    except TooMuch:
+        if len(seqs) == 1:
+            raise
+        half = len(seqs) // 2  # together they are over the store's limit for one value (1 GB)
+        return _load(tx, seqs[:half]) + _load(tx, seqs[half:])
+
+
+def records_in(found: Sequence[Any] | None) -> list[JobRecord]:
+    """What a statement with `record_columns` answers."""
+    assert found is not None
+    records, extras, places, sizes, *pieces = found
+    jobs = _records.decode(records)
+    inputs, checkpoints, results = (column or b"" for column in pieces)
+    end = 0
+    for job, size in zip(jobs, _sizes.decode(sizes), strict=True):
+        start, end = end, end + size
+        job.input = inputs[start:end]
+    given = _extras.decode(extras)
+    if given:
+        _give_all(jobs, given, Pieces(checkpoints), Pieces(results))
+    _put_in_place(jobs, _places.decode(places))
+    return jobs
+
+
+def _give_all(jobs: Sequence[JobRecord], given: dict[int, Extras], checkpoints: Pieces, results: Pieces) -> None:
+    for job in jobs:
+        if (extra := given.get(job.seq)) is not None:
+            _give(job, extra, checkpoints, results)
+
+
+def _put_in_place(jobs: Sequence[JobRecord], places: dict[int, Place]) -> None:
+    """Apart from the other extras: a group of 100 000, or as many jobs with a limit key, would carry all of them."""
+    if places:
+        for job in jobs:
+            if (place := places.get(job.seq)) is not None:
+                job.scope_id, job.group_id, job.parent_id, job.spawn_key, job.limit_key = place
+
+
+def _give(job: JobRecord, extra: Extras, checkpoints: Pieces, results: Pieces) -> None:
+    for name in _GIVEN:
+        setattr(job, name, getattr(extra, name))
+    if extra.checkpoint_bytes is not None:
+        job.checkpoint = checkpoints.take(extra.checkpoint_bytes)
+    if extra.result_bytes is not None:
+        job.result = results.take(extra.result_bytes)
+
+
+class Pieces:
+    """One column of many jobs, to be cut where each one ends."""
+
+    __slots__ = ("_at", "_whole")
+
+    def __init__(self, whole: bytes) -> None:
+        self._whole = whole
+        self._at = 0
+
+    def take(self, size: int) -> bytes:
+        start = self._at
+        self._at = start + size
+        return self._whole[start : self._at]

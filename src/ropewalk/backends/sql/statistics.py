@@ -1,0 +1,177 @@
+"""Counting what a transaction did: one row a lane, written once and never changed by those who move jobs.
+
+Rows are folded later (domain.statistics.counters.fold) into sums of a minute, an hour and for good. Who folds takes
+what nobody else holds, and where somebody holds a sum puts another one beside it: the next one to fold finds both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.backends.sql.lanes import KEYS_MAX, LaneBook
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.jobs.transition import Effects, Settlement, Spent
+from ropewalk.domain.statistics.aggregation import StatsQuery, Window, reckon
+from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of
+from ropewalk.domain.statistics.statistics import Statistics
+from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
+
+_EMPTY: Final = Tally()
+_places = msgspec.json.Decoder(list[tuple[int, str, str]])
+_owners = msgspec.json.Decoder(list[tuple[int, str]])
+_rows = msgspec.json.Decoder(list[tuple[int, Instant, int, Tally]])
+_sums = msgspec.json.Decoder(list[tuple[int, Span, Instant, int, Tally]])
+_told = msgspec.json.Decoder(list[tuple[Span | None, Instant, int, Tally]])
+_apart = msgspec.json.Decoder(list[tuple[int, State, int]])
+_endings = msgspec.json.Decoder(list[tuple[int, Status, int]])
+
+
+class Done(Struct):
+    """Leases that completed, column by column, as `complete_plain` tells them: by the store's clock."""
+
+    seqs: list[int]
+    lanes: list[int]
+    waits: list[Span]
+    runs: list[Span]
+    totals: list[Span]
+
+
+class TallyBook:
+    """What one transaction has to count."""
+
+    def __init__(self, tx: Tx, lanes: LaneBook) -> None:
+        self._tx = tx
+        self._lanes = lanes
+        self._tallies = Tallies[int]()
+
+    def submitted(self, lanes: Iterable[tuple[int, int]]) -> None:
+        """So many into each."""
+        for lane, jobs in lanes:
+            self._tallies.of(_above(lane)).submitted += jobs
+
+    def completed(self, done: Done, settlements: Iterable[Settlement]) -> None:
+        """Of what was asked for, these are done."""
+        if not done.seqs:
+            return
+        _as_measured(done, {each.seq: each.spent for each in settlements})
+        lane = done.lanes[0]
+        if done.lanes.count(lane) == len(done.lanes):  # most batches are of one type
+            self._tallies.completed(_above(lane), waits=done.waits, runs=done.runs, totals=done.totals)
+            return
+        by_lane: dict[int, list[tuple[Span, Span, Span]]] = {}
+        for lane, *spans in zip(done.lanes, done.waits, done.runs, done.totals, strict=True):
+            by_lane.setdefault(_above(lane), []).append((spans[0], spans[1], spans[2]))
+        for lane, of_lane in by_lane.items():
+            waits, runs, totals = zip(*of_lane, strict=True)
+            self._tallies.completed(lane, waits=waits, runs=runs, totals=totals)
+
+    def moved(self, job: JobRecord, effects: Effects) -> None:
+        lane = self._lanes.id_of(self._tx, job.lane.above)
+        self._tallies.moved(lane, job, effects, self._tx.now)
+
+    def gone(self, endings: Iterable[tuple[int, Status, int]]) -> None:
+        for lane, status, jobs in endings:
+            gone = self._tallies.of(_above(lane)).gone
+            gone[status] = gone.get(status, 0) + jobs
+
+    def flush(self) -> None:
+        tallies, self._tallies = self._tallies, Tallies[int]()
+        counted = [(lane, _text(tally)) for lane, tally in tallies.by_lane.items() if tally != _EMPTY]
+        rows = [(minute_of(self._tx.now), *of_lane) for of_lane in counted]
+        self._tx.run_rows_later(self._tx.sql.insert_tallies, rows)
+
+
+def count_submitted(tx: Tx, lanes: LaneBook, ids: Sequence[int]) -> None:
+    """Of each new job its lane."""
+    book = TallyBook(tx, lanes)
+    book.submitted(Counter(ids).items())
+    book.flush()
+
+
+def count_removed(tx: Tx, lanes: LaneBook, seqs: str) -> None:
+    """Finished jobs that are about to be forgotten."""
+    book = TallyBook(tx, lanes)
+    book.gone(_endings.decode(tx.value(tx.sql.endings_of, (seqs,))))
+    book.flush()
+
+
+def fold_tallies(tx: Tx, keep_us: Span | None, limit: int) -> int:
+    rows = _rows.decode(tx.value(tx.sql.oldest_tallies, (limit,)))
+    if rows:
+        tx.run(tx.sql.delete_tallies, (_json([number for number, *_ in rows]),))
+        _add_to_sums(tx, [(at, lane, tally) for _, at, lane, tally in rows])
+    for span, kept_us in ((MINUTE, MINUTES_KEPT_US), (HOUR, keep_us)):
+        if kept_us is not None:
+            tx.run(tx.sql.forget_sums, (span, tx.now - kept_us - span, limit))
+    return len(rows)
+
+
+def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
+    window = Window.of(asked, tx.now)
+    whose = (tenant, asked.queue, asked.type)
+    places = {lane: (queue, of) for lane, queue, of in _places.decode(tx.value(tx.sql.lanes_counted, whose))}
+    lanes = _json(list(places))
+    found = _told.decode(tx.value(tx.sql.tallies_of, (lanes, window.span_us, window.since, window.end)))
+    apart = Counter[tuple[int, State]]()
+    for lane, state, jobs in _apart.decode(tx.value(tx.sql.not_ready, (tenant, tx.now))):
+        apart[_above(lane), state] += jobs
+    return reckon(
+        asked,
+        window,
+        within=[
+            (at, places[lane], tally)
+            for span, at, lane, tally in found
+            if span != EVER and window.since <= at < window.end
+        ],
+        ever=[(places[lane], tally) for span, _, lane, tally in found if span is None or span == EVER],
+        apart=[(places[lane], state, jobs) for (lane, state), jobs in apart.items() if lane in places],
+    )
+
+
+def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
+    """By what was counted, so that no job is looked at."""
+    tenants = dict(_owners.decode(tx.value(tx.sql.lanes_of_types, (KEYS_MAX, _json(types)))))
+    counted = Counter[str]()
+    for span, _, lane, tally in _told.decode(tx.value(tx.sql.tallies_of, (_json(list(tenants)), EVER, 0, 0))):
+        assert span is None or span == EVER
+        counted[tenants[lane]] += tally.kept(ended)
+    return sorted(tenant for tenant, jobs in counted.items() if jobs)
+
+
+def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Tally]]) -> None:
+    folded = fold(rows)
+    held = _sums.decode(tx.value(tx.sql.sums_to_fold, (_json(list(folded)),)))
+    for _, span, at, lane, tally in held:
+        folded[span, at, lane].add(tally)
+    tx.run(tx.sql.delete_sums, (_json([number for number, *_ in held]),))
+    kept = [(*key, _text(tally)) for key, tally in folded.items() if key[0] != EVER or tally.stands]
+    tx.run_rows(tx.sql.insert_sums, kept)
+
+
+def _as_measured(done: Done, spent: Mapping[int, Spent | None]) -> None:
+    """What the store saw of each, as its worker knows better."""
+    measured = [spent[seq] for seq in done.seqs]
+    done.waits = [
+        wait if each is None else max(0, wait) + each.waited_us for wait, each in zip(done.waits, measured, strict=True)
+    ]
+    done.runs = [held if each is None else each.ran_us for held, each in zip(done.runs, measured, strict=True)]
+
+
+def _above(lane: int) -> int:
+    """Jobs that name a limit key are counted with those of their type that name none."""
+    return lane if lane < KEYS_MAX else lane // KEYS_MAX
+
+
+def _text(tally: Tally) -> str:
+    return msgspec.json.encode(tally).decode()
+
+
+def _json(values: object) -> str:
+    return msgspec.json.encode(values).decode()

@@ -1,0 +1,107 @@
+"""Durable steps and the signals a job was sent. What a running attempt writes here is fenced like everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import structs
+
+from ropewalk.backends.sql.rows import Pieces, load
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
+from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.completion import StepKind, StepRecord
+from ropewalk.ports.store.messages import Holder, StepAnswer
+
+READ_AT_ONCE_MAX: Final = 500
+"""values of 1 MiB that fit into one of SQLite's (1 GB)"""
+
+_rows = msgspec.json.Decoder(list[tuple[int, str, StepKind, Instant | None, bool, int | None]], strict=False)
+
+
+def steps_of(tx: Tx, seq: int) -> list[StepRecord]:
+    """In order of position."""
+    steps: list[StepRecord] = []
+    while True:
+        page = _page(tx, seq, after=steps[-1].position if steps else -1)
+        steps += page
+        if len(page) < READ_AT_ONCE_MAX:
+            return steps
+
+
+def record_step(tx: Tx, holder: Holder, step: StepRecord) -> StepAnswer:
+    lost = _lost(tx, holder)
+    if lost is None:
+        _keep(tx, holder, step)
+    return StepAnswer(lost=lost)
+
+
+def take_signal(tx: Tx, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
+    lost = _lost(tx, holder)
+    if lost is not None:
+        return StepAnswer(lost=lost)
+    held = next(iter(_page(tx, holder.seq, after=step.position - 1, limit=1)), None)
+    if held is not None and held.position == step.position and held.finished:
+        return StepAnswer(taken=held)  # asked again because the answer was lost: one wait takes one signal
+    found = tx.row(tx.sql.oldest_signal, (holder.seq, signal))
+    if found is None:
+        return StepAnswer()
+    position, value = found
+    taken = structs.replace(step, value=value, finished=True)
+    tx.run(tx.sql.delete_signal, (holder.seq, signal, position))
+    _keep(tx, holder, taken)
+    return StepAnswer(taken=taken)
+
+
+def keep_suspension(tx: Tx, seq: int, step: StepRecord) -> None:
+    """When a wait is over, unless an earlier suspension at this place said so already."""
+    _put(tx, tx.sql.put_new_step, seq, step)
+
+
+def put_signal(tx: Tx, seq: int, name: str, value: bytes | None) -> None:
+    tx.run(tx.sql.put_signal, (seq, name, tx.now, value, seq, name))
+
+
+def signal_arrived(tx: Tx, seq: int, name: str | None) -> bool:
+    return name is not None and tx.row(tx.sql.oldest_signal, (seq, name)) is not None
+
+
+def forget(tx: Tx, seq: int) -> None:
+    tx.run(tx.sql.delete_steps, (msgspec.json.encode([seq]).decode(),))
+
+
+def _page(tx: Tx, seq: int, *, after: int, limit: int = READ_AT_ONCE_MAX) -> Sequence[StepRecord]:
+    found = tx.row(tx.sql.steps_of, (seq, after, limit))
+    assert found is not None
+    values = Pieces(found[1] or b"")
+    return [
+        StepRecord(
+            position=position,
+            name=name,
+            kind=kind,
+            value=None if size is None else values.take(size),
+            until=until,
+            finished=finished,
+        )
+        for position, name, kind, until, finished, size in _rows.decode(found[0])
+    ]
+
+
+def _lost(tx: Tx, holder: Holder) -> LossReason | None:
+    """Why this lease may not write, or None."""
+    if tx.row(tx.sql.is_held, (holder.seq, holder.fence, holder.owner)) is not None:
+        return None
+    return loss_reason(next(iter(load(tx, [holder.seq])), None), holder.fence, holder.owner)
+
+
+def _keep(tx: Tx, holder: Holder, step: StepRecord) -> None:
+    """The job is one that has steps from now on: only for such a one does an attempt look for them."""
+    tx.run(tx.sql.add_flag, (STEPPED, holder.seq, holder.fence, holder.owner))
+    _put(tx, tx.sql.put_step, holder.seq, step)
+
+
+def _put(tx: Tx, sql: str, seq: int, step: StepRecord) -> None:
+    tx.run(sql, (seq, step.position, step.name, step.kind, step.until, int(step.finished), step.value))

@@ -1,0 +1,293 @@
+"""The verbs of a SQL store. Each is one function run inside one transaction; what it does is in the module it names.
+
+    submitting   jobs come in                    operating   people change them
+    claiming     workers get them                upkeep      lost leases, deadlines, retention
+    holding      workers keep and end them       reading     everybody looks
+    workflows    what happens between jobs       relations   how they hang together
+    scheduling   schedules fire them             limits      how many at once, how often
+    health       what an examination finds       tallying    all of it is counted
+    quotas       how much a tenant may have
+
+A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
+decided by ropewalk.domain.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ropewalk.backends.sql import (
+    leases,
+    limits,
+    logs,
+    maintenance,
+    operations,
+    queries,
+    quotas,
+    relations,
+    renewal,
+    schedules,
+    statistics,
+    steps,
+    submission,
+    unawaited_groups,
+    workflows,
+)
+from ropewalk.backends.sql.claim import claim as claiming
+from ropewalk.backends.sql.claim.cache import Outlook
+from ropewalk.backends.sql.edges import edges_of
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
+from ropewalk.domain.jobs.record import CancelRequest, JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
+from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.quota import Quota, QuotaUse
+from ropewalk.domain.logs import LogLine
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.schedules.schedule import Schedule
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.statistics.statistics import Statistics
+from ropewalk.domain.time import Span
+from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.domain.workflow.dependency import Edge
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import (
+    AmendAnswer,
+    Backlog,
+    Cancellations,
+    Claimed,
+    Deletion,
+    Dependency,
+    GroupRecord,
+    Holder,
+    Kept,
+    LimitUse,
+    Note,
+    Noted,
+    Orphan,
+    Page,
+    Pruned,
+    QueueInfo,
+    Renewal,
+    Renewed,
+    ResolveAnswer,
+    ReviveAnswer,
+    Ripple,
+    Settlements,
+    SignalAnswer,
+    Snapshot,
+    StepAnswer,
+    Submission,
+    SubmitAnswer,
+    Trail,
+    WorkerCard,
+)
+from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
+
+T = TypeVar("T")
+
+
+class SqlStore(Store, ABC):
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._outlook = Outlook(runtime.monotonic)
+
+    @abstractmethod
+    async def _write(self, work: Callable[[Tx], T]) -> T:
+        """Run it in a transaction that may write, and commit."""
+
+    @abstractmethod
+    async def _read(self, work: Callable[[Tx], T]) -> T:
+        """Run it on a consistent view, without locks."""
+
+    # ── intake
+
+    async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+        return await self._write(lambda tx: submission.submit(tx, tx.lanes, submissions))
+
+    async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
+        return await self._write(lambda tx: operations.cancel(tx, tx.lanes, tenant, ids, reason=reason, force=force))
+
+    async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+        return await self._write(lambda tx: operations.revive(tx, tx.lanes, tenant, ids, revival))
+
+    async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+        return await self._write(lambda tx: operations.amend(tx, tx.lanes, tenant, job_id, amendment))
+
+    async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
+        return await self._write(lambda tx: operations.delete(tx, tenant, ids))
+
+    # ── leasing
+
+    async def enlist(self, card: WorkerCard) -> None:
+        await self._write(lambda tx: leases.enlist(tx, card))
+
+    async def dismiss(self, owner: str) -> None:
+        await self._write(lambda tx: tx.run(tx.sql.dismiss_worker, (owner,)))
+
+    async def claim(self, request: ClaimRequest) -> Claimed:
+        return await self._write(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
+
+    async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
+        return await self._write(lambda tx: renewal.renew(tx, owner, renewals))
+
+    async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+        return await self._write(lambda tx: leases.settle(tx, tx.lanes, owner, settlements))
+
+    async def note(self, note: Note) -> Noted:
+        return await self._write(lambda tx: leases.note(tx, note))
+
+    # ── upkeep
+
+    async def sweep(self, limit: int) -> Ripple:
+        return await self._write(lambda tx: maintenance.sweep(tx, tx.lanes, limit))
+
+    async def prune(self, retention: Retention, limit: int) -> Pruned:
+        return await self._write(lambda tx: maintenance.prune(tx, retention, limit))
+
+    async def cascade(self, limit: int) -> Ripple:
+        return await self._write(lambda tx: workflows.cascade(tx, tx.lanes, limit))
+
+    async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
+        return await self._write(lambda tx: maintenance.once(tx, tenant, key, ttl_us))
+
+    async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
+        await self._write(lambda tx: maintenance.pause(tx, tenant, queue, paused=paused))
+
+    async def drain(self, owner: str) -> bool:
+        return await self._write(lambda tx: maintenance.drain(tx, owner))
+
+    # ── limiting
+
+    async def put_limit(self, limit: FlowLimit) -> None:
+        await self._write(lambda tx: limits.put(tx, limit))
+
+    async def remove_limit(self, tenant: str, kind: LimitKind, name: str) -> bool:
+        return await self._write(lambda tx: limits.remove(tx, tenant, kind, name))
+
+    async def limits(self, tenant: str) -> list[LimitUse]:
+        return await self._read(lambda tx: limits.uses(tx, tenant))
+
+    async def held_by(self, job: JobRecord) -> list[Full]:
+        return await self._read(lambda tx: limits.holding(tx, job))
+
+    # ── quotas
+
+    async def put_quota(self, quota: Quota) -> None:
+        await self._write(lambda tx: quotas.put(tx, quota))
+
+    async def remove_quota(self, tenant: str) -> bool:
+        return await self._write(lambda tx: quotas.remove(tx, tenant))
+
+    async def quotas(self) -> list[Quota]:
+        return await self._read(quotas.kept)
+
+    async def quota_use(self, tenant: str) -> QuotaUse | None:
+        return await self._read(lambda tx: quotas.use(tx, tenant))
+
+    # ── workflows
+
+    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
+        return await self._write(lambda tx: workflows.resolve(tx, tx.lanes, tenant, job_id, resolution))
+
+    async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
+        return await self._write(lambda tx: workflows.signal(tx, tx.lanes, tenant, job_id, name=name, value=value))
+
+    async def steps(self, seq: int) -> list[StepRecord]:
+        return await self._read(lambda tx: steps.steps_of(tx, seq))
+
+    async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
+        return await self._write(lambda tx: steps.record_step(tx, holder, step))
+
+    async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
+        return await self._write(lambda tx: steps.take_signal(tx, holder, step, signal))
+
+    async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
+        return await self._write(
+            lambda tx: workflows.cancel_group(tx, tx.lanes, tenant, group_id, CancelRequest(reason, force, tx.now))
+        )
+
+    async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
+        await self._write(lambda tx: workflows.await_group(tx, tx.lanes, tenant, group_id, span_us))
+
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
+        return await self._write(lambda tx: unawaited_groups.take_orphans(tx, limit, hide_us))
+
+    async def orphan_told(self, orphan_id: str) -> None:
+        await self._write(lambda tx: unawaited_groups.orphan_told(tx, orphan_id))
+
+    async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
+        return await self._read(lambda tx: relations.groups(tx, tenant, ids))
+
+    async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
+        return await self._read(lambda tx: relations.contributions(tx, tenant, group_id))
+
+    # ── schedules
+
+    async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[ScheduleChanged | None]:
+        return await self._write(lambda tx: schedules.change_schedules(tx, tx.lanes, changes))
+
+    async def get_schedules(self, tenant: str, names: Sequence[str]) -> ScheduleSnapshot:
+        return await self._read(lambda tx: schedules.get_schedules(tx, tenant, names))
+
+    async def list_schedules(self, tenant: str, *, after: str | None, limit: int) -> ScheduleSnapshot:
+        return await self._read(lambda tx: schedules.list_schedules(tx, tenant, after=after, limit=limit))
+
+    async def due_schedules(self, *, after: Schedule | None, limit: int) -> DueSchedules:
+        return await self._read(lambda tx: schedules.due_schedules(tx, after=after, limit=limit))
+
+    # ── reading
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
+        return await self._read(lambda tx: queries.get(tx, tenant, ids))
+
+    async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
+        return await self._read(lambda tx: queries.search(tx, tenant, wanted, order=order, cursor=cursor, limit=limit))
+
+    async def count(self, tenant: str, wanted: Filter) -> int:
+        return await self._read(lambda tx: queries.count(tx, tenant, wanted))
+
+    async def trail(self, tenant: str, job_id: str) -> Trail | None:
+        return await self._read(lambda tx: queries.trail(tx, tenant, job_id))
+
+    async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
+        return await self._read(lambda tx: relations.chain(tx, tenant, job_id, last))
+
+    async def dependencies(self, seq: int) -> list[Dependency]:
+        return await self._read(lambda tx: relations.dependencies(tx, seq))
+
+    async def edges(self, seqs: Sequence[int]) -> list[Edge]:
+        return await self._read(lambda tx: edges_of(tx, seqs))
+
+    async def queues(self, tenant: str) -> list[QueueInfo]:
+        return await self._read(lambda tx: queries.queues(tx, tenant))
+
+    async def backlog(self) -> list[Backlog]:
+        return await self._read(queries.backlog)
+
+    async def log(self, tenant: str, job_id: str) -> list[LogLine]:
+        return await self._read(lambda tx: logs.lines_of(tx, tenant, job_id))
+
+    async def ahead_of(self, job: JobRecord) -> int:
+        return await self._read(lambda tx: queries.ahead_of(tx, job))
+
+    async def workers(self) -> list[WorkerCard]:
+        return await self._read(queries.workers)
+
+    # ── counting
+
+    async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
+        return await self._read(lambda tx: statistics.stats(tx, tenant, asked))
+
+    async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
+        return await self._read(lambda tx: statistics.tenants_with(tx, ended, types))
+
+    async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
+        return await self._write(lambda tx: statistics.fold_tallies(tx, keep_us, limit))

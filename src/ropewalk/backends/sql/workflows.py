@@ -1,0 +1,85 @@
+"""What happens between jobs beside settling: resolutions from outside, signals, groups, and what was left for later."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import structs
+
+from ropewalk.backends.sql import steps
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.tx import Tx
+from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.workflow.completion import resolved
+from ropewalk.backends.workflow.membership import scope_of
+from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.record import CancelRequest
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import Span
+from ropewalk.domain.workflow import gate
+from ropewalk.ports.store.messages import ResolveAnswer, Ripple, SignalAnswer
+
+_ints = msgspec.json.Decoder(list[int])
+
+
+def resolve(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: Resolution) -> ResolveAnswer:
+    ledger = SqlLedger(tx, lanes)
+    job = ledger.find(tenant, [job_id]).get(job_id)
+    if job is None:
+        return ResolveAnswer(id=job_id)
+    if job.terminal:
+        return ResolveAnswer(id=job_id, state=job.state_at(tx.now))
+    if job.status is Status.RUNNING:
+        tx.run(tx.sql.bump_control)  # its holder hears of it soon
+    rippling = Rippling(ledger)
+    resolved(ledger, rippling, job, asked)
+    ripple = rippling.run()
+    ledger.flush()
+    return ResolveAnswer(id=job_id, job=job, state=job.state_at(tx.now), ripple=ripple)
+
+
+def signal(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, *, name: str, value: bytes | None) -> SignalAnswer:
+    ledger = SqlLedger(tx, lanes)
+    job = ledger.find(tenant, [job_id]).get(job_id)
+    if job is None:
+        return SignalAnswer.NOT_FOUND
+    if job.terminal:
+        return SignalAnswer.ALREADY_COMPLETE
+    steps.put_signal(tx, job.seq, name, value)
+    if not gate.signalled(job, name, tx.now):
+        return SignalAnswer.KEPT
+    ledger.take(job)
+    ledger.flush()
+    return SignalAnswer.DELIVERED
+
+
+def cancel_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, request: CancelRequest) -> bool:
+    """A root that queued nothing yet gets its scope for it: what it queues later is born cancelled."""
+    ledger = SqlLedger(tx, lanes)
+    scopes = list(ledger.scopes(_ints.decode(tx.value(tx.sql.scopes_of_group, (group_id, tenant)))).values())
+    root = None if scopes else ledger.find(tenant, [group_id]).get(group_id)
+    if root is not None and root.scope_id is None and not root.terminal:
+        scopes = [scope_of(ledger, root)]
+    for scope in scopes:
+        scope.cancel = request
+    ledger.flush()
+    return bool(scopes) or root is not None
+
+
+def await_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, span_us: Span) -> None:
+    """Here, too: a scope opened later would not know that somebody waits."""
+    ledger = SqlLedger(tx, lanes)
+    root = ledger.find(tenant, [group_id]).get(group_id)
+    if root is not None and root.scope_id is None and not root.terminal:
+        scope_of(ledger, root)
+        ledger.flush()
+    tx.run(tx.sql.await_group, (tx.now + span_us, group_id, tenant))
+
+
+def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
+    ledger = SqlLedger(tx, lanes)
+    rippling = Rippling(ledger, limit)
+    rippling.add(ledger.take_postponed(limit))
+    ripple = rippling.run()
+    ledger.flush()
+    return structs.replace(ripple, more=tx.row(tx.sql.any_cascade) is not None)

@@ -1,0 +1,140 @@
+"""Completing a job that leaves more than a result: children, a continuation, a contribution to its group's value."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ropewalk.backends.workflow.endings import chain_head
+from ropewalk.backends.workflow.membership import root_scope, scope_of
+from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.submission import Draft
+from ropewalk.backends.workflow.unit_of_work import Ledger
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.flags import CHAINED
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.gate import take_over_priority
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
+from ropewalk.errors import Conflict, RopewalkError
+
+_RESULT: Final = frozenset({"last", "final"})
+"""what these contribute is the result itself, as long as nobody else contributes"""
+
+
+def resolved(ledger: Ledger, rippling: Rippling, job: JobRecord, asked: Resolution) -> None:
+    """Somebody outside ends a job, with everything an ending brings; its value counts for its group like any other."""
+    ledger.take(job)
+    effects = operations.resolve(job, asked, ledger.now)
+    if asked.result is not None:
+        value = Contribution(type=job.type, value=asked.result)
+        Prepared(ledger, job, Sequel(contribution=value)).write(rippling)
+    rippling.ended(job, effects)
+
+
+class Prepared:
+    """A sequel found possible, before anything is written. `write` it after the job completed."""
+
+    def __init__(self, ledger: Ledger, job: JobRecord, sequel: Sequel) -> None:
+        self._ledger = ledger
+        self._job = job
+        self._sequel = sequel
+        self._children = Draft(ledger, sequel.children, job) if sequel.children else None
+        self._next = None
+        if sequel.continuation is not None:
+            self._next = Draft(ledger, [sequel.continuation], self._head())
+
+    @property
+    def continues(self) -> bool:
+        return self._next is not None
+
+    def refusal(self) -> RopewalkError | None:
+        """Why it cannot be written: an unknown dependency, a conflicting id, a fold over an outdated value."""
+        try:
+            if self._sequel.contribution is not None:
+                self._check_fold(self._sequel.contribution)
+            if self._children is not None:
+                self._children.judge()
+            if self._next is not None:
+                self._next.judge()
+                self._check_new(self._next)
+        except RopewalkError as refused:
+            return refused.with_traceback(None)
+        return None
+
+    def write(self, rippling: Rippling) -> None:
+        """The job is completed already; its own ending is passed on after this."""
+        if self._children is not None:
+            rippling.written(self._children)
+        if self._next is not None:
+            self._continue(self._next, rippling)
+        if self._sequel.contribution is not None:
+            self._contribute(self._sequel.contribution)
+
+    def _head(self) -> JobRecord | None:
+        """None: it was deleted, and its scope with it. The chain goes on without being counted."""
+        if not self._job.chain_index:
+            return self._job
+        heads = self._ledger.load([chain_head(self._job)])
+        return heads[0] if heads else None
+
+    def _check_new(self, draft: Draft) -> None:
+        [(job, duplicate)] = draft.answers()
+        if duplicate:
+            raise Conflict(f"continue_with: job {job.id} is there already; continue with a new one (job.again())")
+        if any(child.id == job.id for child in self._sequel.children):
+            raise Conflict(
+                f"continue_with: job {job.id} is queued as a child, too; continue with a new one (job.again())"
+            )
+        if job.idempotency_key is not None and any(_same_key(child, job) for child in self._sequel.children):
+            raise Conflict(f"continue_with: key {job.idempotency_key!r} is that of a child, too; use another one")
+
+    def _continue(self, draft: Draft, rippling: Rippling) -> None:
+        """(chain, index) is unique, and a job continues only once: when it completes."""
+        job = self._job
+        self._ledger.take(job)
+        [(following, _)] = draft.answers()
+        if job.chain_index:
+            following.scope_id = job.scope_id
+        job.flags |= CHAINED
+        job.chain_id = job.chain_id or job.id
+        job.chain_index = job.chain_index or 0
+        following.flags |= CHAINED
+        following.chain_id, following.chain_index = job.chain_id, job.chain_index + 1
+        assert self._sequel.continuation is not None
+        if self._sequel.continuation.inherits_priority:
+            take_over_priority(following, job.priority)
+        rippling.written(draft)
+
+    def _check_fold(self, added: Contribution) -> None:
+        if added.reducer != "custom":
+            return
+        root = root_scope(self._ledger, self._job)
+        version = 0 if root is None else root.value.version
+        if added.expected_version != version:
+            raise Conflict(f"the group's value is at version {version}, this was folded over {added.expected_version}")
+
+    def _contribute(self, added: Contribution) -> None:
+        """The group of a job alone has no value of its own: it is the job's result, unless it asks for a fold."""
+        root = root_scope(self._ledger, self._job)
+        if root is None:
+            if self._job.scope_id is not None or added.reducer in _RESULT:
+                return
+            root = scope_of(self._ledger, self._job)
+        root.value = contribute(root.value, added)
+        if added.reducer in KEPT_ONE_BY_ONE:
+            self._ledger.keep(root.id, self._job.seq, added)
+
+
+def leaves_only_a_result(sequel: Sequel | None) -> bool:
+    """Of a job that is in no group: what it says about the group's value is its result."""
+    return sequel is None or (
+        not sequel.children
+        and sequel.continuation is None
+        and (sequel.contribution is None or sequel.contribution.reducer in _RESULT)
+    )
+
+
+def _same_key(child: NewJob, job: JobRecord) -> bool:
+    named = (child.tenant, child.type, child.key and child.key.key)
+    return named == (job.tenant, job.type, job.idempotency_key)

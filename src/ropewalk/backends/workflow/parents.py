@@ -1,0 +1,111 @@
+"""What a new job may depend on, and which of its parents have ended already."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct
+
+from ropewalk.backends.workflow.endings import chain_head
+from ropewalk.backends.workflow.membership import owned_scope, root_of
+from ropewalk.backends.workflow.unit_of_work import Ledger
+from ropewalk.domain.jobs.flags import CHAINED
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef, ending_of
+from ropewalk.domain.workflow.gate import ParentEnd
+from ropewalk.errors import InvalidInput, LimitExceeded, NotFound
+
+
+class Parent(Struct, frozen=True):
+    """One entry of depends_on. `job` is None where it is missing; of a chain it is the first member."""
+
+    ref: ParentRef
+    job: JobRecord | None
+    ending: Ending | None
+    """None while it has not ended"""
+
+    def edge(self, seq: int, position: int) -> Edge:
+        kind = ParentKind.MISSING if self.job is None else self.ref.kind
+        # A missing parent has no number: its place among the others keeps the edge apart from them.
+        parent = -1 - position if self.job is None else self._number(self.job)
+        parent_id = self.ref.id if self.job is None else self.job.id
+        return Edge(kind=kind, parent=parent, parent_id=parent_id, seq=seq, position=position, ending=self.ending)
+
+    def _number(self, job: JobRecord) -> int:
+        """A chain is resolved by the number of its first member, even where that was deleted."""
+        return chain_head(job) if self.ref.kind is ParentKind.CHAIN else job.seq
+
+
+def found(ledger: Ledger, gate: NewGate, tenant: str, drafted: Mapping[str, JobRecord]) -> list[Parent]:
+    """Every parent, in order, each once. `drafted` are the jobs submitted together with this one. Raises NotFound."""
+    outside = ledger.find(tenant, [ref.id for ref in gate.parents if ref.id not in drafted])
+    parents: dict[tuple[ParentKind, str], Parent] = {}
+    for ref in gate.parents:
+        job = drafted.get(ref.id) or outside.get(ref.id)
+        if job is None and not gate.allow_missing:
+            raise NotFound(
+                f"depends_on: no job {ref.id!r} (never submitted here, or deleted); "
+                "submit it first or in the same batch, or say allow_missing=True"
+            )
+        parent = _parent(ledger, ref, job)
+        parents.setdefault((ref.kind, ref.id if parent.job is None else parent.job.id), parent)
+    return list(parents.values())
+
+
+def check_inside(ledger: Ledger, parents: list[Parent], scope_id: int, root: int, siblings: Collection[str]) -> None:
+    """From inside a group only siblings and older groups: whatever is queued later, nothing can wait for itself.
+
+    `siblings` are the ids submitted together with this one.
+    """
+    for parent in parents:
+        job = parent.job
+        if job is None or parent.ending is not None or job.id in siblings or job.scope_id == scope_id:
+            continue
+        if root_of(ledger, job) >= root:
+            raise InvalidInput(
+                f"depends_on: {job.id} is neither a sibling (queued by the same job) nor of a group opened before "
+                "this one, so the two could come to wait for each other",
+                field="depends_on",
+            )
+
+
+def depth_below(parents: list[Parent], depth_max: int) -> int:
+    depth = 1 + max((parent.job.depth for parent in parents if parent.job is not None), default=0)
+    if depth > depth_max:
+        raise LimitExceeded(f"depends_on: {depth} dependencies deep, over {depth_max}", field="depends_on")
+    return depth
+
+
+def ends(parents: list[Parent]) -> list[ParentEnd]:
+    return [ParentEnd(each.ref.id, each.ending) for each in parents if each.ending is not None]
+
+
+def highest_priority(parents: list[Parent]) -> int | None:
+    return max((parent.job.priority for parent in parents if parent.job is not None), default=None)
+
+
+def _parent(ledger: Ledger, ref: ParentRef, job: JobRecord | None) -> Parent:
+    if job is None:
+        return Parent(ref, None, Ending.COMPLETED)
+    match ref.kind:
+        case ParentKind.JOB | ParentKind.MISSING:
+            return Parent(ref, job, ending_of(job.status) if job.terminal else None)
+        case ParentKind.TREE:
+            return Parent(ref, job, _tree_ending(ledger, job))
+        case ParentKind.CHAIN:
+            return _chain(ledger, ref, job)
+
+
+def _tree_ending(ledger: Ledger, job: JobRecord) -> Ending | None:
+    scope = owned_scope(ledger, job)
+    if scope is not None:
+        return scope.ending if scope.closed_at is not None else None
+    return ending_of(job.status) if job.terminal else None
+
+
+def _chain(ledger: Ledger, ref: ParentRef, job: JobRecord) -> Parent:
+    if not job.flags & CHAINED or job.chain_id is None:
+        return Parent(ref, job, ending_of(job.status) if job.terminal else None)
+    first = job if job.id == job.chain_id else ledger.find(job.tenant, [job.chain_id]).get(job.chain_id)
+    tail = ledger.chain_tail(job.tenant, job.chain_id) or job
+    return Parent(ref, first or job, ending_of(tail.status) if tail.terminal else None)

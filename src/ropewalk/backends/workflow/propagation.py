@@ -1,0 +1,142 @@
+"""What follows from an ending: edges resolve, gates open or are doomed, scopes close, and that again has consequences.
+
+A worklist, in rounds, each reading and writing for all its items at once. It stops at a budget and leaves the rest to
+`cascade`, so that a fan-out of any size never makes one transaction long. Every item is safe to take up later: edges
+are resolved once, and what a scope has to count is in the item alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Final
+
+from ropewalk.backends.workflow.endings import endings_of
+from ropewalk.backends.workflow.submission import Draft, Ended
+from ropewalk.backends.workflow.unit_of_work import Item, Ledger, Resolve
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.workflow import gate
+from ropewalk.domain.workflow import scope as scopes
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.workflow.gate import ParentEnd
+from ropewalk.domain.workflow.scope import Scope, ScopeChange
+from ropewalk.ports.store.messages import ClosedGroup, Moved, Ripple
+
+BUDGET: Final = 1000
+"""edges and scopes in one transaction"""
+_PLACE: Final = attrgetter("seq", "position")
+
+
+class Rippling:
+    """One transaction's consequences. Feed it with `ended` and `add`, then `run` it once."""
+
+    def __init__(self, ledger: Ledger, budget: int = BUDGET) -> None:
+        self._ledger = ledger
+        self._budget = budget
+        self._resolve: dict[tuple[ParentKind, int], Resolve] = {}
+        self._changes: dict[int, ScopeChange] = {}
+        self.moved: list[Moved] = []
+        self._ready: set[str] = set()
+        self._closed: list[ClosedGroup] = []
+
+    def ended(self, job: JobRecord, effects: Effects, *, continued: bool = False) -> None:
+        """A job ended: its attempt and event are recorded, its compensation queued, its ending passed on."""
+        self._ledger.record(job, effects)
+        if effects.follow_up is not None:
+            self.queue([effects.follow_up], job)
+            self._ready.add(effects.follow_up.queue)
+        if job.terminal:
+            self.add(endings_of(job, continued=continued))
+        else:
+            self._ready.add(job.queue)
+
+    def released(self, job: JobRecord) -> None:
+        """A pending job became ready by itself: no move, but worth a hint."""
+        self._ready.add(job.queue)
+
+    def queue(self, jobs: Sequence[NewJob], owner: JobRecord) -> None:
+        """Jobs written under one that is ending; they were judged before, or cannot be refused."""
+        draft = Draft(self._ledger, jobs, owner)
+        draft.judge()
+        self.written(draft)
+
+    def written(self, draft: Draft) -> None:
+        for born in draft.write():
+            self._born(born)
+
+    def add(self, items: Iterable[Item]) -> None:
+        for item in items:
+            if isinstance(item, Resolve):
+                self._resolve[item.kind, item.parent] = item
+            elif item.scope in self._changes:
+                self._changes[item.scope].add(item)
+            else:
+                self._changes[item.scope] = item
+
+    def run(self) -> Ripple:
+        while (self._resolve or self._changes) and self._budget > 0:
+            self._resolve_edges()
+            self._change_scopes()
+        left: list[Item] = [*self._resolve.values(), *self._changes.values()]
+        if left:
+            self._ledger.postpone(left)
+        return Ripple(moved=self.moved, ready=sorted(self._ready), closed=self._closed, more=bool(left))
+
+    def _born(self, born: Ended) -> None:
+        self.ended(born.job, born.effects)
+        if born.job.terminal:
+            self.moved.append(Moved(job=born.job, move=born.effects.move))
+
+    def _resolve_edges(self) -> None:
+        asked = self._resolve
+        if not asked or self._budget <= 0:
+            return
+        # Of parents that end together the first in depends_on is the one a doomed job names, in every store.
+        edges = sorted(self._ledger.waiting_edges(list(asked), self._budget), key=_PLACE)
+        exhausted = len(edges) >= self._budget
+        self._budget -= len(edges)
+        # Where the budget cut it short, all of them stay: asking again finds only what is left.
+        self._resolve = dict(asked) if exhausted else {}
+        by_ending: defaultdict[Ending, list[Edge]] = defaultdict(list)
+        by_child: defaultdict[int, list[ParentEnd]] = defaultdict(list)
+        for edge in edges:
+            ending = asked[edge.kind, edge.parent].ending
+            by_ending[ending].append(edge)
+            by_child[edge.seq].append(ParentEnd(edge.parent_id, ending))
+        for ending, resolved in by_ending.items():
+            self._ledger.set_ending(resolved, ending)
+        for job in self._ledger.load(by_child):
+            if job.gate is not None and not job.start_rev:
+                self._parents_ended(job, by_child[job.seq])
+
+    def _parents_ended(self, job: JobRecord, ends: Sequence[ParentEnd]) -> None:
+        self._ledger.take(job)
+        waited = job.unmet > 0
+        effects = gate.parents_ended(job, ends, self._ledger.now)
+        if effects is not None:
+            self._born(Ended(job, effects))
+        elif waited and not job.unmet:
+            self._ready.add(job.queue)
+
+    def _change_scopes(self) -> None:
+        changes, self._changes = self._changes, {}
+        held = self._ledger.scopes(changes)
+        self._budget -= len(changes)
+        for scope_id, changed in changes.items():
+            scope = held.get(scope_id)  # None: its root was deleted, nobody counts any more
+            if scope is not None and scopes.change(scope, changed, self._ledger.now):
+                self._closes(scope)
+
+    def _closes(self, scope: Scope) -> None:
+        self.add([Resolve(ParentKind.TREE, scope.id, scope.owner_id, scope.ending)])
+        if scope.parent is not None:
+            above = ScopeChange(scope=scope.parent)
+            above.leave(ok=scope.ending is Ending.COMPLETED)
+            self.add([above])
+            return
+        self._closed.append(ClosedGroup(scope.tenant, scope.group_id))
+        awaited = scope.awaited_until is not None and scope.awaited_until > self._ledger.now
+        if scope.report_orphan and not awaited:
+            self._ledger.report_orphan(scope)

@@ -1,0 +1,215 @@
+"""Accepting jobs: judged whole first, then written. A submission comes in entirely or not at all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, structs
+
+from ropewalk.backends.workflow import parents
+from ropewalk.backends.workflow.membership import enter, root_of, scope_of
+from ropewalk.backends.workflow.parents import Parent
+from ropewalk.backends.workflow.unit_of_work import Ledger
+from ropewalk.domain.jobs import operations
+from ropewalk.domain.jobs.flags import HAS_DEPENDANTS
+from ropewalk.domain.jobs.idempotency import (
+    KeyRecord,
+    Verdict,
+    id_taken,
+    input_hash,
+    judge_id,
+    judge_key,
+    key_taken,
+    opened,
+    spawn_key_taken,
+)
+from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.jobs.transition import Effects
+from ropewalk.domain.limits.quota import Admission
+from ropewalk.domain.workflow import gate as pending
+from ropewalk.domain.workflow.graph import in_order
+from ropewalk.domain.workflow.scope import Scope
+
+
+class Drafted(Struct):
+    """A job as it would be stored."""
+
+    new: NewJob
+    job: JobRecord
+    parents: list[Parent]
+
+
+class Ended(Struct, frozen=True):
+    """A job that ended in this transaction (or whose gate was ignored: then it goes on)."""
+
+    job: JobRecord
+    effects: Effects
+
+
+class Draft:
+    """A submission as it would be stored. What is in it already counts like what is stored.
+
+    `owner` is the job in whose scope these are written; None for the roots of new groups.
+    """
+
+    def __init__(self, ledger: Ledger, jobs: Sequence[NewJob], owner: JobRecord | None = None) -> None:
+        self._ledger = ledger
+        self._jobs = jobs
+        self._owner = owner
+        self._known: dict[str, dict[str, JobRecord]] = {}
+        """by tenant and id: what is stored under a submitted id, or stands for it"""
+        self._children: dict[tuple[str, str, str], JobRecord] = {}
+        """by (tenant, parent id, spawn key)"""
+        self._keys: dict[tuple[str, str, str], KeyRecord] = {}
+        self._fresh: dict[tuple[str, str], Drafted] = {}
+        self._fresh_ids: set[str] = set()
+
+    def judge(self, admission: Admission | None = None) -> None:
+        """Raises what refuses the submission: Conflict, SpawnMismatch, NotFound, InvalidInput, LimitExceeded, and
+        QuotaExceeded where the new ones among them come from outside."""
+        self._look_up()
+        for new in in_order(self._jobs):
+            self._add(new)
+        if admission is not None:
+            fresh = [each.new for each in self._fresh.values()]
+            let_in = admission.admit if self._owner is None else admission.join
+            let_in(fresh)
+
+    def write(self) -> list[Ended]:
+        """Nothing is refused any more. Answers what was born ended: doomed already, or into a cancelled group."""
+        ledger, drafted = self._ledger, list(self._fresh.values())
+        jobs = [each.job for each in drafted]
+        for held in self._keys.values():
+            ledger.put_key(held)
+        if not jobs:
+            return []
+        ledger.number(jobs)
+        scope = None
+        if self._owner is not None:
+            scope = scope_of(ledger, self._owner)
+            enter(scope, jobs)
+        ledger.insert(jobs)
+        gated = [each for each in drafted if each.parents]
+        self._tie(gated)
+        # In this order nothing ends twice: of what is cancelled already, the parents that ended are only counted.
+        return [*self._born_cancelled(jobs, scope), *self._born_decided(gated)]
+
+    def answers(self) -> list[tuple[JobRecord, bool]]:
+        """(job, whether it was there before), one per submitted job, in order."""
+        seen: set[tuple[str, str]] = set()
+        answers: list[tuple[JobRecord, bool]] = []
+        for new in self._jobs:
+            key = (new.tenant, new.id)
+            answers.append((self._known[new.tenant][new.id], key not in self._fresh or key in seen))
+            seen.add(key)
+        return answers
+
+    def _look_up(self) -> None:
+        ids: defaultdict[str, list[str]] = defaultdict(list)
+        spawned: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for new in self._jobs:
+            ids[new.tenant].append(new.id)
+            if new.parent_id is not None and new.spawn_key is not None:
+                spawned[new.tenant, new.parent_id].append(new.spawn_key)
+        for tenant, wanted in ids.items():
+            self._known[tenant] = dict(self._ledger.find(tenant, wanted))
+        for (tenant, parent_id), keys in spawned.items():
+            for key, job in self._ledger.spawned(tenant, parent_id, keys).items():
+                self._children[tenant, parent_id, key] = job
+
+    def _add(self, new: NewJob) -> None:
+        known = self._known[new.tenant]
+        held = self._same_id(new, known) or self._same_spawn(new) or self._same_key(new, new.key)
+        if held is not None:
+            known[new.id] = held
+            return
+        job = new_record(new, seq=0, now=self._ledger.now)
+        if job.tags:
+            job.tags = dict(job.tags)
+        drafted = Drafted(new, job, [])
+        if new.gate is not None:
+            drafted.parents = self._bind(new, job, known)
+        self._fresh[new.tenant, new.id] = drafted
+        self._fresh_ids.add(new.id)
+        known[new.id] = job
+        if new.parent_id is not None and new.spawn_key is not None:
+            self._children[new.tenant, new.parent_id, new.spawn_key] = job
+
+    def _bind(self, new: NewJob, job: JobRecord, known: Mapping[str, JobRecord]) -> list[Parent]:
+        gate = new.gate
+        assert gate is not None
+        found = parents.found(self._ledger, gate, new.tenant, known)
+        if self._owner is not None:
+            root = root_of(self._ledger, self._owner)
+            parents.check_inside(self._ledger, found, self._owner.seq, root, self._fresh_ids)
+        depth = parents.depth_below(found, gate.depth_max)
+        inherited = parents.highest_priority(found) if new.inherits_priority else None
+        pending.bind(job, gate, total=len(found), depth=depth, priority=inherited, now=self._ledger.now)
+        return found
+
+    def _same_id(self, new: NewJob, known: Mapping[str, JobRecord]) -> JobRecord | None:
+        held = known.get(new.id)
+        if held is not None and judge_id(held, new) is Verdict.CONFLICT:
+            raise id_taken(held, new)
+        return held
+
+    def _same_spawn(self, new: NewJob) -> JobRecord | None:
+        if new.parent_id is None or new.spawn_key is None:
+            return None
+        held = self._children.get((new.tenant, new.parent_id, new.spawn_key))
+        if held is not None and judge_id(held, new) is Verdict.CONFLICT:
+            raise spawn_key_taken(held, new)
+        return held
+
+    def _same_key(self, new: NewJob, key: IdempotencyKey | None) -> JobRecord | None:
+        if key is None:
+            return None
+        name = (new.tenant, new.type, key.key)
+        hashed = input_hash(new.input)
+        held = self._keys.get(name) or self._ledger.key(*name)
+        verdict = judge_key(held, key, hashed, self._ledger.now)
+        if held is None or verdict is Verdict.FREE:
+            self._keys[name] = opened(new, key, hashed, self._ledger.now)
+            return None
+        if verdict is Verdict.CONFLICT:
+            raise key_taken(held)
+        self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, key.window_us))
+        fresh = self._fresh.get((new.tenant, held.job_id))
+        job = fresh.job if fresh is not None else self._ledger.find(new.tenant, [held.job_id]).get(held.job_id)
+        assert job is not None, f"key {key.key!r} outlived its job {held.job_id}"
+        return job
+
+    def _tie(self, gated: Sequence[Drafted]) -> None:
+        edges = [parent.edge(each.job.seq, position) for each in gated for position, parent in enumerate(each.parents)]
+        self._ledger.add_edges(edges)
+        for each in gated:
+            for parent in each.parents:
+                if parent.job is not None and not parent.job.flags & HAS_DEPENDANTS:
+                    self._ledger.take(parent.job)
+                    parent.job.flags |= HAS_DEPENDANTS
+
+    def _born_decided(self, gated: Sequence[Drafted]) -> list[Ended]:
+        """Parents that had ended before may have opened or doomed the gate already."""
+        ended: list[Ended] = []
+        for each in gated:
+            ends = parents.ends(each.parents)
+            if ends:
+                self._ledger.take(each.job)
+                effects = pending.parents_ended(each.job, ends, self._ledger.now)
+                if effects is not None:
+                    ended.append(Ended(each.job, effects))
+        return ended
+
+    def _born_cancelled(self, jobs: Sequence[JobRecord], scope: Scope | None) -> list[Ended]:
+        if scope is None or scope.cancel is None:
+            return []
+        ended: list[Ended] = []
+        for job in jobs:
+            if job.terminal:
+                continue
+            self._ledger.take(job)
+            _, event = operations.cancel(job, reason=scope.cancel.reason, force=False, now=self._ledger.now)
+            ended.append(Ended(job, Effects(Move.CANCEL, event=event)))
+        return ended
