@@ -15,8 +15,8 @@ from msgspec import structs
 
 from ropewalk import App, InvalidInput, NotFound, job
 from ropewalk.cli.group import root
-from ropewalk.cli.worker import worker
-from ropewalk.cli.worker_options import WorkerOptions
+from ropewalk.cli.worker.command import worker
+from ropewalk.cli.worker.options import WorkerOptions
 from ropewalk.ports.store.schedules import ScheduleChange
 
 

@@ -11,7 +11,7 @@ from ropewalk.cli.command import Group
 
 COMMANDS: Final = {
     "demo": "ropewalk.cli.demo.command:demo",
-    "worker": "ropewalk.cli.worker:worker",
+    "worker": "ropewalk.cli.worker.command:worker",
     "jobs": "ropewalk.cli.jobs:jobs",
     "workflow": "ropewalk.cli.workflow:workflow",
     "queues": "ropewalk.cli.queues:queues",

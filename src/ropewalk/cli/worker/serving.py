@@ -8,14 +8,14 @@ import gc
 import click
 
 from ropewalk.app import App
-from ropewalk.cli.announcement import Announcement
-from ropewalk.cli.drain_watch import DrainWatch
 from ropewalk.cli.errors import ExitCode
-from ropewalk.cli.last_moments import hear_no_more
-from ropewalk.cli.leash import HURRIED_BY, Leash
 from ropewalk.cli.loading import load_app_or_worker
-from ropewalk.cli.worker_log import log_events, start_logging
-from ropewalk.cli.worker_options import WorkerOptions
+from ropewalk.cli.worker.announcement import Announcement
+from ropewalk.cli.worker.drain_watch import DrainWatch
+from ropewalk.cli.worker.log import log_events, start_logging
+from ropewalk.cli.worker.options import WorkerOptions
+from ropewalk.cli.worker.parent_link import HURRIED_BY, Leash
+from ropewalk.cli.worker.shutdown_signals import hear_no_more
 from ropewalk.ports.store.messages import Durability
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ropewalk import App
-from ropewalk.cli.worker import worker
-from ropewalk.cli.worker_options import WorkerOptions
+from ropewalk.cli.worker.command import worker
+from ropewalk.cli.worker.options import WorkerOptions
 from tests.cli import shop
 
 

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 import msgspec
 
-from ropewalk.cli.announcement import Announcement
+from ropewalk.cli.worker.announcement import Announcement
 from ropewalk.ports.runtime import Runtime
 
 VARIABLE: Final = "ROPEWALK_LEASH"

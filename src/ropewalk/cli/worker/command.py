@@ -10,9 +10,9 @@ import click
 
 from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.errors import ExitCode
-from ropewalk.cli.leash import Leash
-from ropewalk.cli.worker_log import LEVELS
-from ropewalk.cli.worker_options import WorkerOptions
+from ropewalk.cli.worker.log import LEVELS
+from ropewalk.cli.worker.options import WorkerOptions
+from ropewalk.cli.worker.parent_link import Leash
 
 EXAMPLES: Final = (
     "ropewalk worker shop:app                       # `app = App(...)` in shop.py",
@@ -87,9 +87,9 @@ def worker(
         log_level=log_level,
     )
     if processes > 1:
-        from ropewalk.cli.supervising import supervise  # one worker needs none of it
+        from ropewalk.cli.worker.supervising import supervise  # one worker needs none of it
 
         return asyncio.run(supervise(options, processes, as_json=as_json))
-    from ropewalk.cli.serving import serve  # a supervisor neither loads the app nor runs anything of it
+    from ropewalk.cli.worker.serving import serve  # a supervisor neither loads the app nor runs anything of it
 
     return serve(options, Leash.taken(), as_json=as_json)

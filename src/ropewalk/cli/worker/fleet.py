@@ -11,9 +11,9 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
-from ropewalk.cli.announcement import Announcement
 from ropewalk.cli.errors import ExitCode
-from ropewalk.cli.patience import HOPELESS_SECONDS, Hope, Patience
+from ropewalk.cli.worker.announcement import Announcement
+from ropewalk.cli.worker.restart_backoff import HOPELESS_SECONDS, Hope, Patience
 from ropewalk.ports.runtime import Runtime, Timer
 from ropewalk.runners.spawning import ending
 

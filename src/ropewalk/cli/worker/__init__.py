@@ -1,0 +1,1 @@
+"""`ropewalk worker`: one worker in this process, or several under a supervisor."""
