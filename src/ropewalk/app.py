@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ropewalk.client.app_state import Core
 from ropewalk.client.client import Client
-from ropewalk.client.schedules.functions import AnyFunction
+from ropewalk.client.schedules.fires import AnyFunction
 from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.job_types.job_type import JobType
@@ -27,7 +27,7 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import Seconds, Span, to_span
 from ropewalk.errors import DefinitionError, InvalidInput
-from ropewalk.observe.doctor.finding import Finding
+from ropewalk.observe.doctor.findings import Finding
 from ropewalk.observe.events import ErrorHook, EventHook, EventHub
 from ropewalk.observe.metrics.meter import Meter
 from ropewalk.observe.metrics.metrics import Metrics
@@ -41,10 +41,9 @@ from ropewalk.runtime.system import SystemRuntime
 from ropewalk.sync import Portal, SyncApp
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.parts import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DEFAULT_LEASE, WorkerConfig
-from ropewalk.worker.policies.adaptive import AdaptiveDelay
 from ropewalk.worker.policies.admission import Accept
 from ropewalk.worker.policies.backlog import BacklogAlarm
-from ropewalk.worker.policies.backpressure import Hook
+from ropewalk.worker.policies.backpressure import AdaptiveDelay, Hook
 from ropewalk.worker.services.redriver import Redrive
 from ropewalk.worker.services.unawaited_groups import OrphanHook
 from ropewalk.worker.worker import Worker

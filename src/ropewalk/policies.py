@@ -5,9 +5,8 @@ from __future__ import annotations
 from ropewalk.definitions.offer import Offer
 from ropewalk.definitions.policies import Age, Balanced, Concurrency, Policy, Priority, RateLimited, Unlimited
 from ropewalk.domain.limits.rate import Rate
-from ropewalk.worker.policies.adaptive import AdaptiveDelay
 from ropewalk.worker.policies.backlog import BacklogAlarm
-from ropewalk.worker.policies.load import Load
+from ropewalk.worker.policies.backpressure import AdaptiveDelay, Load
 
 __all__ = [
     "AdaptiveDelay",

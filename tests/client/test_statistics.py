@@ -13,8 +13,8 @@ import pytest
 from ropewalk import Abort, App, Context, InvalidInput, Retention, State, job
 from ropewalk.domain.time import DAY, MINUTE, Span
 from ropewalk.testing import FakeRuntime
-from ropewalk.worker.services import statistics
-from ropewalk.worker.services.statistics import TallyFolderConfig
+from ropewalk.worker.services import maintenance
+from ropewalk.worker.services.maintenance import TallyFolderConfig
 from tests.apps import MakeApp
 
 
@@ -101,7 +101,7 @@ async def test_what_cannot_be_told_is_refused(make_app: MakeApp, asked: dict[str
 
 async def test_a_worker_folds_what_was_counted(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """O4: in batches, until nothing is left, and for as long as the app keeps statistics."""
-    monkeypatch.setattr(statistics, "TallyFolderConfig", lambda: TallyFolderConfig(every_seconds=0.01, batch=2))
+    monkeypatch.setattr(maintenance, "TallyFolderConfig", lambda: TallyFolderConfig(every_seconds=0.01, batch=2))
     app = make_app(add, retention=Retention.of(statistics=timedelta(days=3)))
     for number in range(5):
         await app.enqueue(add(number, b=1))

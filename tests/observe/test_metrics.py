@@ -15,7 +15,7 @@ from ropewalk.domain.time import SECOND
 from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.catalogue import ALL
-from ropewalk.observe.metrics.exposition import exposition
+from ropewalk.observe.metrics.metrics import exposition
 from ropewalk.observe.metrics.registry import OTHER, SERIES_MAX, counted
 from ropewalk.observe.metrics.registry import Registry as Numbers
 from ropewalk.ports.store.claims import ClaimRequest

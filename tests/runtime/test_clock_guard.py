@@ -8,8 +8,7 @@ import pytest
 
 from ropewalk import App, Context, State, job
 from ropewalk.domain.time import HOUR
-from ropewalk.runtime.clock_guard import HOLD_SECONDS, ClockGuard
-from ropewalk.runtime.system import SystemRuntime
+from ropewalk.runtime.system import HOLD_SECONDS, ClockGuard, SystemRuntime
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.worker.worker import Worker
 

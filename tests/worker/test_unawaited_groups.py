@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ropewalk import App, Context, Result, job
-from ropewalk.client.awaited_groups import Awaited
+from ropewalk.client.completion_checks import Awaited
 from ropewalk.domain.time import SECOND
 from ropewalk.worker.services import unawaited_groups
 from ropewalk.worker.services.unawaited_groups import OrphanGroup, OrphansConfig

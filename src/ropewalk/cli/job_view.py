@@ -7,9 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from ropewalk.cli import render
-from ropewalk.client.views.answers import SearchPage
+from ropewalk.client.views.answers import LogInfo, SearchPage
 from ropewalk.client.views.jobs import HistoryInfo, JobInfo
-from ropewalk.client.views.logs import LogInfo
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.record import DEFAULT_QUEUE, DEFAULT_TENANT
 from ropewalk.domain.redaction import redacted

@@ -15,9 +15,8 @@ from ropewalk.cli.job_view import echo_history, echo_job, echo_logs, echo_page, 
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
 from ropewalk.client.filter import Filter
-from ropewalk.client.views.answers import RetryResult
+from ropewalk.client.views.answers import LogInfo, RetryResult
 from ropewalk.client.views.jobs import HistoryInfo, JobInfo
-from ropewalk.client.views.logs import LogInfo
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
 from ropewalk.domain.jobs.states import State
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ropewalk.cli import render
 from ropewalk.domain.time import Instant, to_datetime, to_seconds
-from ropewalk.observe.fleet import is_alive
+from ropewalk.observe.why_inputs import is_alive
 from ropewalk.ports.store.messages import WorkerCard
 
 NAMES_SHOWN: Final = 4

@@ -9,13 +9,10 @@ from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from ropewalk.client.awaited_groups import Awaited
-from ropewalk.client.completion_checks import ChainLook, GroupLook, JobLook
+from ropewalk.client.completion_checks import Awaited, ChainLook, GroupLook, JobLook
 from ropewalk.client.enqueuer import Enqueuer
-from ropewalk.client.schedules.fires import Fires
-from ropewalk.client.schedules.functions import AnyFunction, ScheduleFunctions
-from ropewalk.client.schedules.planning import Planner
-from ropewalk.client.schedules.timetable import Timetable
+from ropewalk.client.schedules.fires import AnyFunction, Fires, ScheduleFunctions
+from ropewalk.client.schedules.timetable import Planner, Timetable
 from ropewalk.client.waiter import Waiter
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions

@@ -10,15 +10,13 @@ from itertools import chain
 from typing import Any, TypeVar, Unpack, overload
 
 from ropewalk.client.handle import Enqueuing, Handle, caller_of
-from ropewalk.client.operations.bulk import BATCH
-from ropewalk.client.operations.changes import Changing
-from ropewalk.client.operations.deletion import Deleting
+from ropewalk.client.operations.base import BATCH
+from ropewalk.client.operations.changes import Changing, Deleting
 from ropewalk.client.operations.limits import Limiting
-from ropewalk.client.operations.queries import Looking
+from ropewalk.client.operations.queries import Looking, Waiting
 from ropewalk.client.operations.quotas import Quoting
 from ropewalk.client.operations.schedules import Scheduling
 from ropewalk.client.operations.statistics import Counting
-from ropewalk.client.operations.waiting import Waiting
 from ropewalk.client.operations.workflows import Flowing
 from ropewalk.client.user_transactions import OnLoop, submit_within, submit_within_here
 from ropewalk.definitions.job import Job

@@ -1,25 +1,51 @@
-"""What an enqueue gives back: lazily (`Enqueuing`) and once the job is durable (`Handle`)."""
+"""What an enqueue gives back: lazily (`Enqueuing`) and once the job is durable (`Handle`).
+
+Enqueues that were built and never awaited: a warning, or whoever listens hears of it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from ropewalk.client.never_awaited import dropped
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
-from ropewalk.errors import JobCancelled, JobFailed
+from ropewalk.errors import JobCancelled, JobFailed, NeverEnqueued
 from ropewalk.observe.events import Event
 
 if TYPE_CHECKING:
     from ropewalk.client.client import Client
+
+
+_listeners: list[Callable[[str], object]] = []
+
+
+def dropped(name: str, file: str, line: int) -> None:
+    message = f"enqueue({name}) at {file}:{line} was never awaited: nothing was queued"
+    if _listeners:
+        _listeners[-1](message)
+    else:
+        warnings.warn_explicit(NeverEnqueued(message), NeverEnqueued, file, line)
+
+
+@contextmanager
+def on_dropped(listener: Callable[[str], object]) -> Generator[None]:
+    """Listen instead of warning: an error raised from a destructor would reach nobody."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
 
 S = TypeVar("S")
 G = TypeVar("G")

@@ -1,6 +1,6 @@
 """What people say about a schedule, checked: by which times it fires, which work, and what of missed fires.
 
-Knows no store. A function is known by its name here; who has it is client.schedules.functions'.
+Knows no store. A function is known by its name here; who has it is client.schedules.fires'.
 """
 
 from __future__ import annotations

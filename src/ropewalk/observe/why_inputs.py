@@ -1,14 +1,34 @@
-"""What stands around a job that waits: parents, a pause, limits, whether a live worker serves it, what comes first."""
+"""What stands around a job that waits: parents, a pause, limits, whether a live worker serves it, what comes first.
+
+What a worker's card says to others: whether it is alive, and what it takes.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant
 from ropewalk.domain.why import Surroundings
-from ropewalk.observe.fleet import is_alive, serves
 from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import WorkerCard
+
+
+def is_alive(card: WorkerCard, now: Instant) -> bool:
+    """One that has not given a sign for a whole lease is taken for dead."""
+    return card.beat_at + card.lease_us > now
+
+
+def serves(card: WorkerCard, lane: LaneName) -> bool:
+    """Whether jobs of this lane are for it: of a type it registered, in a queue and of a tenant it was started for."""
+    return (
+        not card.draining
+        and lane.type in card.types
+        and (card.queues is None or lane.queue in card.queues)
+        and (card.tenants is None or lane.tenant in card.tenants)
+    )
+
 
 NAMED_MAX: Final = 3
 

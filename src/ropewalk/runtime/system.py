@@ -1,4 +1,15 @@
-"""The real world behind the runtime seam: the only place that asks the system for time, chance, tasks and threads."""
+"""The real world behind the runtime seam: the only place that asks the system for time, chance, tasks and threads.
+
+Daemon threads for blocking calls: as many as are busy at once, reused when idle.
+
+Not concurrent.futures: its threads are joined at exit, so one stuck handler would hang the interpreter.
+
+Notices when the wall clock jumped: a laptop that slept, a clock that was stepped.
+
+By the store's clock every lease may then look expired although its holder is alive and well. After a jump a worker
+renews everything it holds at once, and takes nothing back from others until they had the time to do the same.
+Fences keep all of this safe; the guard keeps it from being wasteful.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +18,104 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from queue import SimpleQueue
 from random import Random  # noqa: TID251 # this module is the seam
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from ropewalk.definitions.identity import new_id
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.runtime import Runtime, Task, Timer
-from ropewalk.runtime.threads import DaemonThreads
 
 T = TypeVar("T")
+
+
+class DaemonThreads:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """The call's value or error. Cancelling stops the wait, never the call: a thread cannot be stopped."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        context = copy_context()
+
+        def work() -> None:
+            try:
+                value = context.run(call)
+            except BaseException as error:
+                _deliver(loop, answer, None, error)
+            else:
+                _deliver(loop, answer, value, None)
+
+        self._start(work)
+        return await answer
+
+    def _start(self, work: Callable[[], object]) -> None:
+        with self._lock:
+            if self._idle > 0:
+                self._idle -= 1
+            else:
+                threading.Thread(target=self._serve, name=self._name, daemon=True).start()
+        self._calls.put(work)
+
+    def _serve(self) -> None:
+        while True:
+            self._calls.get()()
+            with self._lock:
+                self._idle += 1
+
+
+def _deliver(
+    loop: asyncio.AbstractEventLoop, answer: asyncio.Future[T], value: T | None, error: BaseException | None
+) -> None:
+    def settle() -> None:
+        if answer.cancelled():
+            return
+        if error is None:
+            answer.set_result(value)  # type: ignore[arg-type] # None only together with an error
+        elif isinstance(error, StopIteration):
+            answer.set_exception(RuntimeError(f"handler raised StopIteration: {error}"))  # futures refuse it
+        else:
+            answer.set_exception(error)
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(settle)
+
+
+TOLERANCE_SECONDS: Final = 1.0
+HOLD_SECONDS: Final = 3.0
+"""several heartbeat ticks and a busy store"""
+
+
+class ClockGuard:
+    """Asked from the worker's loop and from its heartbeat; a race between them only notices a jump twice."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._ahead = self._wall_ahead()
+        self._jumped_at: float | None = None
+
+    def look(self) -> bool:
+        """True when the clock jumped since the last look."""
+        ahead = self._wall_ahead()
+        jumped = ahead - self._ahead > TOLERANCE_SECONDS
+        self._ahead = ahead
+        if jumped:
+            self._jumped_at = self._runtime.monotonic()
+        return jumped
+
+    @property
+    def calm(self) -> bool:
+        """Long enough after a jump that every living worker has renewed its leases."""
+        self.look()
+        return self._jumped_at is None or self._runtime.monotonic() - self._jumped_at > HOLD_SECONDS
+
+    def _wall_ahead(self) -> float:
+        return self._runtime.now() / SECOND - self._runtime.monotonic()
 
 
 class SystemRuntime(Runtime):

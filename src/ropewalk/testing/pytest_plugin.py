@@ -25,7 +25,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if item.get_closest_marker("allow_never_enqueued") is not None:
         return (yield)
-    from ropewalk.client.never_awaited import on_dropped
+    from ropewalk.client.handle import on_dropped
 
     dropped: list[str] = []
     with on_dropped(dropped.append):

@@ -33,8 +33,8 @@ from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import Dependency, Holder, Note, StepAnswer, Submission
 from ropewalk.ports.tracing import AttemptSpan
 from ropewalk.worker import handler_transactions
+from ropewalk.worker.completion import PendingFold
 from ropewalk.worker.context import Workbench
-from ropewalk.worker.folding import PendingFold
 from ropewalk.worker.log_buffer import LogBuffer
 
 T = TypeVar("T")

@@ -23,8 +23,7 @@ from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.executor import BUFFER_SECONDS, Executor
 from ropewalk.worker.policies.admission import Ask
-from ropewalk.worker.policies.backpressure import Backpressure
-from ropewalk.worker.policies.load import Load
+from ropewalk.worker.policies.backpressure import Backpressure, Load
 from ropewalk.worker.policies.worker_policies import Regime
 from ropewalk.worker.settler import Settler
 

@@ -21,7 +21,7 @@ from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.tracing import Tracing
-from ropewalk.runtime.clock_guard import ClockGuard
+from ropewalk.runtime.system import ClockGuard
 
 if TYPE_CHECKING:
     from ropewalk.definitions.job_types.job_type import JobType

@@ -1,4 +1,7 @@
-"""What a worker is made of: claimer → buffer → executor → settler, with a heartbeat beside and services behind."""
+"""What a worker is made of: claimer → buffer → executor → settler, with a heartbeat beside and services behind.
+
+How a worker stops: nothing new, time to finish, then everything given back. No attempt is burned.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.policies import Concurrency, Unlimited, checked_concurrency, most_at_once
+from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND, Span
@@ -18,24 +23,61 @@ from ropewalk.ports.notifier import Hint, Unsubscribe
 from ropewalk.ports.store.messages import Ripple, SkipQueue
 from ropewalk.runtime.supervisor import Supervisor
 from ropewalk.runtime.wake import Signal
+from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.claimer import Claimer, leased
 from ropewalk.worker.context import Workbench
-from ropewalk.worker.drain import Drain
 from ropewalk.worker.executor import Executor
 from ropewalk.worker.heartbeat import Heartbeat
-from ropewalk.worker.policies.adaptive import AdaptiveDelay
 from ropewalk.worker.policies.admission import Accept
 from ropewalk.worker.policies.backlog import BacklogAlarm
-from ropewalk.worker.policies.backpressure import Hook
+from ropewalk.worker.policies.backpressure import AdaptiveDelay, Hook
 from ropewalk.worker.policies.worker_policies import FREE_SLOTS, buffer_of, regime_of
-from ropewalk.worker.services.cascade import Cascade
-from ropewalk.worker.services.pruner import Pruner
-from ropewalk.worker.services.reclaimer import Reclaimer
+from ropewalk.worker.services.maintenance import Cascade, Pruner, Reclaimer, TallyFolder
 from ropewalk.worker.services.redriver import Redrive, Redriver
 from ropewalk.worker.services.scheduler import Scheduler
-from ropewalk.worker.services.statistics import TallyFolder
 from ropewalk.worker.services.unawaited_groups import Orphans
 from ropewalk.worker.settler import Settler
+
+CLEAN_UP_SECONDS: Final = 3.0
+"""how long a cancelled handler may take to clean up before it is left behind"""
+
+
+class Drain:
+    def __init__(self, bench: Workbench, buffer: Buffer, executor: Executor, settler: Settler) -> None:
+        self._bench = bench
+        self._buffer = buffer
+        self._executor = executor
+        self._settler = settler
+        self._hurry = False
+
+    def hurry(self) -> None:
+        """A second signal: do not wait for handlers any longer."""
+        self._hurry = True
+        self._executor.idled.set()
+
+    def begin(self) -> None:
+        """What has not started is given back. The claimer has stopped before."""
+        self._settler.release(self._buffer.take_all())
+        self._executor.batches.start_all()
+
+    async def run(self, grace_seconds: float) -> bool:
+        """True when every handler ended."""
+        self.begin()
+        if not await self._idle_within(grace_seconds):
+            for attempt in list(self._executor.running):
+                attempt.stop(Cancellation(LossReason.SHUTDOWN, "the worker is stopping"))
+        self._hurry = False
+        return await self._idle_within(CLEAN_UP_SECONDS)
+
+    async def _idle_within(self, seconds: float) -> bool:
+        until = self._bench.runtime.monotonic() + seconds
+        while self._executor.running:
+            left = until - self._bench.runtime.monotonic()
+            if self._hurry or left <= 0:
+                return False
+            await self._executor.idled.wait(left)
+        return True
+
 
 DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_LEASE: Final[Span] = 30 * SECOND

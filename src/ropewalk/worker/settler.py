@@ -20,9 +20,8 @@ from ropewalk.observe.publish import NOTHING_ELSE, News, announce
 from ropewalk.ports.store.messages import Ripple, Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
+from ropewalk.worker.completion import Folding, refused_for_good, written_with
 from ropewalk.worker.context import Workbench
-from ropewalk.worker.folding import Folding
-from ropewalk.worker.refusal import refused_for_good, written_with
 
 BATCH_MAX: Final = 1024
 LINGER_SECONDS: Final = 0.004

@@ -1,4 +1,7 @@
-"""A worker's life: start, serve, signals, drain. What it is made of stands in parts.py."""
+"""A worker's life: start, serve, signals, drain. What it is made of stands in parts.py.
+
+The limits that job types declare, put into the store when a worker starts: before it claims the first job.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,45 @@ from ropewalk.client.app_state import Core
 from ropewalk.client.client import Client
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId
 from ropewalk.domain.retention import Retention
-from ropewalk.errors import RopewalkError
+from ropewalk.errors import DefinitionError, RopewalkError
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import SkipQueue, WorkerCard
 from ropewalk.worker.context import Workbench
-from ropewalk.worker.declared_limits import declare_limits
 from ropewalk.worker.parts import Assembly, WorkerConfig
 from ropewalk.worker.services.scheduler import Scheduler
 from ropewalk.worker.services.unawaited_groups import OrphanHook, Orphans
+
+
+async def declare_limits(registry: Registry, store: Store) -> None:
+    declared = limits_in(registry)
+    if not declared:
+        return
+    held = {use.limit.id: use.limit for use in await store.limits(EVERY_TENANT)}
+    new = [limit for limit in declared if limit.replaces(held.get(limit.id))]
+    for limit in new:
+        await store.put_limit(limit)
+    if new:
+        store.notifier.publish(Hint(control=True))
+
+
+def limits_in(registry: Registry) -> list[FlowLimit]:
+    """Raises DefinitionError where two types say different things about one key."""
+    said: dict[LimitId, tuple[FlowLimit, str]] = {}
+    for each in registry:
+        limit = None if each.options.limit is None else each.options.limit.of(each.name)
+        if limit is None:
+            continue
+        other, its_type = said.setdefault(limit.id, (limit, each.name))
+        if other != limit:
+            raise DefinitionError(
+                f"{its_type} and {each.name} declare different limits for key {limit.name!r}: "
+                "declare it once, and name the key alone with limit= everywhere else"
+            )
+    return [limit for limit, _ in said.values()]
+
 
 STOPPING: Final = (signal.SIGTERM, signal.SIGINT)
 

@@ -15,7 +15,7 @@ from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.diagnosis import facts
 from ropewalk.observe.doctor import postgres as server
-from ropewalk.observe.doctor.finding import Finding
+from ropewalk.observe.doctor.findings import Finding
 from ropewalk.ports.store.diagnosis import PostgresFacts
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPgBouncer, StartPostgres

@@ -9,7 +9,7 @@ from msgspec import structs
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName
 from ropewalk.domain.time import SECOND
 from ropewalk.observe.doctor.facts import ClockReading, Facts
-from ropewalk.observe.doctor.finding import Finding, Level
+from ropewalk.observe.doctor.findings import Finding, Level
 from ropewalk.ports.store.diagnosis import Examination, PostgresFacts, SqliteFacts, Work
 from ropewalk.ports.store.messages import Backlog, Durability, LimitUse, WorkerCard
 

@@ -8,12 +8,12 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
-from ropewalk.observe.doctor import connection, postgres_tables, sqlite
+from ropewalk.observe.doctor import connection, sqlite
+from ropewalk.observe.doctor import postgres as postgres_tables
 from ropewalk.observe.doctor import postgres as server
-from ropewalk.observe.doctor.diagnosis import diagnose
-from ropewalk.observe.doctor.doctor import schema
+from ropewalk.observe.doctor.doctor import diagnose, schema
 from ropewalk.observe.doctor.facts import ClockReading
-from ropewalk.observe.doctor.finding import Level, bad, note, ok, warn, worst
+from ropewalk.observe.doctor.findings import Level, bad, note, ok, warn, worst
 from ropewalk.ports.store.diagnosis import (
     Examination,
     LockWait,

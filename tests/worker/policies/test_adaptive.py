@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.errors import InvalidInput
-from ropewalk.worker.policies.adaptive import AdaptiveDelay, Throttle
-from ropewalk.worker.policies.load import Load
+from ropewalk.worker.policies.backpressure import AdaptiveDelay, Load, Throttle
 
 
 def load(**known: Any) -> Load:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.worker.policies.declined import REMEMBERED_MAX, Declined
+from ropewalk.worker.policies.admission import REMEMBERED_MAX, Declined
 
 
 def test_each_time_for_twice_as_long() -> None:

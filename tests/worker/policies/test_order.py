@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from ropewalk.definitions.policies import Age, Balanced, Priority, Unlimited
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.worker.policies import balanced
-from ropewalk.worker.policies.balanced import Balance
-from ropewalk.worker.policies.order import Arrangement, ByAge, ByPriority, order_of
+from ropewalk.worker.policies import order as balanced
+from ropewalk.worker.policies.order import Arrangement, Balance, ByAge, ByPriority, order_of
 from tests.worker.policies.jobs import claimed, seqs
 
 

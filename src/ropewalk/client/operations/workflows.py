@@ -7,12 +7,10 @@ from typing import Any
 
 from ropewalk.client.filter import Filter
 from ropewalk.client.group_values import counts_of, group_value
-from ropewalk.client.operations.base import Bound, missing
-from ropewalk.client.operations.bulk import in_bulk
+from ropewalk.client.operations.base import Bound, in_bulk, missing
 from ropewalk.client.views.answers import BulkResult
-from ropewalk.client.views.graph_reading import UNFINISHED, edges_of, jobs_of
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.client.views.workflows import EdgeInfo, GroupInfo, WorkflowInfo
+from ropewalk.client.views.workflows import UNFINISHED, EdgeInfo, GroupInfo, WorkflowInfo, edges_of, jobs_of
 from ropewalk.definitions.results.classify import described
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.operations import CancelStatus, Resolution

@@ -1,20 +1,25 @@
-"""From the fires of a schedule that are due to the jobs they are, and after the commit to those who want to hear."""
+"""From the fires of a schedule that are due to the jobs they are, and after the commit to those who want to hear.
+
+The functions that schedules name, by their own name: what this process has of them.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct, structs
 
-from ropewalk.client.schedules.functions import ScheduleFunctions
 from ropewalk.definitions.job import Job
+from ropewalk.definitions.schedule import DeclaredSchedule, NextFunction, RunFunction, function_name
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.schedules.due import advance, due
 from ropewalk.domain.schedules.schedule import Schedule, job_of
-from ropewalk.domain.time import Instant, to_datetime
-from ropewalk.errors import InvalidInput, RopewalkError
+from ropewalk.domain.schedules.timing import Following
+from ropewalk.domain.time import Instant, to_datetime, to_instant
+from ropewalk.errors import DefinitionError, InvalidInput, RopewalkError
 from ropewalk.observe.events import Event, EventHub
 from ropewalk.observe.tracing import fired, firing
 from ropewalk.ports.notifier import Hint
@@ -23,6 +28,61 @@ from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Accepted
 from ropewalk.ports.store.schedules import ScheduleChanged
 from ropewalk.ports.tracing import FireSpan, Tracing
+
+AnyFunction: TypeAlias = Callable[[datetime], Any]
+
+
+class ScheduleFunctions:
+    def __init__(self, functions: Iterable[AnyFunction] = ()) -> None:
+        self._functions: dict[str, AnyFunction] = {}
+        self.following: dict[str, Following] = {}
+        """each as the domain asks it, for `next`"""
+        for function in functions:
+            self.add(function)
+
+    def add(self, function: AnyFunction) -> None:
+        name = function_name(function, "functions")
+        held = self._functions.setdefault(name, function)
+        if held is not function:
+            raise DefinitionError(
+                f"two functions of schedules are named {name!r}, in {_module(held)} and {_module(function)}: "
+                "rename one of them, they are stored by name"
+            )
+        self.following[name] = _asked(function)
+
+    def add_from(self, declared: DeclaredSchedule) -> None:
+        """What a declaration brings along."""
+        options = declared.options
+        for given in (options.get("next"), options.get("run")):
+            if given is not None and not isinstance(given, str):
+                self.add(given)
+
+    def name_of(self, given: NextFunction | RunFunction | str, field: str) -> str:
+        """Of a function that is registered here: otherwise nobody might ever go on with the schedule."""
+        name = function_name(given, field)
+        held = self._functions.get(name)
+        if held is None or (not isinstance(given, str) and held is not given):
+            raise InvalidInput(
+                f"{field}={name!r} is not registered with this app: pass the function with App(functions=[...])",
+                field=field,
+            )
+        return name
+
+    def run(self, name: str) -> RunFunction | None:
+        return cast("RunFunction | None", self._functions.get(name))
+
+
+def _asked(function: AnyFunction) -> Following:
+    def following(after: Instant) -> Instant | None:
+        answer = function(to_datetime(after))
+        return None if answer is None else to_instant(answer, f"what next={function.__name__} answered")
+
+    return following
+
+
+def _module(function: AnyFunction) -> str:
+    return str(getattr(function, "__module__", "?"))
+
 
 MakeJob: TypeAlias = "Callable[[Job[Any, Any], str], NewJob]"
 """options resolved and checked, for a tenant"""

@@ -6,8 +6,7 @@ from typing import Final
 
 from ropewalk.domain.time import SECOND, Span
 from ropewalk.observe.doctor.facts import ClockReading
-from ropewalk.observe.doctor.finding import Finding, note, ok, warn
-from ropewalk.observe.doctor.words import lasting
+from ropewalk.observe.doctor.findings import Finding, lasting, note, ok, warn
 from ropewalk.ports.store.diagnosis import PostgresFacts
 
 CLOCK_NOTED: Final[Span] = SECOND

@@ -1,11 +1,20 @@
-"""Everything the rules look at, gathered at one moment."""
+"""Everything the rules look at, gathered at one moment.
+
+Asks the store, its twin and this machine's clock for everything the rules look at. Changes nothing.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from typing import Final
+
 from msgspec import Struct
 
-from ropewalk.domain.time import Span
-from ropewalk.ports.store.diagnosis import Examination
+from ropewalk.domain.time import SECOND, Instant, Span
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.diagnosis import Examination, Work
 from ropewalk.ports.store.messages import Durability, LimitUse, WorkerCard
 
 
@@ -37,3 +46,75 @@ class Facts(Struct, frozen=True, kw_only=True):
     clock: ClockReading
     hint_us: Span | None
     """how long a hint took to another store on the same data; None: it did not arrive, or there is no other"""
+
+
+CLOCK_LOOKS: Final = 5
+HINT_SECONDS_MAX: Final = 2.0
+LATE_MAX: Final = 100
+TENANTS_MAX: Final = 20
+"""whose limits are looked at"""
+
+
+async def gather(store: Store, twin: Store | None, runtime: Runtime, *, deep: bool) -> Facts:
+    """`twin`: another store on the same data, as another process has it; None where there can be none."""
+    examination = await store.examine(deep=deep)
+    return Facts(
+        durability=store.durability,
+        examination=examination,
+        workers=await store.workers(),
+        late=await _late(store, examination.now),
+        full=await _full(store, examination.work),
+        clock=await _read_clock(store, runtime),
+        hint_us=None if twin is None else await _hint(store, twin, runtime),
+    )
+
+
+async def _late(store: Store, now: Instant) -> list[Late]:
+    due = (await store.due_schedules(after=None, limit=LATE_MAX)).schedules
+    found = [(each.schedule, each.schedule.next_fire) for each in due if not each.schedule.paused]
+    return [Late(name=each.name, tenant=each.tenant, late_us=now - at) for each, at in found if at is not None]
+
+
+async def _full(store: Store, work: Work) -> list[LimitUse]:
+    tenants = sorted({each.lane.tenant for each in work.backlog})[:TENANTS_MAX]
+    return [use for tenant in tenants for use in await store.limits(tenant) if _is_full(use)]
+
+
+def _is_full(use: LimitUse) -> bool:
+    most = use.limit.concurrency
+    if most is None:
+        return False
+    return any(number >= most for number in use.keys.values()) if use.limit.for_each else use.in_use >= most
+
+
+async def _read_clock(store: Store, runtime: Runtime) -> ClockReading:
+    """Of several looks the quickest: it leaves least room for doubt."""
+    readings: list[ClockReading] = []
+    for _ in range(CLOCK_LOOKS):
+        before = runtime.now()
+        there = await store.clock()
+        after = runtime.now()
+        readings.append(ClockReading(ahead_us=there - (before + after) // 2, uncertain_us=(after - before) // 2))
+    return min(readings, key=lambda each: each.uncertain_us)
+
+
+async def _hint(store: Store, twin: Store, runtime: Runtime) -> Span | None:
+    """Say something on one that only the other one's listener knows, and wait for it."""
+    word = f"doctor-{runtime.token()}"
+    loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+
+    def listen(hint: Hint) -> None:
+        if word in hint.finished:
+            loop.call_soon_threadsafe(arrived.set)
+
+    unsubscribe = twin.notifier.subscribe(listen)
+    try:
+        said_at = runtime.monotonic()
+        store.notifier.publish(Hint(finished=(word,)))
+        async with asyncio.timeout(HINT_SECONDS_MAX):
+            await arrived.wait()
+    except TimeoutError:
+        return None
+    finally:
+        unsubscribe()
+    return round((runtime.monotonic() - said_at) * SECOND)

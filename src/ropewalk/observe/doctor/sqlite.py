@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.observe.doctor.finding import Finding, bad, note, ok, warn
-from ropewalk.observe.doctor.words import sized
+from ropewalk.observe.doctor.findings import Finding, bad, note, ok, sized, warn
 from ropewalk.ports.store.diagnosis import SqliteFacts
 
 FULL: Final = 2

@@ -10,11 +10,9 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.context import Workbench
 from ropewalk.worker.executor import Executor
-from ropewalk.worker.policies.adaptive import AdaptiveDelay
 from ropewalk.worker.policies.admission import Accept, Admission
-from ropewalk.worker.policies.alarm import Alarm
-from ropewalk.worker.policies.backlog import BacklogAlarm
-from ropewalk.worker.policies.backpressure import Backpressure, Hook
+from ropewalk.worker.policies.backlog import Alarm, BacklogAlarm
+from ropewalk.worker.policies.backpressure import AdaptiveDelay, Backpressure, Hook
 from ropewalk.worker.policies.order import Arrangement, order_of
 from ropewalk.worker.policies.ordered_buffer import Line
 from ropewalk.worker.settler import Settler

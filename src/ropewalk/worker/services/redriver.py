@@ -24,7 +24,7 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import SECOND, Instant, Seconds, to_span
 from ropewalk.ports.notifier import Hint
 from ropewalk.worker.context import Workbench
-from ropewalk.worker.services.periodic import every
+from ropewalk.worker.services.maintenance import every
 
 REASON: Final = "redriven"
 PAGE_MAX: Final = 500

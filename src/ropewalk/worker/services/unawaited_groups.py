@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.client.awaited_groups import Awaited
+from ropewalk.client.completion_checks import Awaited
 from ropewalk.domain.time import SECOND, Span, to_datetime
 from ropewalk.ports.store.messages import Orphan
 from ropewalk.runtime.wake import Wake

@@ -1,4 +1,6 @@
-"""Contributions folded by a function of the user's: read the group's value, fold, settle; again if it has changed.
+"""What a completion leaves behind it, and how an attempt ends for which that cannot be written.
+
+Contributions folded by a function of the user's: read the group's value, fold, settle; again if it has changed.
 
 The store takes a fold only over the version it was made of. So one settle carries at most one fold a group (a second
 would rest on a first that may yet be refused), and folds go first in their batch, before plain contributions to the
@@ -7,6 +9,7 @@ same group outdate them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -15,17 +18,43 @@ from msgspec import structs
 
 from ropewalk.definitions.results.result import Result
 from ropewalk.definitions.results.returned import fold_of
-from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs import retry
-from ropewalk.domain.jobs.outcome import Errored, Outcome
+from ropewalk.domain.jobs.outcome import Aborted, Errored, Outcome
+from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import Settlement, decide
+from ropewalk.domain.workflow.completion import Sequel
 from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
 from ropewalk.errors import LimitExceeded, RopewalkError
 from ropewalk.worker.context import Workbench
-from ropewalk.worker.refusal import refused_for_good
 
 if TYPE_CHECKING:
     from ropewalk.worker.attempt import Attempt
+
+
+def written_with(sequel: Sequel) -> list[NewJob]:
+    """The jobs that came with a completion."""
+    return [*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))]
+
+
+def refused_for_good(attempt: Attempt, error: RopewalkError, bench: Workbench) -> Settlement:
+    """A dependency that is not there or an id that is taken will be so next time, too: no further attempt."""
+    told = ErrorInfo(
+        category=Category.PERMANENT,
+        code=code_of(error),
+        type=type(error).__name__,
+        message=clipped(f"it completed, but what should follow was refused: {error}"),
+        worker=bench.owner,
+        host=bench.host,
+    )
+    return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.spent)
+
+
+def code_of(error: RopewalkError) -> str:
+    """The name of the exception as a code: NotFound → not_found."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+
 
 TRIES_MAX: Final = 50
 CONTENDED: Final = ErrorInfo(

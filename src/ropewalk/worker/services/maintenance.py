@@ -1,0 +1,128 @@
+"""The loop around a service: run once, wait, again; at once again while there is more than one batch to do.
+
+Deletes what is past its retention, in small batches.
+
+Takes back the jobs of dead workers, ends those past their deadline and waits that are over. Every worker does it.
+
+Folds what was counted into minutes and hours, so that statistics stay short to read. Every worker does it.
+
+Goes on with what an ending released or doomed beyond one transaction's share. Every worker does it; none has to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from ropewalk.domain.retention import Retention
+from ropewalk.observe.publish import NOTHING_ELSE
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.messages import Ripple
+from ropewalk.runtime.wake import Wake
+from ropewalk.worker.context import Workbench
+
+
+async def every(seconds: float, run_once: Callable[[], Awaitable[bool]], runtime: Runtime) -> None:
+    """`run_once` answers whether it left work behind. Waits are spread so that a fleet does not march in step."""
+    while True:
+        await runtime.sleep(seconds * (0.5 + runtime.random()))
+        while await run_once():
+            pass
+
+
+class PrunerConfig(Struct, frozen=True):
+    every_seconds: float = 60.0
+    batch: int = 500
+
+
+class Pruner:
+    def __init__(self, bench: Workbench, retention: Retention, config: PrunerConfig | None = None) -> None:
+        self._bench = bench
+        self._retention = retention
+        self._config = config or PrunerConfig()
+
+    async def run(self) -> None:
+        await every(self._config.every_seconds, self.run_once, self._bench.runtime)
+
+    async def run_once(self) -> bool:
+        pruned = await self._bench.store.prune(self._retention, self._config.batch)
+        return max(pruned.jobs, pruned.results, pruned.keys) >= self._config.batch
+
+
+class ReclaimerConfig(Struct, frozen=True):
+    every_seconds: float = 3.0
+    batch: int = 500
+
+
+class Reclaimer:
+    def __init__(
+        self, bench: Workbench, on_ripple: Callable[[Ripple], object], config: ReclaimerConfig | None = None
+    ) -> None:
+        self._bench = bench
+        self._on_ripple = on_ripple
+        self._config = config or ReclaimerConfig()
+
+    async def run(self) -> None:
+        await every(self._config.every_seconds, self.run_once, self._bench.runtime)
+
+    async def run_once(self) -> bool:
+        if not self._bench.guard.calm:
+            return False
+        ripple = await self._bench.store.sweep(self._config.batch)
+        if ripple != NOTHING_ELSE:
+            self._on_ripple(ripple)
+        return len(ripple.moved) >= self._config.batch
+
+
+class TallyFolderConfig(Struct, frozen=True):
+    every_seconds: float = 5.0
+    batch: int = 1000
+
+
+class TallyFolder:
+    def __init__(self, bench: Workbench, retention: Retention, config: TallyFolderConfig | None = None) -> None:
+        self._bench = bench
+        self._retention = retention
+        self._config = config or TallyFolderConfig()
+
+    async def run(self) -> None:
+        await every(self._config.every_seconds, self.run_once, self._bench.runtime)
+
+    async def run_once(self) -> bool:
+        folded = await self._bench.store.fold_tallies(self._retention.statistics_us, self._config.batch)
+        return folded >= self._config.batch
+
+
+class CascadeConfig(Struct, frozen=True):
+    every_seconds: float = 3.0
+    """how long nobody notices what a dead worker left; our own leftovers are taken up at once"""
+    batch: int = 1000
+
+
+class Cascade:
+    def __init__(
+        self, bench: Workbench, on_ripple: Callable[[Ripple], object], config: CascadeConfig | None = None
+    ) -> None:
+        self._bench = bench
+        self._on_ripple = on_ripple
+        self._config = config or CascadeConfig()
+        self._wake = Wake(bench.runtime)
+
+    def nudge(self) -> None:
+        """Something was left behind just now."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        runtime = self._bench.runtime
+        while True:
+            await self._wake.wait(self._config.every_seconds * (0.5 + runtime.random()))
+            while await self.run_once():
+                pass
+
+    async def run_once(self) -> bool:
+        ripple = await self._bench.store.cascade(self._config.batch)
+        if ripple == NOTHING_ELSE:
+            return False
+        self._on_ripple(ripple)
+        return True
