@@ -29,8 +29,8 @@ from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
 from ropewalk.observe.events import event_of
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Timer
-from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import Dependency, Holder, Note, StepAnswer, Submission
+from ropewalk.ports.store.user_transactions import UserTransaction
 from ropewalk.ports.tracing import AttemptSpan
 from ropewalk.worker import handler_transactions
 from ropewalk.worker.completion import PendingFold

@@ -11,8 +11,8 @@ from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import decide
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import Abort, InvalidInput
-from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import Settled
+from ropewalk.ports.store.user_transactions import UserTransaction
 from ropewalk.worker.context import Workbench
 
 if TYPE_CHECKING:

@@ -55,7 +55,6 @@ from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.diagnosis import Examination
-from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import (
     AmendAnswer,
     Backlog,
@@ -89,7 +88,7 @@ from ropewalk.ports.store.messages import (
     WorkerCard,
 )
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
-from ropewalk.ports.store.user_transactions import Join, UserConnection
+from ropewalk.ports.store.user_transactions import Join, UserConnection, UserTransaction
 
 
 class MemoryStore(Store):

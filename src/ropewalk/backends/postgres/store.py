@@ -38,7 +38,6 @@ from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.diagnosis import Examination
-from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import (
     Claimed,
     Durability,
@@ -52,7 +51,7 @@ from ropewalk.ports.store.messages import (
     Submission,
 )
 from ropewalk.ports.store.migrations import SchemaState
-from ropewalk.ports.store.user_transactions import Join, UserConnection
+from ropewalk.ports.store.user_transactions import Join, UserConnection, UserTransaction
 
 T = TypeVar("T")
 

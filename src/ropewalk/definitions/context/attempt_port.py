@@ -14,8 +14,8 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, Seconds
 from ropewalk.domain.workflow.completion import StepRecord
-from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import Dependency
+from ropewalk.ports.store.user_transactions import UserTransaction
 
 if TYPE_CHECKING:
     from ropewalk.definitions.context.context import Context

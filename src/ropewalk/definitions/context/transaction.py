@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ropewalk.errors import InvalidInput
-from ropewalk.ports.store.handler_transaction import SqlValues, UserTransaction
+from ropewalk.ports.store.user_transactions import SqlValues, UserTransaction
 
 if TYPE_CHECKING:
     from ropewalk.definitions.context.context import Context

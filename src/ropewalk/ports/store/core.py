@@ -32,7 +32,6 @@ from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.diagnosis import Examining
-from ropewalk.ports.store.handler_transaction import UserTransaction
 from ropewalk.ports.store.messages import (
     AmendAnswer,
     Backlog,
@@ -67,7 +66,7 @@ from ropewalk.ports.store.messages import (
 )
 from ropewalk.ports.store.schedules import Schedules
 from ropewalk.ports.store.statistics import Counting
-from ropewalk.ports.store.user_transactions import Joining
+from ropewalk.ports.store.user_transactions import Joining, UserTransaction
 
 
 class Intake(Protocol):

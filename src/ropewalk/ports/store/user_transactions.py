@@ -2,16 +2,19 @@
 
 Which connections there are, a store knows. None of their packages is imported here or there: they are recognised by
 the names of their types.
+
+A transaction of the user's own on the store's database, in which a job completes: both happen, or neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.ports.store.messages import Accepted, Settlements, Submission
 
 
 class UserConnection(Protocol):
@@ -53,4 +56,23 @@ class Joining(Protocol):
 
         Raises Unsupported where the store has no transactions, InvalidInput for a connection that does not fit.
         """
+        ...
+
+
+SqlValues: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
+
+
+class UserTransaction(Protocol):
+    """Begins with its first statement, so that nothing is locked before. Used by one task."""
+
+    async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
+        """Run one statement; its rows. Raises WaitTimeout once the transaction was open for too long."""
+        ...
+
+    async def settle(self, owner: str, settlement: Settlement) -> Settlements:
+        """The last statement, and the commit. A settlement that is stale or refused rolls everything back."""
+        ...
+
+    async def rollback(self) -> None:
+        """Undo everything. Idempotent; after `settle` it does nothing."""
         ...
