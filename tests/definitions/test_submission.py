@@ -18,7 +18,7 @@ from ropewalk.domain.jobs.order import Priority
 from ropewalk.domain.jobs.record import FollowUp, NewJob, new_record
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import SECOND
-from ropewalk.domain.workflow.compensation import compensation
+from ropewalk.domain.workflow.completion import compensation
 from ropewalk.errors import DefinitionError, InvalidInput, LimitExceeded
 
 NAIVE = datetime(2030, 1, 1, tzinfo=UTC).replace(tzinfo=None)

@@ -16,8 +16,7 @@ import pytest
 from ropewalk.connect import connect
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.schedules.due import upcoming
-from ropewalk.domain.schedules.schedule import Schedule, fire_id
-from ropewalk.domain.schedules.timing import Every
+from ropewalk.domain.schedules.schedule import Every, Schedule, fire_id
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import SECOND, Instant, to_datetime
 from ropewalk.ports.store.core import Store

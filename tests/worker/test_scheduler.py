@@ -146,7 +146,7 @@ async def test_a_zone_this_machine_does_not_have(make_app: MakeApp, monkeypatch:
     await clock.work()
     await clock.pass_by(hours=1)
     with monkeypatch.context() as without:
-        without.setattr("ropewalk.domain.schedules.timing.zone_of", _no_zone)
+        without.setattr("ropewalk.domain.schedules.schedule.zone_of", _no_zone)
         async with clock.app:
             [listed] = await clock.app.schedules(upcoming=3)
         assert len(listed.upcoming) == 1

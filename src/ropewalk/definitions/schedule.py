@@ -15,8 +15,7 @@ from msgspec import structs
 from ropewalk.definitions import checks
 from ropewalk.definitions.job import Job
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
-from ropewalk.domain.schedules.schedule import Missed
-from ropewalk.domain.schedules.timing import ByCron, ByFunction, Every, Timing, settled
+from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Missed, Timing, settled
 from ropewalk.domain.time import Seconds, to_span
 from ropewalk.errors import InvalidInput
 

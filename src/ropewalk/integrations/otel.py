@@ -29,6 +29,7 @@ from opentelemetry.trace import (
 from opentelemetry.util.types import AttributeValue
 
 from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.ids import TRACEPARENT_LENGTH, traceparent
 from ropewalk.domain.jobs.outcome import (
     Aborted,
     Cancelled,
@@ -42,7 +43,6 @@ from ropewalk.domain.jobs.outcome import (
     Suspended,
 )
 from ropewalk.domain.jobs.record import JobRecord, NewJob
-from ropewalk.domain.trace import TRACEPARENT_LENGTH, traceparent
 from ropewalk.ports.tracing import AttemptSpan, FireSpan
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def _message(job: NewJob | JobRecord) -> Mapping[str, AttributeValue]:
 
 
 def _sent_with(span: Span) -> str | None:
-    """As domain.trace has it: traceparent, and tracestate after a space."""
+    """As domain.ids has it: traceparent, and tracestate after a space."""
     current = span.get_span_context()
     if not current.is_valid:
         return None

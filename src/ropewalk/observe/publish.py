@@ -10,7 +10,7 @@ from msgspec import Struct
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import SETTLING, Move, Status
-from ropewalk.domain.workflow.compensation import compensation
+from ropewalk.domain.workflow.completion import compensation
 from ropewalk.observe.events import EventHub, Queued
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime

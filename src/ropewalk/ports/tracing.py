@@ -18,7 +18,7 @@ class AttemptSpan(Protocol):
 
     @property
     def trace(self) -> str | None:
-        """The context (domain.trace) for whatever is queued or logged from inside.
+        """The context (domain.ids) for whatever is queued or logged from inside.
 
         None where nobody records it: then that is what the job carries, and it is not told how it ended.
         """

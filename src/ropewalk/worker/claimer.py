@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ropewalk.definitions.context.attempt_port import Cancellation
-from ropewalk.domain.jobs.fairness import Line
 from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.order import Line
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.notifier import Hint

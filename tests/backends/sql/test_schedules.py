@@ -9,8 +9,7 @@ import pytest
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.sql import schedules
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.domain.schedules.schedule import pause
-from ropewalk.domain.schedules.timing import Every
+from ropewalk.domain.schedules.schedule import Every, pause
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.core import Store
 from ropewalk.runtime.system import SystemRuntime

@@ -9,7 +9,7 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.domain.jobs.fairness import take_turns
+from ropewalk.domain.jobs.order import take_turns
 
 Item = tuple[int, int]
 """(line, place in it)"""

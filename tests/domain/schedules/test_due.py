@@ -12,8 +12,18 @@ from msgspec import structs
 
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.schedules.due import FIRES_MAX, ON_TIME_US, Due, advance, due, upcoming
-from ropewalk.domain.schedules.schedule import Missed, Plan, Schedule, begin, pause, resume
-from ropewalk.domain.schedules.timing import ByCron, ByFunction, Every, Timing
+from ropewalk.domain.schedules.schedule import (
+    ByCron,
+    ByFunction,
+    Every,
+    Missed,
+    Plan,
+    Schedule,
+    Timing,
+    begin,
+    pause,
+    resume,
+)
 from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND
 
 START = 20_000 * DAY

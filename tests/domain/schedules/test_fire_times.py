@@ -11,8 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ropewalk.domain.schedules.cron import parse_cron
-from ropewalk.domain.schedules.fire_times import next_after
-from ropewalk.domain.schedules.zone import zone_of
+from ropewalk.domain.schedules.fire_times import next_after, zone_of
 from ropewalk.errors import InvalidInput
 from tests.budget import BUDGET
 from tests.domain.schedules.clocks import Spec, Watch, changes, changes_of

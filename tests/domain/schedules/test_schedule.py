@@ -11,8 +11,20 @@ from msgspec import structs
 
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.schedules.due import due
-from ropewalk.domain.schedules.schedule import Plan, Schedule, begin, declare, edit, fire_id, job_of, pause, resume
-from ropewalk.domain.schedules.timing import ByCron, ByFunction, Every
+from ropewalk.domain.schedules.schedule import (
+    ByCron,
+    ByFunction,
+    Every,
+    Plan,
+    Schedule,
+    begin,
+    declare,
+    edit,
+    fire_id,
+    job_of,
+    pause,
+    resume,
+)
 from ropewalk.domain.time import DAY, HOUR, MINUTE
 from ropewalk.errors import InvalidInput
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.domain.schedules.timing import (
+from ropewalk.domain.schedules.schedule import (
     INTERVAL_US_MIN,
     NO_FUNCTIONS,
     ByCron,

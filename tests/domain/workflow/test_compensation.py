@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import expire, settle
 from ropewalk.domain.time import SECOND
-from ropewalk.domain.workflow.compensation import compensation
+from ropewalk.domain.workflow.completion import compensation
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status
 
 

@@ -13,12 +13,11 @@ from ropewalk.backends.memory.lanes import Lane
 from ropewalk.backends.memory.maintenance import catch_up
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.fairness import Line, start_of, take_turns
+from ropewalk.domain.jobs.order import Line, start_of, take_turns
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.limits.fleet_limit import LaneName
-from ropewalk.domain.limits.headroom import SOON_US, Gauges
-from ropewalk.domain.limits.type_headroom import Room
+from ropewalk.domain.limits.headroom import SOON_US, Gauges, Room
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed, Ripple

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from ropewalk.backends.memory.heap import JobHeap
-from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.order import Line
 from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant

@@ -21,7 +21,7 @@ from ropewalk.backends.memory.running import Leases
 from ropewalk.backends.memory.statistics import Counts
 from ropewalk.backends.memory.steps import Mailbox
 from ropewalk.backends.workflow.unit_of_work import Item
-from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.order import Line
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.logs import LogLine

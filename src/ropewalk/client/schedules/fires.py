@@ -16,8 +16,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.schedule import DeclaredSchedule, NextFunction, RunFunction, function_name
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.schedules.due import advance, due
-from ropewalk.domain.schedules.schedule import Schedule, job_of
-from ropewalk.domain.schedules.timing import Following
+from ropewalk.domain.schedules.schedule import Following, Schedule, job_of
 from ropewalk.domain.time import Instant, to_datetime, to_instant
 from ropewalk.errors import DefinitionError, InvalidInput, RopewalkError
 from ropewalk.observe.events import Event, EventHub

@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 
 from ropewalk.client.views.jobs import Describer
 from ropewalk.domain.schedules.due import upcoming
-from ropewalk.domain.schedules.schedule import Missed, Schedule
-from ropewalk.domain.schedules.timing import ByCron, ByFunction, Every, Functions, Timing
+from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Functions, Missed, Schedule, Timing
 from ropewalk.domain.time import Instant, to_datetime
 
 

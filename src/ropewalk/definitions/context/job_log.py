@@ -12,9 +12,9 @@ from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
 
 from ropewalk.definitions.context.attempt_port import AttemptPort
+from ropewalk.domain.ids import trace_ids
 from ropewalk.domain.logs import fields_json, text
 from ropewalk.domain.redaction import HIDDEN, redacted
-from ropewalk.domain.trace import trace_ids
 
 LOGGER: Final = "ropewalk.job"
 

@@ -14,7 +14,7 @@ from ropewalk.domain.jobs.record import AttemptRecord, CancelRequest, EventRecor
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.time import Instant, Span
-from ropewalk.domain.workflow.compensation import compensation
+from ropewalk.domain.workflow.completion import compensation
 
 
 class CancelStatus(StrEnum):

@@ -13,13 +13,13 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.ids import unrecorded
 from ropewalk.domain.jobs import flags as flag
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import TERMINAL, Move, State, Status, state_of
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import DAY, Instant, Span
-from ropewalk.domain.trace import unrecorded
 from ropewalk.domain.workflow.dependency import Gate, NewGate
 
 DEFAULT_TENANT = "default"

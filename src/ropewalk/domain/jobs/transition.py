@@ -34,8 +34,7 @@ from ropewalk.domain.jobs.retry import ResolvedBackoff, delay
 from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, LEGAL_MOVES, SETTLING, Move, Status
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import Instant, Span
-from ropewalk.domain.workflow.compensation import compensation
-from ropewalk.domain.workflow.completion import Sequel, Suspension
+from ropewalk.domain.workflow.completion import Sequel, Suspension, compensation
 
 EPOCH_SHIFT: Final = 32
 """a fence is epoch << 32 | starts, so raising the epoch outdates every fence of before a restore"""

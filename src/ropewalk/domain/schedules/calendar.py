@@ -1,7 +1,7 @@
 """Which days of a month, and which times on them, a cron expression means: a calendar without time zones.
 
 A wall time is what a clock on the wall shows, as seconds since it showed the beginning of 1970. Whether and when a
-clock really shows it is zone.py's.
+clock really shows it is fire_times.py's.
 """
 
 from __future__ import annotations

@@ -15,8 +15,15 @@ from typing import Final
 
 from msgspec import Struct, structs
 
-from ropewalk.domain.schedules.schedule import Missed, Schedule
-from ropewalk.domain.schedules.timing import NO_FUNCTIONS, ByFunction, Following, Functions, following
+from ropewalk.domain.schedules.schedule import (
+    NO_FUNCTIONS,
+    ByFunction,
+    Following,
+    Functions,
+    Missed,
+    Schedule,
+    following,
+)
 from ropewalk.domain.time import MINUTE, Instant, Span
 
 ON_TIME_US: Final[Span] = MINUTE

@@ -18,7 +18,7 @@ from ropewalk.domain.jobs.record import CancelRequest, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import LEGAL_MOVES, Move, Status
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.time import Instant
-from ropewalk.domain.workflow.compensation import compensation
+from ropewalk.domain.workflow.completion import compensation
 from ropewalk.domain.workflow.dependency import Ending, Gate, NewGate, Opening, Policy, opening
 
 DEPENDENCY_FAILED: Final = "dependency_failed"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.order import Line
 from ropewalk.domain.time import Span
 
 
@@ -37,7 +37,7 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     unstarted: tuple[int, ...] = ()
     """tickets up to `started_upto` that wait all the same, as others overtook them; each claim names them anew"""
     turn: int = 0
-    """which line goes first this time (domain.jobs.fairness.take_turns),"""
+    """which line goes first this time (domain.jobs.order.take_turns),"""
     first: Line | None = None
     """unless this one has something to give: where the last claim ended because no slot was free"""
     take_back: bool = True

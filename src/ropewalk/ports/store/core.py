@@ -120,7 +120,7 @@ class Leasing(Protocol):
         """Lease ready jobs: domain.jobs.transition.claim on each, in one transaction.
 
         Order: (prio_key, time_key, seq) inside one (tenant, queue), merged over its types; between those,
-        domain.jobs.fairness.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
+        domain.jobs.order.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
         newer record format, beyond the `room` of its type, among those it is `passing`, or under a limit without
         room (domain.limits.headroom; what runs is counted in this transaction, and no other claim gives out jobs under
         the same limit meanwhile): such a lane is passed over whole. With more than

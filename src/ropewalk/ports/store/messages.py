@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.domain.jobs.fairness import Line
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
+from ropewalk.domain.jobs.order import Line
 from ropewalk.domain.jobs.record import AttemptRecord, CancelRequest, EventRecord, JobRecord, NewJob, Progress
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, Measure

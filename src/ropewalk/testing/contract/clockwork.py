@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.schedules.due import advance, due
-from ropewalk.domain.schedules.schedule import Missed, Plan, Schedule, begin, job_of
-from ropewalk.domain.schedules.timing import Timing
+from ropewalk.domain.schedules.schedule import Missed, Plan, Schedule, Timing, begin, job_of
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.ports.store.core import Store

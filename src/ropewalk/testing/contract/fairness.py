@@ -7,8 +7,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import pytest
 
-from ropewalk.domain.jobs.fairness import Line
-from ropewalk.domain.jobs.order import AGEING_STEP
+from ropewalk.domain.jobs.order import AGEING_STEP, Line
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import MINUTE, SECOND, Instant
 from ropewalk.testing.clock import FakeRuntime

@@ -9,8 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from msgspec import structs
 
 from ropewalk.domain.jobs.record import NewJob
-from ropewalk.domain.schedules.schedule import Plan, Schedule
-from ropewalk.domain.schedules.timing import ByCron, Every
+from ropewalk.domain.schedules.schedule import ByCron, Every, Plan, Schedule
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
 from ropewalk.testing.clock import START, FakeRuntime

@@ -118,7 +118,7 @@ class OrderContract(Contract):
         assert "quiet" in {job.tenant for job in await bench.claim(2)}
 
     async def test_the_turn_decides_which_line_goes_first(self, bench: Bench) -> None:
-        """domain.jobs.fairness: the next claim begins with the next line."""
+        """domain.jobs.order: the next claim begins with the next line."""
         for _ in range(2):
             for queue in ("one", "three", "two"):
                 await bench.add(queue=queue)

@@ -12,8 +12,7 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT, FollowUp, JobRecord, New
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.limits.quota import SOON_SECONDS, Quota, QuotaUse
 from ropewalk.domain.limits.rate import Rate
-from ropewalk.domain.schedules.schedule import Schedule
-from ropewalk.domain.schedules.timing import Every
+from ropewalk.domain.schedules.schedule import Every, Schedule
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict, QuotaExceeded
 from ropewalk.ports.store.messages import SkipQueue, Submission

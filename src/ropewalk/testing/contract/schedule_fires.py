@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from ropewalk.domain.schedules.due import advance, due
-from ropewalk.domain.schedules.schedule import Missed, edit, fire_id, job_of, pause, resume
-from ropewalk.domain.schedules.timing import ByCron, Every
+from ropewalk.domain.schedules.schedule import ByCron, Every, Missed, edit, fire_id, job_of, pause, resume
 from ropewalk.domain.time import HOUR, MINUTE, SECOND, to_datetime
 from ropewalk.testing.clock import START, FakeRuntime
 from ropewalk.testing.contract.base import Contract

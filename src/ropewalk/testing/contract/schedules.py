@@ -9,8 +9,7 @@ from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, Origin
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import State
-from ropewalk.domain.schedules.schedule import Schedule, edit, pause
-from ropewalk.domain.schedules.timing import ByCron, ByFunction, Every, Timing
+from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Schedule, Timing, edit, pause
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.errors import Conflict, NotFound, RopewalkError
 from ropewalk.ports.store.messages import SubmitAnswer

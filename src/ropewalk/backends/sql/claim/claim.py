@@ -25,10 +25,9 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Rippling
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.fairness import Line, start_of, take_turns
+from ropewalk.domain.jobs.order import Line, start_of, take_turns
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.limits.headroom import SOON_US
-from ropewalk.domain.limits.type_headroom import Room
+from ropewalk.domain.limits.headroom import SOON_US, Room
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed, Ripple

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from ropewalk.backends.sql.tx import SqlValue, Tx
-from ropewalk.domain.jobs.fairness import Line
+from ropewalk.domain.jobs.order import Line
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.store.claims import ClaimRequest
