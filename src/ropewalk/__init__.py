@@ -18,22 +18,19 @@ from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.schedules import ScheduleInfo
 from ropewalk.client.views.workflows import GroupInfo, WorkflowInfo
 from ropewalk.definitions.codec.custom import register_type
-from ropewalk.definitions.codec.exception_data import ExceptionData
-from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.context.current import current
+from ropewalk.definitions.codec.tagged import ExceptionData
+from ropewalk.definitions.context.context import Context, current
 from ropewalk.definitions.dependency import Chain, Count, Group
-from ropewalk.definitions.identity import set_id_generator
-from ropewalk.definitions.job import Job
+from ropewalk.definitions.job import Job, set_id_generator
 from ropewalk.definitions.job_types.batch_decorator import batch_job
 from ropewalk.definitions.job_types.batch_items import Batch
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.limit import Limit
-from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.middleware import CallNext, Middleware
-from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.registry import Registry
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus

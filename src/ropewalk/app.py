@@ -16,9 +16,8 @@ from ropewalk.client.schedules.fires import AnyFunction
 from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.logs import Logs
 from ropewalk.definitions.middleware import Middleware, check_required, middlewares_of
-from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.policies import Concurrency
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule

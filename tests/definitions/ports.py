@@ -12,8 +12,7 @@ from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.logs import Logs
-from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.flags import STEPPED

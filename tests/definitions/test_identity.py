@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from ropewalk.definitions.identity import ENTROPY_BATCH, MonotonicIds, new_id, set_id_generator
+from ropewalk.definitions.job import ENTROPY_BATCH, MonotonicIds, new_id, set_id_generator
 
 
 def test_they_are_uuid7_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_threads_never_share_one() -> None:
 
 FORK = """
 import os
-from ropewalk.definitions.identity import MonotonicIds
+from ropewalk.definitions.job import MonotonicIds
 generate = MonotonicIds()
 generate()
 with generate._lock:  # as another thread would hold it at the moment of the fork

@@ -14,8 +14,7 @@ from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.results.classify import verdict
 from ropewalk.definitions.results.returned import outcome_of_return
-from ropewalk.definitions.steps import Nondeterministic
-from ropewalk.definitions.suspend import Suspend
+from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Outcome, Suspended

@@ -16,15 +16,14 @@ from ropewalk.app import App
 from ropewalk.client.handle import Handle
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.schedules import ScheduleInfo
-from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.context.current import current
+from ropewalk.definitions.context.context import Context, current
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.registry import Registry
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.worker.services.redriver import Redrive

@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import Never, assert_type
 
 from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.context.dependencies import Dependency
+from ropewalk.definitions.context.related_jobs import Dependency
 from ropewalk.definitions.dependency import Chain, Count, Group
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.batch_decorator import batch_job
 from ropewalk.definitions.job_types.batch_items import Batch
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 
 
 @dataclass

@@ -12,7 +12,7 @@ from ropewalk.definitions.job_types.batch_decorator import batch_job
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.worker.services.redriver import Redrive
 

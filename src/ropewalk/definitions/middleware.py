@@ -1,6 +1,8 @@
 """Middlewares, as people write them: what one looks like, which a type requires, and whether an app has those.
 
 How they are wrapped around a handler is the engine's (worker/middleware_chain.py).
+
+What middlewares provided for one attempt, by class. Knows nothing of where the rest comes from.
 """
 
 from __future__ import annotations
@@ -8,13 +10,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from ropewalk.errors import DefinitionError, InvalidInput
 
 if TYPE_CHECKING:
     from ropewalk.definitions.context.context import Context
     from ropewalk.definitions.job_types.job_type import JobType
+
 
 SHAPE = "async def middleware(ctx, call_next)"
 
@@ -108,3 +111,32 @@ def _takes_two(called: Callable[..., object]) -> bool:
 
 def _meets(given: Middleware, required: Requirement) -> bool:
     return isinstance(given, required) if isinstance(required, type) else given is required
+
+
+T = TypeVar("T")
+
+
+class Provided:
+    def __init__(self) -> None:
+        self._values: dict[type, object] = {}
+
+    def add(self, kind: type[T], value: T) -> None:
+        if not isinstance(kind, type):
+            raise InvalidInput(f"provide({kind!r}, ...): give the class to find it by", field="kind")
+        if not isinstance(value, kind):
+            raise InvalidInput(f"provide({kind.__name__}, {value!r}): the value is no {kind.__name__}", field="value")
+        self._values.pop(kind, None)  # so that the newest is the last
+        self._values[kind] = value
+
+    def find(self, kind: type[T], elsewhere: Callable[[type[T]], T]) -> T:
+        """The one provided under this very class, else the newest that is of it, else what `elsewhere` has."""
+        if kind in self._values:
+            return cast("T", self._values[kind])
+        for value in reversed(self._values.values()):
+            if isinstance(value, kind):
+                return value
+        try:
+            return elsewhere(kind)
+        except LookupError as error:
+            have = ", ".join(each.__name__ for each in self._values)
+            raise LookupError(f"{error}; middlewares provided {have}") from None

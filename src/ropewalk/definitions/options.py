@@ -2,10 +2,13 @@
 
 Precedence, strongest first: the enqueue call, `Job.using`, the type's `options=` function, the type, the app, what is
 built in. submission.py applies it.
+
+What an app wants done with the lines its handlers log.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
@@ -28,6 +31,28 @@ if TYPE_CHECKING:
     from ropewalk.definitions.dependency import Condition, Parent
     from ropewalk.definitions.job import Job
     from ropewalk.definitions.job_types.job_type import JobType
+
+
+LevelName: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+
+class Logs(Struct, frozen=True, kw_only=True):
+    """`App(logs=Logs(keep="WARNING", secret_keys=("iban",)))`."""
+
+    keep: LevelName | None = "INFO"
+    """lines of `ctx.log` from this level on are kept with their job; None keeps none"""
+    secret_keys: tuple[str, ...] = ()
+    """fields of these names are hidden, beside those that are always"""
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.keep not in logging.getLevelNamesMapping():
+            raise DefinitionError(f"Logs: keep={self.keep!r} must be the name of a level, like 'INFO', or None")
+        if isinstance(self.secret_keys, str):
+            raise DefinitionError(f"Logs: secret_keys={self.secret_keys!r} must be a tuple of names")
+
+    def keeps(self, level: int) -> bool:
+        return self.keep is not None and level >= logging.getLevelNamesMapping()[self.keep]
+
 
 Arguments: TypeAlias = Mapping[str, object]
 Executor: TypeAlias = Literal["auto", "thread", "process"]

@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.definitions.context.attempt_port import Cancellation
-from ropewalk.definitions.logs import Logs
-from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob

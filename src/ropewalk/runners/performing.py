@@ -7,8 +7,7 @@ import inspect
 from collections.abc import Coroutine
 from typing import Any, cast
 
-from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.context.current import activate, deactivate
+from ropewalk.definitions.context.context import Context, activate, deactivate
 from ropewalk.definitions.results.classify import bad_input, described, verdict
 from ropewalk.definitions.results.returned import fold_of, outcome_of_return
 from ropewalk.domain.failure import Category

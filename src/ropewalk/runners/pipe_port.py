@@ -17,7 +17,7 @@ from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.logs import Logs
+from ropewalk.definitions.options import Logs
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import clipped

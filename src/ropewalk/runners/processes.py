@@ -13,10 +13,8 @@ from typing import Final
 
 from msgspec import structs
 
-from ropewalk.definitions.context.attempt_port import AttemptPort
-from ropewalk.definitions.context.isolation import Isolation
-from ropewalk.definitions.logs import Logs
-from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.context.attempt_port import AttemptPort, Isolation
+from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.outcome import Crashed, Outcome, Released

@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from random import Random  # noqa: TID251 # this module is the seam
 from typing import Any, Final, TypeVar
 
-from ropewalk.definitions.identity import new_id
+from ropewalk.definitions.job import new_id
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.runtime import Runtime, Task, Timer
 

@@ -13,8 +13,8 @@ from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.logs import Logs
-from ropewalk.definitions.results.family import child_of
+from ropewalk.definitions.options import Logs
+from ropewalk.definitions.results.completion_plan import child_of
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.flags import STEPPED

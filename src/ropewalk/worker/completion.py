@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from msgspec import structs
 
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import fold_of
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs import retry

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ropewalk.definitions.context.isolation import Isolation
-from ropewalk.definitions.logs import Logs
+from ropewalk.definitions.context.attempt_port import Isolation
 from ropewalk.definitions.middleware import Middleware
-from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.classify import verdict
 from ropewalk.domain.bounds import Limits

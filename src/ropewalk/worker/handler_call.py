@@ -12,14 +12,13 @@ import functools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeAlias, assert_never
 
-from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.context.current import activate, deactivate
-from ropewalk.definitions.context.isolation import Isolation
+from ropewalk.definitions.context.attempt_port import Isolation
+from ropewalk.definitions.context.context import Context, activate, deactivate
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.results.classify import bad_input
-from ropewalk.definitions.results.result import Said, result_of
+from ropewalk.definitions.results.results import Said, result_of
 from ropewalk.definitions.results.returned import outcome_of_return
-from ropewalk.definitions.suspend import Suspend
+from ropewalk.definitions.steps import Suspend
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.outcome import (
     Aborted,

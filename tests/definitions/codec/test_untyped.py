@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
-from ropewalk.definitions.codec.exception_data import ExceptionData
+from ropewalk.definitions.codec.tagged import ExceptionData
 from ropewalk.errors import InvalidInput
 
 keys = (

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from ropewalk.definitions.context.attempt_port import Cancellation
-from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.context.current import activate, current, deactivate
+from ropewalk.definitions.context.context import Context, activate, current, deactivate
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.lease import LossReason

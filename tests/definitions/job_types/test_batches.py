@@ -16,7 +16,7 @@ from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import AppDefaults, BatchOptions, EnqueueOptions
 from ropewalk.definitions.results.classify import verdict
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import Category

@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.identity import set_id_generator
-from ropewalk.definitions.job import Job
+from ropewalk.definitions.job import Job, set_id_generator
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.errors import InvalidInput
 

@@ -14,7 +14,7 @@ from msgspec import UNSET
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.errors import DefinitionError
 

@@ -10,7 +10,7 @@ from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.dependency import Count, Group
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.decorator import job
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.outcome import Aborted, Completed

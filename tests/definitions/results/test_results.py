@@ -12,7 +12,7 @@ import pytest
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.results.result import Result, Said, result_of
+from ropewalk.definitions.results.results import Result, Said, result_of
 from ropewalk.errors import InvalidInput
 
 

@@ -2,11 +2,14 @@
 
 What JSON has no word for is written `{"$rw": "datetime", "v": "2026-11-16T12:00:00"}`. Only exact types are taken:
 a subclass would come back as its base, and that is refused rather than done silently. Knows no annotations.
+
+An exception as it comes back from a store: text, never the class, so nothing stored is imported or raised.
 """
 
 from __future__ import annotations
 
 import math
+import traceback
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, time, timedelta
@@ -16,10 +19,26 @@ from typing import Any, Final, cast
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 
 from ropewalk.definitions.codec import custom
-from ropewalk.definitions.codec.exception_data import ExceptionData, exception_data
 from ropewalk.definitions.codec.mismatch import REFUSALS, Misfit, misfit
+from ropewalk.domain.failure import clipped
+
+
+class ExceptionData(Struct, frozen=True, kw_only=True):
+    type: str
+    """module and name of the class, the name alone for a built-in one"""
+    message: str
+    traceback: str | None = None
+
+
+def exception_data(error: BaseException) -> ExceptionData:
+    kind = type(error)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    trace = None if error.__traceback__ is None else clipped("".join(traceback.format_exception(error)))
+    return ExceptionData(type=name, message=clipped(str(error)), traceback=trace)
+
 
 TAG: Final = "$rw"
 VALUE: Final = "v"

@@ -1,4 +1,7 @@
-"""What a running attempt offers to its handler's Context: the seam between what users write and the engine."""
+"""What a running attempt offers to its handler's Context: the seam between what users write and the engine.
+
+The port behind which a handler runs in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ropewalk.definitions.logs import Logs
+from ropewalk.definitions.options import Logs
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, Seconds
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from ropewalk.definitions.context.context import Context
     from ropewalk.definitions.job import Job
     from ropewalk.definitions.job_types.job_type import JobType
+
 
 T = TypeVar("T")
 
@@ -138,4 +143,18 @@ class AttemptPort(Protocol):
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the worker's loop and wait for it, from the handler's own thread or process."""
+        ...
+
+
+class Isolation(Protocol):
+    async def run(self, attempt: AttemptPort) -> Outcome:
+        """Run the attempt's handler in another process and say how it ended.
+
+        Decoding, the call, encoding and the classification of an error happen over there. A process that dies
+        under the handler is `Crashed`. Cancelling this call kills the process before it raises.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End every process; handlers still running are killed."""
         ...

@@ -1,22 +1,25 @@
-"""The face a running job shows its handler: what it is, what it may say, what it may ask of the store."""
+"""The face a running job shows its handler: what it is, what it may say, what it may ask of the store.
+
+The context of the handler that runs here, for code that was not handed it.
+"""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import ContextVar, Token
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.context.blocking import ONCE_TTL, SyncContext
-from ropewalk.definitions.context.compensated import Compensated, compensated
-from ropewalk.definitions.context.dependencies import Dependency, dependencies_of
 from ropewalk.definitions.context.job_log import JobLog
+from ropewalk.definitions.context.related_jobs import Compensated, Dependency, compensated, dependencies_of
 from ropewalk.definitions.context.transaction import Transaction
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.provided import Provided
+from ropewalk.definitions.middleware import Provided
 from ropewalk.definitions.results.results import Results
 from ropewalk.definitions.steps import Steps
 from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE, STEPPED
@@ -284,3 +287,19 @@ class Context(Results):
             raise Abort(
                 InvalidInput(f"{self.type} takes its jobs in batches: {what} are for types that run one by one")
             )
+
+
+_CURRENT: Final[ContextVar[Context]] = ContextVar("ropewalk_context")
+
+
+def current() -> Context:
+    """Raises RuntimeError outside a handler."""
+    try:
+        return _CURRENT.get()
+    except LookupError:
+        raise RuntimeError("current() is for code called by a handler: there is no running job here") from None
+
+
+activate: Final[Callable[[Context], Token[Context]]] = _CURRENT.set
+"""for the engine: this context is the current one until `deactivate` is called with what this returns"""
+deactivate: Final[Callable[[Token[Context]], None]] = _CURRENT.reset

@@ -9,12 +9,12 @@ from msgspec import structs
 
 from ropewalk.definitions import checks
 from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.arguments import ITEM
 from ropewalk.definitions.job_types.batch_items import Batch
-from ropewalk.definitions.job_types.item import ITEM
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import BatchOptions, JobTypeOptions, TypeOptions, type_options
 from ropewalk.definitions.policies import most_at_once
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.outcome import Outcome

@@ -13,7 +13,7 @@ from ropewalk.definitions import checks
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import JobTypeOptions, type_options
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.errors import DefinitionError, InvalidInput
 
 P = ParamSpec("P")

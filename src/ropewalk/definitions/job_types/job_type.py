@@ -1,4 +1,7 @@
-"""A named handler with its options: what `@job` makes. Calling it builds a job; only a worker calls the handler."""
+"""A named handler with its options: what `@job` makes. Calling it builds a job; only a worker calls the handler.
+
+What a job type takes and gives, as JSON Schema.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,34 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-from ropewalk.definitions import identity
+import msgspec
+
+from ropewalk.definitions import job
 from ropewalk.definitions.compensation import why_not
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.batch_items import batch_signature_of
 from ropewalk.definitions.job_types.contract import Contract, batch_contract_of, contract_of
-from ropewalk.definitions.job_types.schema import json_schema
 from ropewalk.definitions.job_types.signature import Handler, Style, check_function, place, signature_of, style_of
 from ropewalk.definitions.options import TypeOptions
 from ropewalk.errors import DefinitionError
+
+TEMPLATE = "#/$defs/{name}"
+
+
+def json_schema(annotation: object) -> dict[str, Any]:
+    """A schema that stands alone: what it refers to is under `$defs`."""
+    (schema,), parts = msgspec.json.schema_components([annotation], schema_hook=_custom, ref_template=TEMPLATE)
+    return {**schema, "$defs": parts} if parts else schema
+
+
+def _custom(cls: type) -> dict[str, Any]:
+    """Registered types decide themselves what they look like; a pydantic model says it."""
+    describe = getattr(cls, "model_json_schema", None)
+    if describe is None:
+        return {"description": "any value"} if cls is object else {"title": cls.__qualname__}
+    described: dict[str, Any] = describe()
+    return described
+
 
 P = ParamSpec("P")
 S_co = TypeVar("S_co", covariant=True)
@@ -90,7 +112,7 @@ class JobType(Generic[P, S_co, G_co]):
 
     def _build(self, arguments: dict[str, object]) -> Job[S_co, G_co]:
         data = self.resolve().arguments.encode(arguments)
-        return Job(identity.new_id(), self, data, MappingProxyType(arguments))
+        return Job(job.new_id(), self, data, MappingProxyType(arguments))
 
     def _check_now(self) -> None:
         """Surface at decoration what can be known then; names that are not defined yet wait for the first use."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.options import Executor
-from ropewalk.definitions.results.result import Result
+from ropewalk.definitions.results.results import Result
 from ropewalk.errors import DefinitionError
 
 Style: TypeAlias = Literal["async", "thread", "process"]

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Classifier
-from ropewalk.definitions.steps import Nondeterministic
-from ropewalk.definitions.suspend import Suspend
+from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome, Suspended
 from ropewalk.domain.time import to_instant, to_span

@@ -1,30 +1,180 @@
-"""What a handler can return beside a plain value: each makes a Result, which wants to be returned."""
+"""What a handler can return beside a plain value: each makes a Result, which wants to be returned.
+
+What a handler returns when it says more than a value: follow-up work, or how its value joins the group's.
+
+A Result only says what is wanted; completion_plan.py turns the returned one into what is stored. Only the context
+makes one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, Never, TypeVar, cast, get_args, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Generic, Literal, Never, TypeAlias, TypeVar, Unpack, cast, get_args, overload
 
-from ropewalk.definitions.job import Job
-from ropewalk.definitions.results.result import (
-    G1,
-    G2,
-    G3,
-    G4,
-    G5,
-    G6,
-    G7,
-    G8,
-    Append,
-    Cohort,
-    Fold,
-    Queueable,
-    Result,
-    Said,
-    queueable,
-    result_of,
-)
+from msgspec import Struct, structs
+
+from ropewalk.definitions import checks
+from ropewalk.definitions.job import ENQUEUE_OPTIONS, NO_OPTIONS, Job
+from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.errors import InvalidInput
+
+S_co = TypeVar("S_co", covariant=True)
+G_co = TypeVar("G_co", covariant=True)
+G1 = TypeVar("G1")
+G2 = TypeVar("G2")
+G3 = TypeVar("G3")
+G4 = TypeVar("G4")
+G5 = TypeVar("G5")
+G6 = TypeVar("G6")
+G7 = TypeVar("G7")
+G8 = TypeVar("G8")
+
+Append: TypeAlias = Literal["list", "count", "sum", "min", "max", "merge"]
+Fold: TypeAlias = Callable[[Any, Any], object]
+"""(existing or None, value) → next"""
+
+_SEAL: Final = object()
+
+
+class Cohort(Struct, frozen=True):
+    """Jobs queued together. What was nested into it begins with it and ends in its own time."""
+
+    items: tuple[Job[Any, Any] | Result[Any, Any], ...]
+    options: EnqueueOptions = NO_OPTIONS
+    follows: bool = False
+    """it came by .next: behind whatever was queued before"""
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    value: object = None
+    final: bool = False
+    append: Append | Fold | None = None
+    cohorts: tuple[Cohort, ...] = ()
+    """each waits for the one before"""
+    continuation: Job[Any, Any] | None = None
+
+    @property
+    def contributes(self) -> bool:
+        """Does the job's own value join the group's?"""
+        return self.value is not None or self.final or self.append is not None
+
+
+class Result(Generic[S_co, G_co]):
+    """S is the job's own result, G what its group resolves to.
+
+    Made by `ctx.result(...)`, `ctx.queue(...)`, `ctx.continue_with(...)`, `ctx.void()`, and by `.next(...)` of another.
+    """
+
+    __slots__ = ("_before", "_made", "_said")
+
+    def __init__(
+        self, said: Said, made: list[Result[Any, Any]], before: Result[Any, Any] | None = None, *, seal: object = None
+    ) -> None:
+        if seal is not _SEAL:
+            raise TypeError("a Result is made by ctx.result(value), ctx.queue(...) or ctx.void(), inside a handler")
+        self._said = said
+        self._made = made
+        self._before = before
+        made.append(self)
+
+    @property
+    def value(self) -> S_co:
+        return cast("S_co", self._said.value)
+
+    @property
+    def said(self) -> Said:
+        return self._said
+
+    # fmt: off
+    @overload
+    def next(self, a: Queueable[G1], /, **options: Unpack[EnqueueOptions]) -> Result[S_co, G_co | G1]: ...
+    @overload
+    def next(
+        self, a: Queueable[G1], b: Queueable[G2], /, **options: Unpack[EnqueueOptions]
+    ) -> Result[S_co, G_co | G1 | G2]: ...
+    @overload
+    def next(
+        self, a: Queueable[G1], b: Queueable[G2], c: Queueable[G3], /, **options: Unpack[EnqueueOptions]
+    ) -> Result[S_co, G_co | G1 | G2 | G3]: ...
+    @overload
+    def next(
+        self, a: Queueable[G1], b: Queueable[G2], c: Queueable[G3], d: Queueable[G4], /,
+        **options: Unpack[EnqueueOptions],
+    ) -> Result[S_co, G_co | G1 | G2 | G3 | G4]: ...
+    @overload
+    def next(
+        self, a: Queueable[G1], b: Queueable[G2], c: Queueable[G3], d: Queueable[G4], e: Queueable[G5], /,
+        **options: Unpack[EnqueueOptions],
+    ) -> Result[S_co, G_co | G1 | G2 | G3 | G4 | G5]: ...
+    @overload
+    def next(
+        self, a: Queueable[G1], b: Queueable[G2], c: Queueable[G3], d: Queueable[G4], e: Queueable[G5],
+        f: Queueable[G6], /, **options: Unpack[EnqueueOptions],
+    ) -> Result[S_co, G_co | G1 | G2 | G3 | G4 | G5 | G6]: ...
+    @overload
+    def next(
+        self, a: Queueable[G1], b: Queueable[G2], c: Queueable[G3], d: Queueable[G4], e: Queueable[G5],
+        f: Queueable[G6], g: Queueable[G7], /, **options: Unpack[EnqueueOptions],
+    ) -> Result[S_co, G_co | G1 | G2 | G3 | G4 | G5 | G6 | G7]: ...
+    @overload
+    def next(
+        self, a: Queueable[G1], b: Queueable[G2], c: Queueable[G3], d: Queueable[G4], e: Queueable[G5],
+        f: Queueable[G6], g: Queueable[G7], h: Queueable[G8], /, **options: Unpack[EnqueueOptions],
+    ) -> Result[S_co, G_co | G1 | G2 | G3 | G4 | G5 | G6 | G7 | G8]: ...
+    @overload
+    def next(self, *items: Queueable[G1], **options: Unpack[EnqueueOptions]) -> Result[S_co, G_co | G1]: ...
+    # fmt: on
+    def next(self, *items: Queueable[Any], **options: Unpack[EnqueueOptions]) -> Result[Any, Any]:
+        """Then these: when everything queued before, with all that is under it, satisfies `when` (all_success).
+
+        The options are for all of them. A job with `depends_on` of its own waits for both together.
+        """
+        if self._said.continuation is not None:
+            raise InvalidInput("continue_with(...) ends this job: let the job it continues with queue what comes next")
+        checks.known_names(options, ENQUEUE_OPTIONS, "option of a job")
+        cohort = Cohort(queueable(items), options, follows=True)
+        said = structs.replace(self._said, cohorts=(*self._said.cohorts, cohort))
+        return Result(said, self._made, self, seal=_SEAL)
+
+    def inside(self) -> Iterator[Result[Any, Any]]:
+        """This one, those it was made from, and those nested into it."""
+        waiting: list[Result[Any, Any]] = [self]
+        while waiting:
+            result = waiting.pop()
+            yield result
+            if result._before is not None:
+                waiting.append(result._before)
+            for cohort in result._said.cohorts:
+                waiting.extend(item for item in cohort.items if isinstance(item, Result))
+
+    def __repr__(self) -> str:
+        said = self._said
+        told = f"continue with {said.continuation}" if said.continuation is not None else repr(said.value)
+        return f"Result({', then '.join([told, *(f'{len(each.items)} queued' for each in said.cohorts)])})"
+
+
+Queueable: TypeAlias = Job[Any, G1] | Result[Any, G1]
+"""what can be queued: a job, or a Result of ctx.queue(...) with everything in it"""
+
+
+def result_of(said: Said, made: list[Result[Any, Any]]) -> Result[Any, Any]:
+    """For the context, which remembers in `made` every Result it made."""
+    return Result(said, made, seal=_SEAL)
+
+
+def queueable(items: tuple[object, ...]) -> tuple[Job[Any, Any] | Result[Any, Any], ...]:
+    """Refuse what is no job, and Results that say more than what to queue."""
+    for item in items:
+        if isinstance(item, Result):
+            said = cast("Result[object, object]", item).said
+            if said.contributes or said.continuation is not None:
+                raise InvalidInput(
+                    f"{item!r} cannot be queued: only ctx.queue(...), with its .next(...), can be nested"
+                )
+        elif not isinstance(item, Job):
+            raise InvalidInput(f"{item!r} cannot be queued: give jobs, made by calling a job type")
+    return cast("tuple[Job[Any, Any] | Result[Any, Any], ...]", items)
+
 
 S = TypeVar("S")
 G = TypeVar("G")

@@ -1,19 +1,57 @@
-"""What a handler's return value means for its attempt. Runs wherever the handler ran."""
+"""What a handler's return value means for its attempt. Runs wherever the handler ran.
+
+How a job's own value joins the value of its group.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, cast
+
+import msgspec
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.results.classify import bad_input
 from ropewalk.definitions.results.completion_plan import children_of, continuation_of
-from ropewalk.definitions.results.contribution import contribution_of
-from ropewalk.definitions.results.result import Fold, Result, Said
+from ropewalk.definitions.results.results import Fold, Result, Said
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.outcome import Completed, Outcome, Suspended
 from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import InvalidInput, LimitExceeded
+
+
+def contribution_of(said: Said, job_type: str, data: bytes | None) -> Contribution:
+    """`data` is the encoded value. Raises InvalidInput for a value that cannot be folded as asked."""
+    match said.append:
+        case None:
+            return Contribution(type=job_type, value=data, reducer="final" if said.final else "last")
+        case "list":
+            return Contribution(type=job_type, value=data, reducer="list")
+        case "count":
+            return Contribution(type=job_type, value=None, reducer="count")
+        case "merge":
+            if not isinstance(said.value, Mapping):
+                raise _wrong(said, "a mapping")
+            return Contribution(type=job_type, value=data, reducer="merge")
+        case "sum" | "min" | "max" as append:
+            # Folded where it is kept, as a plain number: whatever codec the type has.
+            return Contribution(type=job_type, value=msgspec.json.encode(_number(said)), reducer=append)
+        case _:
+            return Contribution(type=job_type, value=data, reducer="custom")
+
+
+def _number(said: Said) -> int | float:
+    value = said.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value < math.inf:
+        raise _wrong(said, "a finite int or float")
+    return int(value) if isinstance(value, int) else float(value)
+
+
+def _wrong(said: Said, wanted: str) -> InvalidInput:
+    return InvalidInput(f"ctx.result({said.value!r}, append={said.append!r}) takes {wanted}", field="result")
 
 
 def outcome_of_return(
