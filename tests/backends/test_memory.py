@@ -6,7 +6,7 @@ from collections.abc import Sized
 
 import pytest
 
-from ropewalk.backends.memory.heap import Entry, JobHeap
+from ropewalk.backends.memory.lanes import Entry, JobHeap
 from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.domain.jobs.operations import Amendment
 from ropewalk.domain.jobs.record import FollowUp

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.backends.memory.heap import JobHeap
+from ropewalk.backends.memory.lanes import JobHeap
 from ropewalk.domain.jobs.record import JobRecord, new_record
 from ropewalk.testing.contract.build import new_job
 

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from ropewalk.backends.sqlite import SqliteStore, listening, mailbox
-from ropewalk.backends.sqlite.mailbox import ADDRESS_BYTES_MAX, LETTER_BYTES_MAX, Mailbox, directory_for
+from ropewalk.backends.sqlite import SqliteStore, listening
+from ropewalk.backends.sqlite.listening import ADDRESS_BYTES_MAX, LETTER_BYTES_MAX, Mailbox, directory_for
 from ropewalk.backends.sqlite.notifier import fitting
 from ropewalk.ports.notifier import Hint
 from ropewalk.runtime.system import SystemRuntime
@@ -46,7 +46,7 @@ def without_directory(path: Path, _: pytest.MonkeyPatch) -> None:
 
 
 def without_unix_sockets(_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mailbox, "socket", SimpleNamespace(socket=socket.socket, SOCK_DGRAM=socket.SOCK_DGRAM))
+    monkeypatch.setattr(listening, "socket", SimpleNamespace(socket=socket.socket, SOCK_DGRAM=socket.SOCK_DGRAM))
 
 
 @pytest.mark.parametrize("lacking", [without_directory, without_unix_sockets])
@@ -126,7 +126,7 @@ async def test_the_thread_ends_some_time_after_the_last_listener_left(
     assert not directory_for(path).exists()
     again = Heard(store)
     hint = Hint(control=True)
-    mailbox.send(directory_for(path), fitting(hint), but_not_to=None)
+    listening.send(directory_for(path), fitting(hint), but_not_to=None)
     await again.first(hint)
 
 
@@ -174,9 +174,9 @@ async def test_a_listener_that_is_stuck_blocks_nobody(store: SqliteStore, path: 
 async def test_what_is_no_hint_is_passed_over(store: SqliteStore, path: Path) -> None:
     heard = Heard(store)
     for letter in (b"", b"{", b'{"ready": 7}', b"\xff"):
-        mailbox.send(directory_for(path), letter, but_not_to=None)
+        listening.send(directory_for(path), letter, but_not_to=None)
     hint = Hint(finished=("a",))
-    mailbox.send(directory_for(path), fitting(hint), but_not_to=None)
+    listening.send(directory_for(path), fitting(hint), but_not_to=None)
     await heard.first(hint)
     assert heard.hints == [hint]
     heard.unsubscribe()

@@ -185,7 +185,7 @@ async def test_a_local_disk_survives_power_loss(store: SqliteStore) -> None:
 async def test_locked_for_too_long(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(path, SystemRuntime())
     await store.open()
-    monkeypatch.setattr("ropewalk.backends.sqlite.writer.LOCKED_SECONDS_MAX", 0.05)
+    monkeypatch.setattr("ropewalk.backends.sqlite.connections.LOCKED_SECONDS_MAX", 0.05)
     other = sqlite.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked by another process"):

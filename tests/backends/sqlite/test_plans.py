@@ -16,13 +16,13 @@ from ropewalk.backends.sql import submission
 from ropewalk.backends.sql.blocks import parts_of
 from ropewalk.backends.sql.claim import claim
 from ropewalk.backends.sql.claim.cache import Outlook
-from ropewalk.backends.sql.search import Query
+from ropewalk.backends.sql.queries import Query
 from ropewalk.backends.sql.tx import Row, SqlValue, Tx, Values
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.contiguous_ranges import ways_of
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
-from ropewalk.backends.sqlite.statements import SQL
+from ropewalk.backends.sqlite.tx import SQL
 from ropewalk.backends.sqlite.tx import Tx as SqliteTx
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order

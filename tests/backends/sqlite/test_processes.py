@@ -14,7 +14,7 @@ import msgspec
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.backends.sqlite.mailbox import directory_for
+from ropewalk.backends.sqlite.listening import directory_for
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter
 from ropewalk.ports.notifier import Hint

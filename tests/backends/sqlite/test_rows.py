@@ -13,12 +13,11 @@ from msgspec import structs
 
 from ropewalk.backends.sql import records, rows
 from ropewalk.backends.sql.claim.cache import BEFORE_ALL
-from ropewalk.backends.sql.claim.ready import first_of_each, next_of, rank_of
+from ropewalk.backends.sql.claim.snapshot import first_of_each, next_of, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
-from ropewalk.backends.sqlite.statements import SQL
-from ropewalk.backends.sqlite.tx import Tx
+from ropewalk.backends.sqlite.tx import SQL, Tx
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.record import CancelRequest, FollowUp, JobRecord, NewJob, Origin, Progress, new_record
 from ropewalk.domain.jobs.retry import Backoff

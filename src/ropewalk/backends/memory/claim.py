@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
-from ropewalk.backends.memory.change import Change
-from ropewalk.backends.memory.heap import Entry, JobHeap
-from ropewalk.backends.memory.lanes import Lane
+from ropewalk.backends.memory.lanes import Entry, JobHeap, Lane
 from ropewalk.backends.memory.maintenance import catch_up
 from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import Line, start_of, take_turns
 from ropewalk.domain.jobs.record import JobRecord

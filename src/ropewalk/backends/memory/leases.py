@@ -1,14 +1,17 @@
-"""What the holder of a lease writes: renewals, notes and the end of the attempt. Everything here is fenced."""
+"""What the holder of a lease writes: renewals, notes and the end of the attempt. Everything here is fenced.
+
+What jobs logged: written with a renewal or a settlement, once each, the newest of a job.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec import structs
 
-from ropewalk.backends.memory import logs
-from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.tables import Tables, Worker, copied
+from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.backends.workflow.completion import Prepared, leaves_only_a_result
 from ropewalk.domain.jobs import lease, transition
 from ropewalk.domain.jobs.flags import settles_alone
@@ -16,6 +19,7 @@ from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.logs import LINES_MAX, LogLine
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import (
     CancelNotice,
@@ -29,6 +33,19 @@ from ropewalk.ports.store.messages import (
     Settlements,
     WorkerCard,
 )
+
+
+def keep(tables: Tables, seq: int, fence: int, lines: Sequence[LogLine]) -> None:
+    kept = tables.lines.setdefault(seq, {})
+    for line in lines:
+        kept.setdefault((fence, line.position), line)
+    for oldest in list(islice(kept, max(0, len(kept) - LINES_MAX))):
+        del kept[oldest]
+
+
+def lines_of(tables: Tables, tenant: str, job_id: str) -> list[LogLine]:
+    job = tables.find(tenant, job_id)
+    return [] if job is None else list(tables.lines.get(job.seq, {}).values())
 
 
 def enlist(tables: Tables, card: WorkerCard, now: Instant) -> None:
@@ -63,7 +80,7 @@ def renew(tables: Tables, owner: str, renewals: Sequence[Renewal], now: Instant)
         lease.renew(job, lease_us=asked.lease_us, now=now)
         lease.note(job, checkpoint=None, progress=asked.progress, now=now)
         if asked.lines:
-            logs.keep(tables, asked.seq, asked.fence, asked.lines)
+            keep(tables, asked.seq, asked.fence, asked.lines)
         tables.leases.changed(job)
         if (notice := CancelNotice.of(job)) is not None:
             cancels.append(notice)
@@ -75,7 +92,7 @@ def settle(tables: Tables, owner: str, settlements: Sequence[Settlement], now: I
     settled = [settling.settle(asked) for asked in settlements]
     for asked, answer in zip(settlements, settled, strict=True):
         if asked.lines and answer.move is not None:
-            logs.keep(tables, asked.seq, asked.fence, asked.lines)
+            keep(tables, asked.seq, asked.fence, asked.lines)
     return Settlements(settled=settled, ripple=settling.end())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ropewalk.backends.memory.running import Leases
+from ropewalk.backends.memory.job_index import Leases
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
 from ropewalk.domain.limits.headroom import Full, Gauge, Gauges

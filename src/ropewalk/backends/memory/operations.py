@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.backends.memory.unit_of_work import MemoryLedger
+from ropewalk.backends.memory.unit_of_work import Change, MemoryLedger
 from ropewalk.backends.workflow import revival
 from ropewalk.backends.workflow.completion import resolved
 from ropewalk.domain.jobs import operations

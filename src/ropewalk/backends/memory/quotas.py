@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ropewalk.backends.memory.job_index import Leases
 from ropewalk.backends.memory.lanes import Lanes
 from ropewalk.backends.memory.limits import FlowLimits
-from ropewalk.backends.memory.running import Leases
 from ropewalk.domain.limits.quota import Admission, Allowance, Quota, Quotas, QuotaUse, Spent
 from ropewalk.domain.limits.rate import used
 from ropewalk.domain.time import Instant

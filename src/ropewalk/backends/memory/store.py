@@ -19,17 +19,14 @@ from collections.abc import Sequence
 
 from ropewalk.backends.memory import claim as claiming
 from ropewalk.backends.memory import (
-    deletion,
     diagnosis,
-    groups_of_jobs,
     leases,
-    logs,
     maintenance,
     operations,
     queries,
     schedules,
-    signals,
     submission,
+    workflows,
 )
 from ropewalk.backends.memory.notifier import LocalNotifier
 from ropewalk.backends.memory.tables import Tables, copied
@@ -152,7 +149,7 @@ class MemoryStore(Store):
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         with self._lock:
-            return deletion.delete(self._tables, tenant, ids)
+            return maintenance.delete(self._tables, tenant, ids)
 
     # ── leasing
 
@@ -253,7 +250,7 @@ class MemoryStore(Store):
 
     async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
         with self._lock:
-            return signals.signal(self._tables, tenant, job_id, name, value, now=self._runtime.now())
+            return workflows.signal(self._tables, tenant, job_id, name, value, now=self._runtime.now())
 
     async def steps(self, seq: int) -> list[StepRecord]:
         with self._lock:
@@ -261,24 +258,24 @@ class MemoryStore(Store):
 
     async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
         with self._lock:
-            return signals.record_step(self._tables, holder, step)
+            return workflows.record_step(self._tables, holder, step)
 
     async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
         with self._lock:
-            return signals.take_signal(self._tables, holder, step, signal)
+            return workflows.take_signal(self._tables, holder, step, signal)
 
     async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
         with self._lock:
             now = self._runtime.now()
-            return groups_of_jobs.cancel_group(self._tables, tenant, group_id, reason=reason, force=force, now=now)
+            return workflows.cancel_group(self._tables, tenant, group_id, reason=reason, force=force, now=now)
 
     async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
         with self._lock:
-            groups_of_jobs.await_group(self._tables, tenant, group_id, span_us, self._runtime.now())
+            workflows.await_group(self._tables, tenant, group_id, span_us, self._runtime.now())
 
     async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
         with self._lock:
-            return groups_of_jobs.take_orphans(self._tables, limit, hide_us, self._runtime.now())
+            return workflows.take_orphans(self._tables, limit, hide_us, self._runtime.now())
 
     async def orphan_told(self, orphan_id: str) -> None:
         with self._lock:
@@ -286,11 +283,11 @@ class MemoryStore(Store):
 
     async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
         with self._lock:
-            return groups_of_jobs.groups(self._tables, tenant, ids)
+            return workflows.groups(self._tables, tenant, ids)
 
     async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
         with self._lock:
-            return groups_of_jobs.contributions(self._tables, tenant, group_id)
+            return workflows.contributions(self._tables, tenant, group_id)
 
     # ── schedules
 
@@ -353,7 +350,7 @@ class MemoryStore(Store):
 
     async def log(self, tenant: str, job_id: str) -> list[LogLine]:
         with self._lock:
-            return logs.lines_of(self._tables, tenant, job_id)
+            return leases.lines_of(self._tables, tenant, job_id)
 
     async def ahead_of(self, job: JobRecord) -> int:
         with self._lock:

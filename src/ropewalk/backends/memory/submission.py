@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ropewalk.backends.memory.change import Change
 from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.backends.workflow.submission import Draft
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.idempotency import Verdict, id_taken, judge_id

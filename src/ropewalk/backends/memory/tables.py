@@ -10,14 +10,12 @@ from collections import deque
 
 from msgspec import Struct, structs
 
-from ropewalk.backends.memory.edges import Edges
-from ropewalk.backends.memory.finished import Finished
-from ropewalk.backends.memory.groups import Groups
+from ropewalk.backends.memory.graph import Edges, Groups
+from ropewalk.backends.memory.job_index import Finished, Leases
 from ropewalk.backends.memory.keys import Keys
 from ropewalk.backends.memory.lanes import Lanes
 from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.backends.memory.quotas import TenantQuotas
-from ropewalk.backends.memory.running import Leases
 from ropewalk.backends.memory.statistics import Counts
 from ropewalk.backends.memory.steps import Mailbox
 from ropewalk.backends.workflow.unit_of_work import Item

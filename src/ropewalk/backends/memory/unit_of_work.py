@@ -2,16 +2,20 @@
 
 A taken record is in no index until `flush`, so it is put back once however often it changed. Finished jobs stay where
 they are, in the order they finished, unless they finish anew.
+
+One verb's change to more than one plain job: its ledger, what follows from it, and how it ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ropewalk.backends.memory.edges import ParentKey
-from ropewalk.backends.memory.groups import Untold
-from ropewalk.backends.memory.tables import Tables
-from ropewalk.backends.workflow.unawaited_groups import orphan_of
+from msgspec import structs
+
+from ropewalk.backends.memory.graph import ParentKey, Untold
+from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.workflow.propagation import BUDGET, Rippling
+from ropewalk.backends.workflow.scopes import orphan_of
 from ropewalk.backends.workflow.unit_of_work import Item, Ledger
 from ropewalk.domain.jobs.flags import KEYED
 from ropewalk.domain.jobs.idempotency import KeyRecord
@@ -22,6 +26,7 @@ from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.domain.workflow.scope import Scope
+from ropewalk.ports.store.messages import Moved, Ripple
 
 
 class MemoryLedger(Ledger):
@@ -152,3 +157,24 @@ class MemoryLedger(Ledger):
 
     def forget_steps(self, job: JobRecord) -> None:
         self._tables.mailbox.forget_steps(job.seq)
+
+
+class Change:
+    def __init__(self, tables: Tables, now: Instant, *, left_over: Iterable[Item] = (), budget: int = BUDGET) -> None:
+        self.now = now
+        self.ledger = MemoryLedger(tables, now)
+        self.rippling = Rippling(self.ledger, budget)
+        self.rippling.add(left_over)
+
+    def moved(self, job: JobRecord, effects: Effects) -> None:
+        """The store itself moved this job: that is told, too."""
+        self.rippling.moved.append(Moved(job=job, move=effects.move))
+        self.rippling.ended(job, effects)
+
+    def end(self) -> Ripple:
+        """What follows happens, everything is put back, and what leaves the store are copies."""
+        ripple = self.rippling.run()
+        self.ledger.flush()
+        if not ripple.moved:
+            return ripple
+        return structs.replace(ripple, moved=[structs.replace(each, job=copied(each.job)) for each in ripple.moved])

@@ -18,14 +18,12 @@ from ropewalk.backends.postgres.faults import breaks_connection, may_run_again, 
 from ropewalk.backends.postgres.opening import PREPARED_MAX, Opened, open_store
 from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import Tx
-from ropewalk.backends.postgres.wire.connection import SILENCE_SECONDS_MAX, Line, Silence
+from ropewalk.backends.postgres.wire.connection import SILENCE_SECONDS_MAX, Line, Silence, has_come, may_watch
 from ropewalk.backends.postgres.wire.pipeline import Post
 from ropewalk.backends.postgres.wire.statement import Reply, Said
 from ropewalk.backends.postgres.wire.transaction import COMMIT, ROLLBACK, Trips
-from ropewalk.backends.postgres.wire.watching import has_come, may_watch
-from ropewalk.backends.sql.connection_thread import Servant
+from ropewalk.backends.sql.connection_thread import Request, Servant, deliver
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.requests import Request, deliver
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.errors import StoreUnavailable

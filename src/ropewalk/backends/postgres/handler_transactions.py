@@ -19,7 +19,7 @@ from ropewalk.backends.postgres.faults import translated
 from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.tx import Connection, Tx
 from ropewalk.backends.postgres.wire.transaction import AtOnce
-from ropewalk.backends.sql import leases, renewal
+from ropewalk.backends.sql import leases
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import SECOND, Instant, Span
@@ -120,7 +120,7 @@ class PostgresTransaction(UserTransaction):
     def _lost(self, db: Connection, owner: str, settlement: Settlement) -> Settled | None:
         db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
         tx = Tx(AtOnce(db, self._enter(db)), LaneBook(), SQL)
-        reason = renewal.why_lost(tx, owner, settlement.seq, settlement.fence)
+        reason = leases.why_lost(tx, owner, settlement.seq, settlement.fence)
         db.execute(b"ROLLBACK")
         return None if reason is None else Settled(seq=settlement.seq, fence=settlement.fence, lost=reason)
 

@@ -22,9 +22,8 @@ from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
 from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.tx import said
-from ropewalk.backends.postgres.user_transactions import PostgresJoining
-from ropewalk.backends.postgres.visiting import House, Identity, ask_identity
-from ropewalk.backends.sql import diagnosis, leases, quotas, renewal, steps
+from ropewalk.backends.postgres.user_transactions import House, Identity, PostgresJoining, ask_identity
+from ropewalk.backends.sql import leases, queries, quotas, steps
 from ropewalk.backends.sql.claim import claim as claiming
 from ropewalk.backends.sql.claim import single_stream
 from ropewalk.backends.sql.lanes import KNOWN_MAX, QuotaBook
@@ -129,7 +128,7 @@ class PostgresStore(SqlStore):
         return await self._reads.ask(lambda tx: tx.now)
 
     async def examine(self, *, deep: bool = False) -> Examination:
-        now, work = await self._reads.ask(lambda tx: (tx.now, diagnosis.work(tx)))
+        now, work = await self._reads.ask(lambda tx: (tx.now, queries.work(tx)))
         return Examination(now=now, work=work, place=await self._look(facts))
 
     async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
@@ -193,7 +192,7 @@ class PostgresStore(SqlStore):
         return await self._settlements.ask(lambda tx: steps.take_signal(tx, holder, step, signal))
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-        return await self._renewals.ask(lambda tx: renewal.renew(tx, owner, renewals))
+        return await self._renewals.ask(lambda tx: leases.renew(tx, owner, renewals))
 
     async def _write(self, work: Callable[[Tx], T]) -> T:
         return await self._changes.ask(work)

@@ -9,9 +9,8 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.backends.sql.columns import JSON_COLUMNS, json_text
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.rows import load
+from ropewalk.backends.sql.rows import JSON_COLUMNS, json_text, load
 from ropewalk.backends.sql.statistics import count_submitted
 from ropewalk.backends.sql.tx import Row, SqlValue, Tx
 from ropewalk.domain.jobs.record import JobRecord

@@ -1,4 +1,7 @@
-"""From the `job` table to records, many at a time (the statement in records.sql says how they travel)."""
+"""From the `job` table to records, many at a time (the statement in records.sql says how they travel).
+
+How the fields of a record become columns: structured ones are JSON text, NULL where they are empty.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,17 @@ from ropewalk.domain.jobs.record import CancelRequest, FollowUp, JobRecord, Orig
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.dependency import Gate
+
+JSON_COLUMNS: Final = ("backoff", "tags", "on_failure", "origin", "gate")
+"""structured fields a job is born with; `progress`, `error` and `cancel` come later"""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def json_text(value: object) -> str | None:
+    """A structured value as JSON text; None and {} are kept as NULL."""
+    return _encode(value).decode() if value else None
+
 
 LOADED_AT_ONCE_MAX: Final = 1000
 

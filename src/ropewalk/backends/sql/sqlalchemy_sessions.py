@@ -14,8 +14,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from ropewalk.backends.sql.run_to_completion import to_its_end
-from ropewalk.backends.sql.user_transactions import kinds_of
+from ropewalk.backends.sql.user_transactions import kinds_of, to_its_end
 
 PACKAGE: Final = "sqlalchemy"
 _BLOCKING: Final = frozenset({"Session", "scoped_session", "Connection"})

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from ropewalk.backends.sql import (
+    graph,
     leases,
     limits,
     logs,
@@ -26,18 +27,15 @@ from ropewalk.backends.sql import (
     operations,
     queries,
     quotas,
-    relations,
-    renewal,
     schedules,
     statistics,
     steps,
     submission,
-    unawaited_groups,
     workflows,
 )
 from ropewalk.backends.sql.claim import claim as claiming
 from ropewalk.backends.sql.claim.cache import Outlook
-from ropewalk.backends.sql.edges import edges_of
+from ropewalk.backends.sql.graph import edges_of
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
@@ -136,7 +134,7 @@ class SqlStore(Store, ABC):
         return await self._write(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
-        return await self._write(lambda tx: renewal.renew(tx, owner, renewals))
+        return await self._write(lambda tx: leases.renew(tx, owner, renewals))
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         return await self._write(lambda tx: leases.settle(tx, tx.lanes, owner, settlements))
@@ -218,16 +216,16 @@ class SqlStore(Store, ABC):
         await self._write(lambda tx: workflows.await_group(tx, tx.lanes, tenant, group_id, span_us))
 
     async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
-        return await self._write(lambda tx: unawaited_groups.take_orphans(tx, limit, hide_us))
+        return await self._write(lambda tx: graph.take_orphans(tx, limit, hide_us))
 
     async def orphan_told(self, orphan_id: str) -> None:
-        await self._write(lambda tx: unawaited_groups.orphan_told(tx, orphan_id))
+        await self._write(lambda tx: graph.orphan_told(tx, orphan_id))
 
     async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
-        return await self._read(lambda tx: relations.groups(tx, tenant, ids))
+        return await self._read(lambda tx: workflows.groups(tx, tenant, ids))
 
     async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
-        return await self._read(lambda tx: relations.contributions(tx, tenant, group_id))
+        return await self._read(lambda tx: workflows.contributions(tx, tenant, group_id))
 
     # ── schedules
 
@@ -258,10 +256,10 @@ class SqlStore(Store, ABC):
         return await self._read(lambda tx: queries.trail(tx, tenant, job_id))
 
     async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
-        return await self._read(lambda tx: relations.chain(tx, tenant, job_id, last))
+        return await self._read(lambda tx: workflows.chain(tx, tenant, job_id, last))
 
     async def dependencies(self, seq: int) -> list[Dependency]:
-        return await self._read(lambda tx: relations.dependencies(tx, seq))
+        return await self._read(lambda tx: workflows.dependencies(tx, seq))
 
     async def edges(self, seqs: Sequence[int]) -> list[Edge]:
         return await self._read(lambda tx: edges_of(tx, seqs))

@@ -11,15 +11,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ropewalk.backends.sql import steps
-from ropewalk.backends.sql.edges import EdgeBook
-from ropewalk.backends.sql.jobs import JobBook
-from ropewalk.backends.sql.journal import Journal
+from ropewalk.backends.sql.graph import EdgeBook, ScopeBook, put_orphan
+from ropewalk.backends.sql.jobs import JobBook, Journal
 from ropewalk.backends.sql.keys import KeyBook
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.scopes import ScopeBook
 from ropewalk.backends.sql.statistics import TallyBook
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.backends.sql.unawaited_groups import put_orphan
 from ropewalk.backends.workflow.unit_of_work import Item, Ledger, Resolve
 from ropewalk.domain.jobs.idempotency import KeyRecord
 from ropewalk.domain.jobs.record import EventRecord, JobRecord

@@ -1,8 +1,17 @@
-"""What every SQL store does inside a user's transaction, and how it tells one package's connections from another's."""
+"""What every SQL store does inside a user's transaction, and how it tells one package's connections from another's.
+
+Waiting for something that must not be left half-way, also by whoever is cancelled meanwhile.
+
+Calls on one connection, one after another: two that crossed would take each other's savepoints back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Generic, TypeVar
 
 from ropewalk.backends.sql import submission
 from ropewalk.backends.sql.submission import Admit
@@ -10,6 +19,71 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.ports.store.messages import Submission
 from ropewalk.ports.store.user_transactions import Answers
+
+T = TypeVar("T")
+
+
+async def to_its_end(work: Awaitable[T], when_cancelled: Callable[[], None] | None = None) -> T:
+    """Its answer. A cancellation goes on once it has ended; `when_cancelled` may hasten that."""
+    done = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not done.done():
+        try:
+            await asyncio.wait([done])
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if when_cancelled is not None:
+                when_cancelled()
+    if cancelled is not None:
+        if not done.cancelled():
+            done.exception()  # seen: the cancellation is the answer
+        raise cancelled
+    return done.result()
+
+
+L = TypeVar("L")
+
+
+class Turns:
+    def __init__(self) -> None:
+        self._blocking: Locks[threading.Lock] = Locks(threading.Lock)
+        self._awaited: Locks[asyncio.Lock] = Locks(asyncio.Lock)
+
+    @contextmanager
+    def blocking(self, connection: object) -> Generator[None]:
+        with self._blocking.of(connection) as lock, lock:
+            yield
+
+    @asynccontextmanager
+    async def awaited(self, connection: object) -> AsyncGenerator[None]:
+        with self._awaited.of(connection) as lock:
+            async with lock:
+                yield
+
+
+class Locks(Generic[L]):
+    """A lock for each connection in use, by its identity: not every driver's can be referred to weakly."""
+
+    def __init__(self, make: Callable[[], L]) -> None:
+        self._make = make
+        self._mutex = threading.Lock()
+        self._held: dict[int, tuple[L, int]] = {}
+        """with the number of those who hold it or wait for it"""
+
+    @contextmanager
+    def of(self, connection: object) -> Generator[L]:
+        lock = self._count(id(connection), 1)
+        try:
+            yield lock
+        finally:
+            self._count(id(connection), -1)
+
+    def _count(self, key: int, change: int) -> L:
+        with self._mutex:
+            lock, users = self._held.pop(key) if key in self._held else (self._make(), 0)
+            if users + change > 0:
+                self._held[key] = lock, users + change
+        return lock
 
 
 def submit_all(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Answers:

@@ -6,6 +6,8 @@ hold the write lock, so nobody commits meanwhile, on every version.
 A commit costs less in a log that is written from its beginning again than in one that grows: its blocks are there. So
 the log is kept, where the library can say how much of it is in use. Older ones cannot: there it is emptied every time,
 and its size says how much there is to move.
+
+Giving space back to the file system after much was deleted.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 from pathlib import Path
 from typing import Final, Literal
 
+from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
 
 WAL_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -69,3 +72,19 @@ def _move_back(db: sqlite.Connection, mode: Literal["RESTART", "TRUNCATE"]) -> b
     finally:
         db.execute("PRAGMA busy_timeout = 0")
     return busy == 0
+
+
+FREE_PAGES_KEPT: Final = 1000
+PAGES_GIVEN_BACK: Final = 500
+
+_SPACE: Final = "SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count"
+
+
+def give_back(tx: Tx) -> None:
+    """Shrink the file by a little where much of it is empty; what is only about to be reused stays."""
+    space = tx.row(_SPACE)
+    assert space is not None
+    free_pages, pages = space
+    if free_pages > FREE_PAGES_KEPT and free_pages * 4 > pages:
+        for _ in range(PAGES_GIVEN_BACK):
+            tx.run("PRAGMA incremental_vacuum(1)")  # one by one: Python's own driver stops after the first of many

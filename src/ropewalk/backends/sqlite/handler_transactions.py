@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from ropewalk.backends.sql import leases
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sqlite.faults import translated
-from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.library import sqlite, translated
 from ropewalk.backends.sqlite.opening import open_for_user
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.jobs.transition import Settlement

@@ -2,13 +2,18 @@
 
 Everything in this package takes `sqlite` from here. Two copies of SQLite in one process must never open the same file:
 each would drop the other's locks.
+
+SQLite's error codes as ropewalk's errors, each naming the file and what to do.
 """
 
 from __future__ import annotations
 
 import logging
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRefused, StoreUnavailable
 
 if TYPE_CHECKING:
     import sqlite3 as sqlite
@@ -37,3 +42,66 @@ def warn_about_library() -> None:
             "ropewalk's own checkpoints avoid that. Install a newer one with: pip install 'ropewalk[sqlite]'",
             sqlite.sqlite_version,
         )
+
+
+# Primary result codes (the low byte), as in sqlite.org/rescode.html: the module's constants are not typed everywhere.
+_PERM: Final = 3
+BUSY: Final = 5
+LOCKED: Final = 6
+_NOMEM: Final = 7
+_READONLY: Final = 8
+_IOERR: Final = 10
+_CORRUPT: Final = 11
+_FULL: Final = 13
+_CANTOPEN: Final = 14
+_NOTADB: Final = 26
+
+_BREAKING: Final = frozenset({_IOERR, _CORRUPT, _NOTADB, _NOMEM})
+"""after these a connection is not to be trusted any more"""
+
+
+def code_of(error: BaseException) -> int | None:
+    """The primary result code, if SQLite gave one."""
+    code = getattr(error, "sqlite_errorcode", None) if isinstance(error, sqlite.Error) else None
+    return None if code is None else code & 0xFF
+
+
+def is_busy(error: BaseException) -> bool:
+    return code_of(error) in (BUSY, LOCKED)
+
+
+def breaks_connection(error: BaseException) -> bool:
+    return code_of(error) in _BREAKING
+
+
+def translated(error: Exception, path: Path, *, committing: bool = False) -> Exception:
+    """What the caller is told. An error that is none of the world's is a defect of ours and stays as it is."""
+    if isinstance(error, RopewalkError):
+        return error
+    if isinstance(error, UnicodeEncodeError | OverflowError):
+        return InvalidInput(f"a value cannot be stored in {path}: {error}")
+    code = code_of(error)
+    if code == _IOERR and committing:
+        return OutcomeUnknown(
+            f"{path}: {error} while committing; the change may or may not be there: check the disk, then repeat it "
+            "with the same id"
+        )
+    told = _TOLD.get(code) if code is not None else None
+    if told is None:
+        return error
+    kind, advice = told
+    return kind(f"{path}: {error} ({getattr(error, 'sqlite_errorname', code)}): {advice}")
+
+
+_TOLD: Final[dict[int, tuple[type[RopewalkError], str]]] = {
+    _PERM: (StoreUnavailable, "nothing was changed; check the permissions of the file and its directory"),
+    BUSY: (StoreUnavailable, "nothing was changed; another process holds the file locked, find out which and end it"),
+    LOCKED: (StoreUnavailable, "nothing was changed; another process holds the file locked, find out which and end it"),
+    _NOMEM: (StoreUnavailable, "nothing was changed; the process is out of memory"),
+    _READONLY: (StoreUnavailable, "nothing was changed; make the file and its directory writable for this user"),
+    _IOERR: (StoreUnavailable, "nothing was changed; check the disk"),
+    _CORRUPT: (StoreRefused, "the file is damaged; restore it from a backup, or recover it with the sqlite3 shell"),
+    _FULL: (StoreUnavailable, "nothing was changed; make room on the disk and it goes on"),
+    _CANTOPEN: (StoreUnavailable, "check that the directory exists and is writable for this user"),
+    _NOTADB: (StoreRefused, "it is not an SQLite database; give the path of another file"),
+}

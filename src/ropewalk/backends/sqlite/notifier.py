@@ -14,8 +14,7 @@ import msgspec
 from msgspec import structs
 
 from ropewalk.backends.sql.forking import follow_forks
-from ropewalk.backends.sqlite.listening import Listening, LookAtMarks
-from ropewalk.backends.sqlite.mailbox import LETTER_BYTES_MAX, directory_for, send
+from ropewalk.backends.sqlite.listening import LETTER_BYTES_MAX, Listening, LookAtMarks, directory_for, send
 from ropewalk.ports.notifier import Hint, Listener, Notifier, Unsubscribe
 from ropewalk.ports.runtime import Runtime
 

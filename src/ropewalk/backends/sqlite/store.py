@@ -1,4 +1,5 @@
-"""One SQLite file as a store: writes share one thread and its commits (writer.py), reads have another (reader.py).
+"""One SQLite file as a store: writes share one thread and its commits (connections.py), reads have another
+(connections.py).
 
 The verbs are those of every SQL store (backends/sql); the statements in `sql/`, the connections and the wake-up
 between processes are this one's. The file survives power loss.
@@ -10,18 +11,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ropewalk.backends.sql import diagnosis, queries
+from ropewalk.backends.sql import queries
 from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
+from ropewalk.backends.sqlite.checkpoint import give_back
+from ropewalk.backends.sqlite.connections import Reader, Writer
 from ropewalk.backends.sqlite.diagnosis import facts, trouble, written
 from ropewalk.backends.sqlite.handler_transactions import SqliteTransaction
 from ropewalk.backends.sqlite.listening import Marks
 from ropewalk.backends.sqlite.notifier import FileNotifier
 from ropewalk.backends.sqlite.opening import ddl_of, open_writer, schema_of
-from ropewalk.backends.sqlite.reader import Reader
-from ropewalk.backends.sqlite.space import give_back
 from ropewalk.backends.sqlite.user_transactions import SqliteJoining
-from ropewalk.backends.sqlite.writer import Writer
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import Instant, Span
 from ropewalk.errors import InvalidInput
@@ -99,7 +99,7 @@ class SqliteStore(SqlStore):
         how = await self._write(written)
         found = await self._read(trouble) if deep else None
         place = await self._runtime.in_thread(lambda: facts(self._path, how, found))
-        return Examination(now=self._runtime.now(), work=await self._read(diagnosis.work), place=place)
+        return Examination(now=self._runtime.now(), work=await self._read(queries.work), place=place)
 
     async def _marks(self) -> Marks | None:
         return await self._reader.ask(queries.marks) if self._opened else None

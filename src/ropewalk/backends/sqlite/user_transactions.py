@@ -1,6 +1,6 @@
 """Enqueueing through a user's own connection to the same file, in the thread it belongs to.
 
-Never by way of the writer (writer.py): whoever is in a transaction may hold the lock it would wait for. Nothing is
+Never by way of the writer (connections.py): whoever is in a transaction may hold the lock it would wait for. Nothing is
 said when the transaction commits, except by SQLAlchemy: workers see the file change (listening.py).
 """
 
@@ -12,10 +12,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from ropewalk.backends.sql import quotas, sqlalchemy_sessions
-from ropewalk.backends.sql.connection_locks import Turns
-from ropewalk.backends.sql.user_transactions import kinds_of, submit_all, unknown
-from ropewalk.backends.sqlite.faults import translated
-from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sql.user_transactions import Turns, kinds_of, submit_all, unknown
+from ropewalk.backends.sqlite.library import sqlite, translated
 from ropewalk.backends.sqlite.opening import check_visited
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import InvalidInput, Unsupported, WeakDurability

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.backends.workflow.endings import chain_head
-from ropewalk.backends.workflow.membership import root_scope, scope_of
 from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.scopes import chain_head, root_scope, scope_of
 from ropewalk.backends.workflow.submission import Draft
 from ropewalk.backends.workflow.unit_of_work import Ledger
 from ropewalk.domain.jobs import operations

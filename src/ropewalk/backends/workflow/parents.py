@@ -6,8 +6,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-from ropewalk.backends.workflow.endings import chain_head
-from ropewalk.backends.workflow.membership import owned_scope, root_of
+from ropewalk.backends.workflow.scopes import chain_head, owned_scope, root_of
 from ropewalk.backends.workflow.unit_of_work import Ledger
 from ropewalk.domain.jobs.flags import CHAINED
 from ropewalk.domain.jobs.record import JobRecord

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
-from ropewalk.backends.workflow.endings import endings_of
+from ropewalk.backends.workflow.scopes import endings_of
 from ropewalk.backends.workflow.submission import Draft, Ended
 from ropewalk.backends.workflow.unit_of_work import Item, Ledger, Resolve
 from ropewalk.domain.jobs.record import JobRecord, NewJob

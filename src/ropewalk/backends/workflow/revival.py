@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.backends.workflow.endings import chain_head
-from ropewalk.backends.workflow.membership import owned_scope
+from ropewalk.backends.workflow.scopes import chain_head, owned_scope
 from ropewalk.backends.workflow.unit_of_work import Ledger
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.operations import Revival

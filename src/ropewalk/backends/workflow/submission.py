@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct, structs
 
 from ropewalk.backends.workflow import parents
-from ropewalk.backends.workflow.membership import enter, root_of, scope_of
 from ropewalk.backends.workflow.parents import Parent
+from ropewalk.backends.workflow.scopes import enter, root_of, scope_of
 from ropewalk.backends.workflow.unit_of_work import Ledger
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.flags import HAS_DEPENDANTS

@@ -15,9 +15,8 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends.sql.claim.cache import KEYED_FROM, Outlook, SingleStream
-from ropewalk.backends.sql.claim.ready import Heads, first_of_each, next_of, rank_of
 from ropewalk.backends.sql.claim.single_stream import claim_single_stream
-from ropewalk.backends.sql.claim.snapshot import Situation, asked_by
+from ropewalk.backends.sql.claim.snapshot import Heads, Situation, asked_by, first_of_each, next_of, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
 from ropewalk.backends.sql.maintenance import catch_up, expire

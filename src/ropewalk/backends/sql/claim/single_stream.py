@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ropewalk.backends.sql.claim.cache import BEFORE_ALL, Outlook, Rank, SingleStream
-from ropewalk.backends.sql.claim.ready import rank_of
-from ropewalk.backends.sql.claim.snapshot import NamesOf, Situation, asked_by
+from ropewalk.backends.sql.claim.snapshot import NamesOf, Situation, asked_by, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import records_in
 from ropewalk.backends.sql.tx import SqlValue, Tx

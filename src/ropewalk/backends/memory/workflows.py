@@ -1,17 +1,26 @@
-"""Groups as people see them: cancelled as a whole, waited for, counted, and told about when nobody waits."""
+"""Groups as people see them: cancelled as a whole, waited for, counted, and told about when nobody waits.
+
+Steps and signals: what a handler keeps of itself between attempts, and what is sent to it from outside.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
 
+from msgspec import structs
+
 from ropewalk.backends.memory.tables import Tables
 from ropewalk.backends.memory.unit_of_work import MemoryLedger
-from ropewalk.backends.workflow.membership import scope_of
+from ropewalk.backends.workflow.scopes import scope_of
+from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.workflow import gate
+from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
-from ropewalk.ports.store.messages import GroupRecord, Kept, Orphan
+from ropewalk.ports.store.messages import GroupRecord, Holder, Kept, Orphan, SignalAnswer, StepAnswer
 
 
 def cancel_group(tables: Tables, tenant: str, group_id: str, *, reason: str | None, force: bool, now: Instant) -> bool:
@@ -88,3 +97,50 @@ def _record(root: JobRecord, kept: Scope, scopes: Sequence[Scope]) -> GroupRecor
         cancelled_by=kept.cancel,
         value=kept.value,
     )
+
+
+def signal(tables: Tables, tenant: str, job_id: str, name: str, value: bytes | None, *, now: Instant) -> SignalAnswer:
+    job = tables.find(tenant, job_id)
+    if job is None:
+        return SignalAnswer.NOT_FOUND
+    if job.terminal:
+        return SignalAnswer.ALREADY_COMPLETE
+    tables.mailbox.post(job.seq, name, value)
+    ledger = MemoryLedger(tables, now)
+    ledger.take(job)
+    delivered = gate.signalled(job, name, now)
+    ledger.flush()
+    return SignalAnswer.DELIVERED if delivered else SignalAnswer.KEPT
+
+
+def record_step(tables: Tables, holder: Holder, step: StepRecord) -> StepAnswer:
+    lost = _loss(tables, holder)
+    if lost is not None:
+        return StepAnswer(lost=lost)
+    held = tables.mailbox.step(holder.seq, step.position)
+    if held is None or not held.finished:
+        _keep(tables, holder, step)
+    return StepAnswer()
+
+
+def take_signal(tables: Tables, holder: Holder, step: StepRecord, name: str) -> StepAnswer:
+    lost = _loss(tables, holder)
+    if lost is not None:
+        return StepAnswer(lost=lost)
+    held = tables.mailbox.step(holder.seq, step.position)
+    if held is not None and held.finished:
+        return StepAnswer(taken=held)  # asked again because the answer was lost: one wait takes one signal
+    if not tables.mailbox.holds(holder.seq, name):
+        return StepAnswer()
+    taken = structs.replace(step, value=tables.mailbox.take(holder.seq, name), finished=True)
+    _keep(tables, holder, taken)
+    return StepAnswer(taken=taken)
+
+
+def _loss(tables: Tables, holder: Holder) -> LossReason | None:
+    return loss_reason(tables.jobs.get(holder.seq), holder.fence, holder.owner)
+
+
+def _keep(tables: Tables, holder: Holder, step: StepRecord) -> None:
+    tables.mailbox.keep(holder.seq, step)
+    tables.jobs[holder.seq].flags |= STEPPED

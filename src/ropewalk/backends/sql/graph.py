@@ -1,0 +1,166 @@
+"""Who waits for whom, as rows. New edges are kept back until somebody asks for edges.
+
+The scopes of one transaction: each is read once, changed in place, and written back where it changed.
+
+Groups that closed with nobody waiting, told from the outbox until somebody says that it was told.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ropewalk.backends.sql.rows import json_text
+from ropewalk.backends.sql.tx import Row, Tx
+from ropewalk.domain.time import Span
+from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
+from ropewalk.domain.workflow.group_value import NOTHING, Contribution
+from ropewalk.domain.workflow.scope import Scope
+from ropewalk.ports.store.messages import Orphan
+
+_edges = msgspec.json.Decoder(list[Edge])
+
+
+class EdgeBook:
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._new: list[Edge] = []
+
+    def add(self, edges: Sequence[Edge]) -> None:
+        self._new += edges
+
+    def waiting(self, parents: Sequence[tuple[ParentKind, int]], limit: int) -> list[Edge]:
+        self.flush()
+        return _edges.decode(self._tx.value(self._tx.sql.waiting_edges, (_edge_json(parents), limit)))
+
+    def ended_otherwise(self, parents: Sequence[tuple[ParentKind, int]]) -> list[Edge]:
+        self.flush()
+        return _edges.decode(self._tx.value(self._tx.sql.ended_edges, (_edge_json(parents),)))
+
+    def set_ending(self, edges: Sequence[Edge], ending: Ending | None) -> None:
+        self.flush()
+        rows = [(edge.seq, edge.position) for edge in edges]
+        self._tx.run_rows(self._tx.sql.set_ending, rows, None if ending is None else ending.value)
+
+    def flush(self) -> None:
+        new, self._new = self._new, []
+        self._tx.run_rows(
+            self._tx.sql.insert_edges,
+            [
+                (edge.seq, edge.position, edge.kind.value, edge.parent, edge.parent_id, _told(edge.ending))
+                for edge in new
+            ],
+        )
+
+
+def edges_of(tx: Tx, seqs: Sequence[int]) -> list[Edge]:
+    """What these jobs wait for or waited for, by child and position."""
+    return _edges.decode(tx.value(tx.sql.edges_of, (msgspec.json.encode(seqs).decode(),)))
+
+
+def _told(ending: Ending | None) -> str | None:
+    return None if ending is None else ending.value
+
+
+def _edge_json(parents: Sequence[tuple[ParentKind, int]]) -> str:
+    return msgspec.json.encode(parents).decode()
+
+
+_scopes = msgspec.json.Decoder(list[Scope])
+_positions = msgspec.json.Decoder(dict[int, int])
+
+
+class ScopeBook:
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._held: dict[int, Scope | None] = {}
+        self._as_stored: dict[int, Scope] = {}
+        self._kept: list[tuple[int, int, Contribution]] = []
+
+    def get(self, ids: Iterable[int]) -> dict[int, Scope]:
+        wanted = list(ids)
+        self._read([each for each in wanted if each not in self._held])
+        return {each: scope for each in wanted if (scope := self._held[each]) is not None}
+
+    def add(self, scope: Scope) -> None:
+        self._held[scope.id] = scope
+
+    def keep(self, root: int, seq: int, contribution: Contribution) -> None:
+        self._kept.append((root, seq, contribution))
+
+    def flush(self) -> None:
+        changed = [scope for scope in self._held.values() if scope and scope != self._as_stored.get(scope.id)]
+        self._tx.run_rows(self._tx.sql.save_scopes, [_row(scope) for scope in changed])
+        self._as_stored |= {scope.id: copy.copy(scope) for scope in changed}
+        self._write_kept()
+
+    def _read(self, ids: list[int]) -> None:
+        if not ids:
+            return
+        self._held |= dict.fromkeys(ids)
+        for scope in _scopes.decode(self._tx.value(self._tx.sql.load_scopes, (_json(ids),))):
+            self._held[scope.id] = scope
+            self._as_stored[scope.id] = copy.copy(scope)
+
+    def _write_kept(self) -> None:
+        """Each after all earlier ones of its group."""
+        kept, self._kept = self._kept, []
+        if not kept:
+            return
+        last = _positions.decode(self._tx.value(self._tx.sql.last_positions, (_json([root for root, _, _ in kept]),)))
+        rows: list[Row] = []
+        for root, seq, contribution in kept:
+            last[root] += 1
+            rows.append((root, last[root], seq, contribution.type, contribution.value))
+        self._tx.run_rows(self._tx.sql.insert_contributions, rows)
+
+
+def _json(ids: list[int]) -> str:
+    return msgspec.json.encode(ids).decode()
+
+
+def _row(scope: Scope) -> Row:
+    return (
+        scope.id,
+        scope.tenant,
+        scope.owner_id,
+        scope.group_id,
+        scope.root,
+        scope.parent,
+        scope.generation,
+        scope.open,
+        scope.members,
+        scope.completed,
+        scope.failed,
+        scope.cancelled,
+        scope.broken,
+        scope.awaited_until,
+        scope.closed_at,
+        int(scope.report_orphan),
+        json_text(scope.cancel),
+        None if scope.value == NOTHING else json_text(scope.value),
+    )
+
+
+_payloads = msgspec.json.Decoder(list[Orphan])
+
+
+def put_orphan(tx: Tx, scope: Scope) -> None:
+    assert scope.closed_at is not None, f"group {scope.group_id} is open"
+    told_as = f"{scope.tenant}/{scope.group_id}/{scope.generation}"
+    orphan = Orphan(id=told_as, tenant=scope.tenant, group_id=scope.group_id, closed_at=scope.closed_at)
+    tx.run(tx.sql.put_orphan, (orphan.id, tx.now, tx.now, msgspec.json.encode(orphan).decode()))
+
+
+def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[Orphan]:
+    orphans = _payloads.decode(tx.value(tx.sql.due_orphans, (tx.now, limit)))
+    if orphans:
+        ids = msgspec.json.encode([orphan.id for orphan in orphans]).decode()
+        tx.run(tx.sql.hide_orphans, (tx.now + hide_us, ids))
+    return orphans
+
+
+def orphan_told(tx: Tx, orphan_id: str) -> None:
+    tx.run(tx.sql.delete_orphan, (orphan_id,))

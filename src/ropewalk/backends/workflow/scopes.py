@@ -1,0 +1,111 @@
+"""Who is in whose scope. A scope exists from the first member on; a plain job never has one.
+
+What the end of a job means to others: those that depend on it, its chain, and the scopes that count it.
+
+A group that closed with nobody waiting for it, under an id that stays the same however often it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ropewalk.backends.workflow.unit_of_work import Item, Ledger, Resolve
+from ropewalk.domain.jobs.flags import CHAINED, GROUPED, HAS_DEPENDANTS, OWNS_SCOPE
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.workflow import scope as scopes
+from ropewalk.domain.workflow.dependency import ParentKind, ending_of
+from ropewalk.domain.workflow.scope import Scope, ScopeChange
+from ropewalk.ports.store.messages import Orphan
+
+
+def scope_of(ledger: Ledger, owner: JobRecord) -> Scope:
+    """The owner's scope; opened if it has none yet."""
+    held = owned_scope(ledger, owner)
+    if held is not None:
+        return held
+    root = root_scope(ledger, owner)
+    opened = scopes.opened(owner, root=root)
+    ledger.take(owner)
+    owner.flags |= OWNS_SCOPE
+    ledger.add_scope(opened)
+    return opened
+
+
+def owned_scope(ledger: Ledger, owner: JobRecord) -> Scope | None:
+    return ledger.scopes([owner.seq]).get(owner.seq) if owner.flags & OWNS_SCOPE else None
+
+
+def root_scope(ledger: Ledger, job: JobRecord) -> Scope | None:
+    """The scope of the group's root; None for a root without one, and where the root is deleted."""
+    if job.scope_id is None:
+        return owned_scope(ledger, job)
+    above = ledger.scopes([job.scope_id]).get(job.scope_id)
+    return None if above is None else ledger.scopes([above.root]).get(above.root)
+
+
+def root_of(ledger: Ledger, job: JobRecord) -> int:
+    """The number of its group's root."""
+    if job.scope_id is None:
+        return job.seq
+    above = ledger.scopes([job.scope_id]).get(job.scope_id)
+    return job.seq if above is None else above.root
+
+
+def enter(scope: Scope, members: Sequence[JobRecord]) -> None:
+    """New records, not inserted yet, become members."""
+    scopes.join(scope, len(members))
+    for job in members:
+        job.scope_id = scope.id
+        job.group_id = scope.group_id
+        job.flags |= GROUPED
+
+
+def endings_of(job: JobRecord, *, continued: bool = False) -> list[Item]:
+    """Everything was written that belongs under the job. `continued`: its chain goes on with another member."""
+    ending = ending_of(job.status)
+    items: list[Item] = []
+    if job.flags & HAS_DEPENDANTS:
+        items.append(Resolve(ParentKind.JOB, job.seq, job.id, ending))
+    if job.flags & (HAS_DEPENDANTS | CHAINED) and not continued:
+        items.append(Resolve(ParentKind.CHAIN, chain_head(job), job.chain_id or job.id, ending))
+    if job.flags & HAS_DEPENDANTS and not job.flags & OWNS_SCOPE:
+        items.append(Resolve(ParentKind.TREE, job.seq, job.id, ending))
+    items.extend(_counts(job))
+    return items
+
+
+def chain_head(job: JobRecord) -> int:
+    """The first member of its chain: later ones are members of its scope."""
+    if not job.chain_index:
+        return job.seq
+    assert job.scope_id is not None, f"job {job.id} continues a chain outside its scope"
+    return job.scope_id
+
+
+def _counts(job: JobRecord) -> list[Item]:
+    """Its own scope loses its owner; the one above counts how it ended, and that its tree did where it has none."""
+    ok = job.status is Status.COMPLETED
+    counts: list[Item] = []
+    if job.flags & OWNS_SCOPE:
+        own = ScopeChange(scope=job.seq)
+        own.leave(ok=ok)
+        counts.append(own)
+    if job.scope_id is not None:
+        above = ScopeChange(scope=job.scope_id)
+        above.tally(job.status)
+        if not job.flags & OWNS_SCOPE:
+            above.leave(ok=ok)
+        counts.append(above)
+    return counts
+
+
+def orphan_of(scope: Scope) -> Orphan:
+    """One for each time the group closed: a reopened group that closes again is told again."""
+    assert scope.closed_at is not None, f"group {scope.group_id} is open"
+    return Orphan(
+        id=f"{scope.tenant}/{scope.group_id}/{scope.generation}",
+        tenant=scope.tenant,
+        group_id=scope.group_id,
+        closed_at=scope.closed_at,
+    )
