@@ -15,8 +15,7 @@ import pytest_asyncio
 from ropewalk import Abort, App, StoreUnavailable, job
 from ropewalk.cli.top.controls import Key, View
 from ropewalk.cli.top.gathering import Gatherer
-from ropewalk.cli.top.keyboard import Keyboard, listening
-from ropewalk.cli.top.screen import Screen
+from ropewalk.cli.top.screen import Keyboard, Screen, listening
 from ropewalk.cli.top.snapshot import Snapshot
 from ropewalk.domain.statistics.statistics import Flow, Share, Slice, Statistics
 from ropewalk.domain.time import MINUTE, Seconds

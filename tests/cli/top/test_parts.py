@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.cli.top import figures, plot
+from ropewalk.cli.top import figures
 from ropewalk.cli.top.controls import INTERVALS, View, keys_in, moved
 from ropewalk.cli.top.pace import Pace
 from ropewalk.domain.statistics.statistics import Flow, Share, Slice, Statistics
@@ -54,12 +54,12 @@ def test_spans(span: int, took: str, ago: str) -> None:
 
 
 def test_bars() -> None:
-    assert plot.bars([0, 1, 4, 8], height=1, thick=1) == [" ▁▄█"]
-    assert plot.bars([0, 0.001, 4, 8], height=2, thick=2) == ["      ██", "  ▁▁████"]
-    assert plot.bars([0, 0], height=1, thick=1) == ["  "]
-    assert plot.bars([], height=1, thick=1) == [""]
-    assert [plot.thickness(30, width) for width in (10, 60, 100, 500)] == [1, 2, 3, 4]
-    assert plot.thickness(0, 100) == 4
+    assert figures.bars([0, 1, 4, 8], height=1, thick=1) == [" ▁▄█"]
+    assert figures.bars([0, 0.001, 4, 8], height=2, thick=2) == ["      ██", "  ▁▁████"]
+    assert figures.bars([0, 0], height=1, thick=1) == ["  "]
+    assert figures.bars([], height=1, thick=1) == [""]
+    assert [figures.thickness(30, width) for width in (10, 60, 100, 500)] == [1, 2, 3, 4]
+    assert figures.thickness(0, 100) == 4
 
 
 def statistics(since: int, *finished: int, submitted: int = 0) -> Statistics:

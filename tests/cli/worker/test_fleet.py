@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 
-from ropewalk.cli.worker.announcement import Announcement
 from ropewalk.cli.worker.fleet import HURRIED_SECONDS, Fleet, Member
+from ropewalk.cli.worker.parent_link import Announcement
 from ropewalk.testing import FakeRuntime
 
 GRACE_SECONDS = 30.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.cli.worker.restart_backoff import Hope, Patience
+from ropewalk.cli.worker.fleet import Hope, Patience
 
 
 def test_pauses_double_up_to_half_a_minute() -> None:

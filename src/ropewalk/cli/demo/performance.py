@@ -1,4 +1,7 @@
-"""One performance of the demo: a temporary directory, a fleet in it, the story told, everything cleaned up."""
+"""One performance of the demo: a temporary directory, a fleet in it, the story told, everything cleaned up.
+
+How the demo ends: what ran, what was promised, what to try next.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
 
 from ropewalk import App
@@ -15,12 +20,60 @@ from ropewalk.cli import render
 from ropewalk.cli.demo.findings import Findings
 from ropewalk.cli.demo.fleet import Fleet
 from ropewalk.cli.demo.jobs import TYPES
-from ropewalk.cli.demo.promises import promises
+from ropewalk.cli.demo.promises import Promise, promises
 from ropewalk.cli.demo.screen import Live, Plain, Screen, Silent
 from ropewalk.cli.demo.story import Story
-from ropewalk.cli.demo.summary import document, show_summary
 from ropewalk.cli.errors import ExitCode
+from ropewalk.cli.job_view import presentable
+from ropewalk.client.views.jobs import JobInfo
 from ropewalk.runtime.system import SystemRuntime
+
+NEXT: Final = (
+    ("ropewalk worker shop:app", "run the jobs of your own shop.py"),
+    ("ropewalk jobs list --app shop:app", "see them, and what became of them"),
+    ("ropewalk why ID --app shop:app", "what a job is waiting for"),
+)
+
+
+def show_summary(screen: Screen, jobs: Sequence[JobInfo], promises: Sequence[Promise]) -> None:
+    screen.heading("What ran")
+    screen.table(("TYPE", "JOBS", "STATE", "ATTEMPTS", "CRASHES", "QUEUED TO ENDED"), rows_of(jobs))
+    screen.heading("What was promised")
+    for promise in promises:
+        if promise.kept:
+            screen.line(f"✓ {promise.text}", "good")
+        else:
+            screen.line(f"✗ NOT KEPT: {promise.text}", "bad")
+    screen.heading("Try next")
+    for command, what in NEXT:
+        screen.line(f"{command:<34} {what}")
+
+
+def document(found: Findings, promises: Sequence[Promise], seconds: float) -> dict[str, object]:
+    """The same for machines."""
+    return {
+        "kept": all(promise.kept for promise in promises),
+        "seconds": round(seconds, 1),
+        "enqueued": len(found.enqueued),
+        "late_writes_refused": found.late_writes_refused,
+        "promises": promises,
+        "jobs": [presentable(job) for job in found.jobs],
+    }
+
+
+def rows_of(jobs: Iterable[JobInfo]) -> list[tuple[str, ...]]:
+    """A row per type and state, in the order in which the types were first queued."""
+    order = list(dict.fromkeys((job.type, job.state) for job in jobs))
+    ranked = sorted(jobs, key=lambda job: order.index((job.type, job.state)))
+    return [_row(list(group)) for _, group in groupby(ranked, lambda job: (job.type, job.state))]
+
+
+def _row(jobs: list[JobInfo]) -> tuple[str, ...]:
+    first = jobs[0]
+    spans = [(job.finished_at - job.created_at).total_seconds() for job in jobs if job.finished_at is not None]
+    times = ", ".join(render.span(each) for each in spans)
+    attempts, crashes = sum(job.attempt for job in jobs), sum(job.crashes for job in jobs)
+    return first.type, str(len(jobs)), render.state(first.state), str(attempts), str(crashes or ""), times
 
 
 def perform(*, as_json: bool) -> ExitCode:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from ropewalk.cli.demo.findings import Findings
+from ropewalk.cli.demo.findings import Findings, short
 from ropewalk.cli.demo.jobs import Crunched, Processed
-from ropewalk.cli.demo.sentences import short
 from ropewalk.cli.demo.story import DELAY_SECONDS
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain.jobs.states import State

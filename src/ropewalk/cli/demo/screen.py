@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ropewalk.cli import render
-from ropewalk.cli.demo.sentences import Sentence, Tone, name, percent
+from ropewalk.cli.demo.findings import Sentence, Tone, name, percent
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain.jobs.states import State
 

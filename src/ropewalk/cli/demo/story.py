@@ -7,10 +7,9 @@ from typing import Any, Final
 
 from ropewalk import App, Job
 from ropewalk.cli.demo import jobs
-from ropewalk.cli.demo.findings import DemoFailed, Findings
+from ropewalk.cli.demo.findings import DemoFailed, Findings, Sentence, Tone, name, percent, short
 from ropewalk.cli.demo.fleet import LEASE_SECONDS, Fleet
 from ropewalk.cli.demo.screen import Screen
-from ropewalk.cli.demo.sentences import Sentence, Tone, name, percent, short
 from ropewalk.cli.demo.watch import Watch
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.ports.runtime import Runtime

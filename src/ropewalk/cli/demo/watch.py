@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import Final
 
 from ropewalk.app import App
-from ropewalk.cli.demo.findings import DemoFailed
+from ropewalk.cli.demo.findings import DemoFailed, sentence
 from ropewalk.cli.demo.screen import Screen
-from ropewalk.cli.demo.sentences import sentence
 from ropewalk.client.filter import Filter
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain.search import Order

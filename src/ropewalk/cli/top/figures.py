@@ -1,6 +1,12 @@
-"""Numbers as a person reads them at a glance: three digits that matter, and a unit."""
+"""Numbers as a person reads them at a glance: three digits that matter, and a unit.
+
+Bars of a time line, several characters high, in eighths of one.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
 
 from ropewalk.domain.time import Instant, Span, to_datetime
 
@@ -50,3 +56,20 @@ def clock(at: Instant) -> str:
 def _three(value: float) -> str:
     """Three digits that matter, at least the whole part."""
     return f"{value:.2f}" if value < 9.995 else f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+
+
+EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+
+
+def bars(values: Sequence[float], *, height: int, thick: int) -> list[str]:
+    """From top to bottom; each value `thick` characters wide. The highest reaches the top, nothing above 0 vanishes."""
+    highest = max(values, default=0.0)
+    full = height * 8
+    filled = [0 if value <= 0 else max(1, round(full * value / highest)) for value in values]
+    floors = reversed(range(height))
+    return ["".join(EIGHTHS[min(8, max(0, each - 8 * floor))] * thick for each in filled) for floor in floors]
+
+
+def thickness(values: int, width: int) -> int:
+    """As wide as all of them fit, up to four characters each."""
+    return max(1, min(4, width // max(1, values)))

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from ropewalk.cli import render
-from ropewalk.cli.top import figures, plot, sections
+from ropewalk.cli.top import figures, sections
 from ropewalk.cli.top.sections import QUIET, Cell, Column, Section
 from ropewalk.cli.top.snapshot import Snapshot
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
@@ -78,8 +78,8 @@ def _plot(snapshot: Snapshot, width: int, height: int | None) -> list[Text]:
         f"last {figures.age(len(snapshot.line) * snapshot.slice_us)}",
     ]
     label_width = max(map(len, labels)) if tall > 1 else len("   ".join(labels))
-    thick = plot.thickness(len(snapshot.line), width - label_width - GAP)
-    drawn = plot.bars(snapshot.line, height=tall, thick=thick)
+    thick = figures.thickness(len(snapshot.line), width - label_width - GAP)
+    drawn = figures.bars(snapshot.line, height=tall, thick=thick)
     beside = [labels[0], *[""] * (tall - 2), labels[1]] if tall > 1 else ["   ".join(labels)]
     return [Text.assemble((bar, "cyan"), " " * GAP, (said, QUIET)) for bar, said in zip(drawn, beside, strict=True)]
 

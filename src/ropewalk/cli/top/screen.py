@@ -1,23 +1,63 @@
-"""The loop: look, draw, wait for a key or the next look. While the store is away the last frame stays, and says so."""
+"""The loop: look, draw, wait for a key or the next look. While the store is away the last frame stays, and says so.
+
+Keys as they are pressed, without echo and without Enter; the terminal is left as it was found.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-from collections.abc import Callable
+import termios
+import tty
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from msgspec import structs
 from rich.console import Console
 from rich.live import Live
 
-from ropewalk.cli.top.controls import Key, View, moved
+from ropewalk.cli.top.controls import Key, View, keys_in, moved
 from ropewalk.cli.top.frame import frame
 from ropewalk.cli.top.gathering import Gatherer
-from ropewalk.cli.top.keyboard import Keyboard, listening
 from ropewalk.cli.top.snapshot import Snapshot
 from ropewalk.client.client import Client
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.runtime import Runtime
+
+
+class Keyboard:
+    def __init__(self) -> None:
+        self._pressed: asyncio.Queue[Key] = asyncio.Queue()
+
+    async def next(self, within_seconds: float) -> Key | None:
+        """The next key, or None when the time is over."""
+        try:
+            async with asyncio.timeout(max(0.0, within_seconds)):
+                return await self._pressed.get()
+        except TimeoutError:
+            return None
+
+    def press(self, key: Key) -> None:
+        self._pressed.put_nowait(key)
+
+    def read(self, descriptor: int) -> None:
+        for key in keys_in(os.read(descriptor, 64).decode(errors="ignore")):
+            self.press(key)
+
+
+@contextmanager
+def listening(descriptor: int) -> Generator[Keyboard]:
+    """On the running loop."""
+    keyboard, loop = Keyboard(), asyncio.get_running_loop()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    loop.add_reader(descriptor, keyboard.read, descriptor)
+    try:
+        yield keyboard
+    finally:
+        loop.remove_reader(descriptor)
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 async def show(client: Client, gatherer: Gatherer, runtime: Runtime, view: View, *, descriptor: int) -> None:

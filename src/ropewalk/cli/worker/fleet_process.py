@@ -18,9 +18,8 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.cli.worker.announcement import Announcement
 from ropewalk.cli.worker.fleet import Member
-from ropewalk.cli.worker.parent_link import spelled
+from ropewalk.cli.worker.parent_link import Announcement, spelled
 from ropewalk.runners.spawning import interpreter_flags
 
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024

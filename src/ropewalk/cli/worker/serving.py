@@ -10,12 +10,10 @@ import click
 from ropewalk.app import App
 from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.loading import load_app_or_worker
-from ropewalk.cli.worker.announcement import Announcement
-from ropewalk.cli.worker.drain_watch import DrainWatch
 from ropewalk.cli.worker.log import log_events, start_logging
 from ropewalk.cli.worker.options import WorkerOptions
-from ropewalk.cli.worker.parent_link import HURRIED_BY, Leash
-from ropewalk.cli.worker.shutdown_signals import hear_no_more
+from ropewalk.cli.worker.parent_link import HURRIED_BY, Announcement, Leash
+from ropewalk.cli.worker.shutdown import DrainWatch, hear_no_more
 from ropewalk.ports.store.messages import Durability
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker

@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from ropewalk.cli.worker.announcement import Announcement
-from ropewalk.cli.worker.drain_watch import OVERTIME_SECONDS
 from ropewalk.cli.worker.fleet import Fleet, Member
 from ropewalk.cli.worker.fleet_process import start_worker
 from ropewalk.cli.worker.log import start_logging
 from ropewalk.cli.worker.options import WorkerOptions
-from ropewalk.cli.worker.shutdown_signals import hear_no_more
+from ropewalk.cli.worker.parent_link import Announcement
+from ropewalk.cli.worker.shutdown import OVERTIME_SECONDS, hear_no_more
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.parts import DEFAULT_GRACE_SECONDS
 from ropewalk.worker.worker import STOPPING

@@ -1,4 +1,6 @@
-"""Sees to it that a stopping worker's process ends, whatever its handlers do.
+"""The moments between the end of the work and that of the process, in which a signal must not spoil the exit code.
+
+Sees to it that a stopping worker's process ends, whatever its handlers do.
 
 A thread cannot be stopped from outside, a coroutine may refuse to be, and one that blocks the loop keeps the worker
 from even hearing the signal. Where a handler had to be left behind, or the end does not come, the process exits the
@@ -18,6 +20,17 @@ from typing import Final
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
+
+
+def hear_no_more() -> None:
+    """Whoever asks again to stop has what they ask for."""
+    loop = asyncio.get_running_loop()
+    # Held back meanwhile: without the loop's handler, and before it is ignored, a signal kills.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    for each in STOPPING:
+        loop.remove_signal_handler(each)
+        signal.signal(each, signal.SIG_IGN)
+
 
 OVERTIME_SECONDS: Final = 5.0
 """after the grace period: to cancel what still runs and give it back"""
