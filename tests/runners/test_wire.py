@@ -39,8 +39,19 @@ from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKin
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.frames import HEADER, Garbled, body_length, framed, order, report
-from ropewalk.runners.messages import Answer, Cancel, Done, RecordStep, Run, Steps, TakeSignal, done, outcome_of
-from ropewalk.runners.refusals import refusal, revived
+from ropewalk.runners.messages import (
+    Answer,
+    Cancel,
+    Done,
+    RecordStep,
+    Run,
+    Steps,
+    TakeSignal,
+    done,
+    outcome_of,
+    refusal,
+    revived,
+)
 from ropewalk.runners.source import Source
 
 ERROR = ErrorInfo(category=Category.TEMPORARY, message="no", code="c", traceback="t", context={"a": "b"})

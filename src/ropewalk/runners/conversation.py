@@ -33,8 +33,8 @@ from ropewalk.runners.messages import (
     Told,
     Trouble,
     outcome_of,
+    refusal,
 )
-from ropewalk.runners.refusals import refusal
 
 LOOK_SECONDS: Final = 0.1
 """between two looks at whether the attempt was cancelled"""

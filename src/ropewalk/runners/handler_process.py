@@ -2,6 +2,8 @@
 
 Spawned, never forked: a program of its own (child.py), in a session of its own, so that what a handler does to its
 process group does not reach the worker, nor a terminal's Ctrl-C the handler. POSIX only.
+
+Python processes like this one: with which flags they are started, and how one ended, in words.
 """
 
 from __future__ import annotations
@@ -18,7 +20,21 @@ from typing import Final, Self, cast
 
 from ropewalk.runners.frames import HEADER, body_length, framed, report
 from ropewalk.runners.messages import Order, Report
-from ropewalk.runners.spawning import ending, interpreter_flags
+
+
+def interpreter_flags() -> list[str]:
+    """-O, -W, -X of this process hold in those it starts too."""
+    # Private, but the way multiprocessing and the test suite of Python start an interpreter like their own.
+    return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+
+
+def ending(returncode: int) -> str:
+    if returncode >= 0:
+        return f"exited with code {returncode}"
+    name = next((each.name for each in signal.Signals if each == -returncode), f"signal {-returncode}")
+    hint = " (out of memory?)" if name == "SIGKILL" else ""
+    return f"was killed by {name}{hint}"
+
 
 _PROGRAM: Final = (
     "import sys; fd, sys.path[:] = int(sys.argv[1]), sys.argv[2:]; del sys.argv[1:]; "

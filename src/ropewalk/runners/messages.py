@@ -3,6 +3,8 @@
 worker → process: `Run`; while the handler runs `Cancel`, and an `Answer` or a `Refusal` to each call
 process → worker: `Began`; while the handler runs `Told`, `Logged`, `Trouble` and calls (`Checkpoint`, `Spawn`,
 `States`, `Once`, `Steps`, `RecordStep`, `TakeSignal`); at last `Done`
+
+Errors of the worker's side, as data and as exceptions again: only ropewalk's own tree, found by name in it.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from typing import Any, Final, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
+from ropewalk import errors
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.domain.bounds import Limits
+from ropewalk.domain.failure import clipped
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners.source import Source
 
@@ -59,7 +64,7 @@ class Answer(Struct, frozen=True, tag=True):
 
 
 class Refusal(Struct, frozen=True, tag=True):
-    """The call raised; refusals.py makes it an exception again."""
+    """The call raised; messages.py makes it an exception again."""
 
     call: int
     error: str
@@ -159,3 +164,24 @@ def outcome_of(message: Done) -> Outcome:
 
 
 _OUTCOMES: Final[dict[str, type[Outcome]]] = {each.__name__: each for each in get_args(Outcome)}
+
+
+def refusal(call: int, error: Exception) -> Refusal:
+    facts = {name: value for name, value in vars(error).items() if isinstance(value, str | int | float | None)}
+    return Refusal(call, type(error).__name__, clipped(str(error)), facts)
+
+
+def revived(refused: Refusal) -> Exception:
+    """The same exception for one of ropewalk's; else a RuntimeError that names it."""
+    kind = _KNOWN.get(refused.error)
+    if kind is None:
+        return RuntimeError(f"{refused.error} in the worker: {refused.message}")
+    # Not through __init__: every class has parameters of its own, and all they do is become these attributes.
+    error = kind.__new__(kind, refused.message)
+    vars(error).update(refused.facts)
+    return error
+
+
+_KNOWN: Final = {
+    name: each for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, RopewalkError)
+}

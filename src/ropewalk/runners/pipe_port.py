@@ -50,8 +50,8 @@ from ropewalk.runners.messages import (
     Told,
     Trouble,
     done,
+    revived,
 )
-from ropewalk.runners.refusals import revived
 from ropewalk.runners.source import load
 
 T = TypeVar("T")

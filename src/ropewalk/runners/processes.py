@@ -22,12 +22,11 @@ from ropewalk.domain.time import SECOND
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.runtime import Runtime
 from ropewalk.runners import memory
-from ropewalk.runners.classifier import NAME, classifier_source
 from ropewalk.runners.conversation import Conversation, Reporter
 from ropewalk.runners.frames import Garbled, frame_bytes_max
 from ropewalk.runners.handler_process import HandlerProcess
 from ropewalk.runners.messages import Run
-from ropewalk.runners.source import Source, not_found, source_of
+from ropewalk.runners.source import NAME, Source, classifier_source, not_found, source_of
 
 STARTING: Final = "start of a handler's process"
 NOT_STARTED: Final = Released(delay_us=SECOND)

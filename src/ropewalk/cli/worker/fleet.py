@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeAlias
 from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.worker.parent_link import Announcement
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.runners.spawning import ending
+from ropewalk.runners.handler_process import ending
 
 PAUSE_SECONDS: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 30.0

@@ -20,7 +20,7 @@ import msgspec
 
 from ropewalk.cli.worker.fleet import Member
 from ropewalk.cli.worker.parent_link import Announcement, spelled
-from ropewalk.runners.spawning import interpreter_flags
+from ropewalk.runners.handler_process import interpreter_flags
 
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
 
