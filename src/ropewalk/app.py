@@ -38,7 +38,7 @@ from ropewalk.ports.store.migrations import Migrating
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.sync import Portal, SyncApp
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.parts import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DEFAULT_LEASE, WorkerConfig
 from ropewalk.worker.policies.admission import Accept
 from ropewalk.worker.policies.backlog import BacklogAlarm
@@ -281,13 +281,13 @@ class App(Client):
             return to_span(lease, "lease")
         return self.settings.defaults.lease_us or DEFAULT_LEASE
 
-    def _bench(self, registry: Registry, config: WorkerConfig) -> Workbench:
+    def _bench(self, registry: Registry, config: WorkerConfig) -> WorkerContext:
         from ropewalk.runners.memory import check_supported  # a client alone needs no process machinery
         from ropewalk.runners.processes import ProcessPool
 
         check_supported(registry)
         core = self._core
-        return Workbench(
+        return WorkerContext(
             owner=core.runtime.token(),
             store=core.store,
             runtime=core.runtime,

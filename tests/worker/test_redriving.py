@@ -11,7 +11,7 @@ from ropewalk import App, Event, InvalidInput, Redrive, State, UnknownJobType, j
 from ropewalk.domain.jobs.operations import Revival
 from ropewalk.ports.store.messages import ReviveAnswer
 from ropewalk.testing import FakeRuntime
-from ropewalk.worker.parts import Assembly
+from ropewalk.worker.parts import WorkerParts
 from ropewalk.worker.services import redriver as redriving
 from ropewalk.worker.services.redriver import Redriver
 from ropewalk.worker.worker import Worker
@@ -72,7 +72,7 @@ class Fleet:
         return [(await client.get(each)).run for each in ids]
 
 
-def parts(worker: Worker) -> Assembly:
+def parts(worker: Worker) -> WorkerParts:
     assert worker._parts is not None
     return worker._parts
 

@@ -17,7 +17,7 @@ from ropewalk.ports.tracing import FireSpan, Tracing
 
 if TYPE_CHECKING:
     from ropewalk.worker.attempt import Attempt
-    from ropewalk.worker.context import Workbench
+    from ropewalk.worker.context import WorkerContext
 
 PHASE = "tracing"
 
@@ -25,7 +25,7 @@ Raised: TypeAlias = tuple[type[BaseException] | None, BaseException | None, Trac
 """what a with statement tells"""
 
 
-def ended(attempt: Attempt, outcome: Outcome, bench: Workbench) -> None:
+def ended(attempt: Attempt, outcome: Outcome, bench: WorkerContext) -> None:
     span, attempt.span = attempt.span, None
     if span is None:
         return

@@ -34,7 +34,7 @@ from ropewalk.ports.store.user_transactions import UserTransaction
 from ropewalk.ports.tracing import AttemptSpan
 from ropewalk.worker import handler_transactions
 from ropewalk.worker.completion import PendingFold
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.log_buffer import LogBuffer
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class Attempt:
         "stopped",
     )
 
-    def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: Workbench, now: float) -> None:
+    def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: WorkerContext, now: float) -> None:
         self.job = job
         self.key = (job.seq, job.fence)
         self.lease_us: Span = job.lease_us or job_type.options.lease_us or bench.lease_us

@@ -24,7 +24,7 @@ from ropewalk.errors import InvalidInput
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.completion import pending_fold
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.handler_call import dependencies_loaded
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 class BatchCall:
     """A Stoppable (by shape): what each of its attempts runs on."""
 
-    def __init__(self, attempts: list[Attempt], slot: asyncio.Task[Any], bench: Workbench, executor: Executor) -> None:
+    def __init__(
+        self, attempts: list[Attempt], slot: asyncio.Task[Any], bench: WorkerContext, executor: Executor
+    ) -> None:
         self.attempts = attempts
         self.cancelled = False
         """every attempt was stopped, and the slot with them"""
@@ -96,7 +98,7 @@ _Key: TypeAlias = tuple[str, str, str]
 
 
 class Batches:
-    def __init__(self, bench: Workbench, executor: Executor) -> None:
+    def __init__(self, bench: WorkerContext, executor: Executor) -> None:
         self._bench = bench
         self._executor = executor
         self._open: dict[_Key, Gathering] = {}

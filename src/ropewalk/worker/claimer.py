@@ -20,11 +20,11 @@ from ropewalk.ports.store.messages import Claimed, Ripple
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.executor import BUFFER_SECONDS, Executor
 from ropewalk.worker.policies.admission import Ask
 from ropewalk.worker.policies.backpressure import Backpressure, Load
-from ropewalk.worker.policies.worker_policies import Regime
+from ropewalk.worker.policies.worker_policies import WorkerPolicies
 from ropewalk.worker.settler import Settler
 
 AHEAD_SECONDS: Final = 0.02
@@ -34,11 +34,11 @@ HOARD_SECONDS: Final = 1.0
 class Claimer:
     def __init__(
         self,
-        bench: Workbench,
+        bench: WorkerContext,
         buffer: Buffer,
         executor: Executor,
         settler: Settler,
-        regime: Regime,
+        regime: WorkerPolicies,
         *,
         queues: tuple[str, ...] | None,
         tenants: tuple[str, ...] | None,
@@ -248,7 +248,7 @@ def _refill(target: int) -> int:
     return target // 3
 
 
-def leased(jobs: Iterable[JobRecord], bench: Workbench) -> list[Attempt]:
+def leased(jobs: Iterable[JobRecord], bench: WorkerContext) -> list[Attempt]:
     """Claimed jobs as attempts held by this worker."""
     now, type_of = bench.runtime.monotonic(), bench.registry.get
     attempts = [Attempt(job, type_of(job.type), bench, now) for job in jobs]

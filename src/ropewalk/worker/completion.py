@@ -27,7 +27,7 @@ from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.workflow.completion import Sequel
 from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
 from ropewalk.errors import LimitExceeded, RopewalkError
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 if TYPE_CHECKING:
     from ropewalk.worker.attempt import Attempt
@@ -38,7 +38,7 @@ def written_with(sequel: Sequel) -> list[NewJob]:
     return [*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))]
 
 
-def refused_for_good(attempt: Attempt, error: RopewalkError, bench: Workbench) -> Settlement:
+def refused_for_good(attempt: Attempt, error: RopewalkError, bench: WorkerContext) -> Settlement:
     """A dependency that is not there or an id that is taken will be so next time, too: no further attempt."""
     told = ErrorInfo(
         category=Category.PERMANENT,
@@ -86,7 +86,7 @@ def pending_fold(returned: object) -> PendingFold | None:
 
 
 class Folding:
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: WorkerContext) -> None:
         self._bench = bench
 
     def concerns(self, batch: Batch) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Workbench:
+class WorkerContext:
     owner: str
     """this worker instance: random, never a host name"""
     store: Store

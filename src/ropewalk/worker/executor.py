@@ -30,8 +30,8 @@ from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt, Stoppable
 from ropewalk.worker.batches import Batches
 from ropewalk.worker.buffer import Buffer
-from ropewalk.worker.context import Workbench
-from ropewalk.worker.handler_call import Handling
+from ropewalk.worker.context import WorkerContext
+from ropewalk.worker.handler_call import HandlerCall
 from ropewalk.worker.middleware_chain import onions_of
 from ropewalk.worker.settler import Settler
 
@@ -44,7 +44,7 @@ _STOP_SECONDS = 1.0
 
 
 class Executor:
-    def __init__(self, bench: Workbench, buffer: Buffer, settler: Settler, *, slots: int) -> None:
+    def __init__(self, bench: WorkerContext, buffer: Buffer, settler: Settler, *, slots: int) -> None:
         self._bench = bench
         self._buffer = buffer
         self._settler = settler
@@ -59,7 +59,7 @@ class Executor:
         if bench.tracing is not None:  # looked up once: every attempt comes by them
             self._enter, self._leave = bench.tracing.enter, bench.tracing.leave
             self._passed_on = bench.tracing.passed_on
-        self._handlings: dict[str, Handling] = {}
+        self._handlings: dict[str, HandlerCall] = {}
         self._turn_began_at = self._ended_at = bench.runtime.monotonic()
         """when a slot was woken last, and when a handler ended last"""
         self.running = buffer.running
@@ -187,9 +187,9 @@ class Executor:
         self._ended(attempt, outcome, entered)
         return attempt.stop_sent
 
-    def _handling_of(self, job_type: JobType[..., Any, Any]) -> Handling:
+    def _handling_of(self, job_type: JobType[..., Any, Any]) -> HandlerCall:
         """Remembered. Raises DefinitionError where its annotations cannot be resolved."""
-        handling = Handling(job_type, self.onions.get(job_type.name), self._bench, self.in_thread)
+        handling = HandlerCall(job_type, self.onions.get(job_type.name), self._bench, self.in_thread)
         return self._handlings.setdefault(job_type.name, handling)
 
     def _ended(self, attempt: Attempt, outcome: Outcome, entered: object) -> None:

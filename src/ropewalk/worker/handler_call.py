@@ -37,8 +37,8 @@ from ropewalk.domain.time import SECOND, to_datetime, to_seconds
 from ropewalk.errors import Defer, InvalidInput, JobCancelled, JobFailed, StoreUnavailable
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.completion import pending_fold
-from ropewalk.worker.context import Workbench
-from ropewalk.worker.middleware_chain import Onion
+from ropewalk.worker.context import WorkerContext
+from ropewalk.worker.middleware_chain import MiddlewareChain
 
 _NOTHING: Final = object()
 
@@ -54,7 +54,7 @@ class Isolated:
         self._given: object = _NOTHING
         self._raised: BaseException | None = None
 
-    async def run(self, onion: Onion) -> tuple[Outcome | None, object]:
+    async def run(self, onion: MiddlewareChain) -> tuple[Outcome | None, object]:
         """The process's own outcome, or None and the value that a middleware put in its place."""
         try:
             value = await onion.run(self._context, self._inside)
@@ -116,9 +116,9 @@ def _failed(error: ErrorInfo, job_id: str) -> JobFailed:
 InThread: TypeAlias = Callable[[Sequence[Attempt], Callable[[], object]], Coroutine[Any, Any, object]]
 
 
-class Handling:
+class HandlerCall:
     def __init__(
-        self, job_type: JobType[..., Any, Any], onion: Onion | None, bench: Workbench, in_thread: InThread
+        self, job_type: JobType[..., Any, Any], onion: MiddlewareChain | None, bench: WorkerContext, in_thread: InThread
     ) -> None:
         contract = job_type.resolve()
         self._job_type = job_type
@@ -175,7 +175,7 @@ class Handling:
         return self._returned(attempt, context, value)
 
 
-async def dependencies_loaded(attempt: Attempt, bench: Workbench) -> bool:
+async def dependencies_loaded(attempt: Attempt, bench: WorkerContext) -> bool:
     """The handler has not begun: with the store away the attempt is given back rather than burned."""
     try:
         await attempt.load_dependencies()

@@ -13,7 +13,7 @@ from ropewalk.domain.time import SECOND
 from ropewalk.errors import Abort, InvalidInput
 from ropewalk.ports.store.messages import Settled
 from ropewalk.ports.store.user_transactions import UserTransaction
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 if TYPE_CHECKING:
     from ropewalk.worker.attempt import Attempt
@@ -23,12 +23,12 @@ LEASE_SHARE: Final = 6
 """a store with one writer cannot renew leases meanwhile: open for a sixth of one at most"""
 
 
-def begin(attempt: Attempt, bench: Workbench) -> UserTransaction:
+def begin(attempt: Attempt, bench: WorkerContext) -> UserTransaction:
     return bench.store.transaction(min(LIMIT_US, attempt.lease_us // LEASE_SHARE))
 
 
 async def commit(
-    attempt: Attempt, bench: Workbench, held: UserTransaction, context: Context, returned: object
+    attempt: Attempt, bench: WorkerContext, held: UserTransaction, context: Context, returned: object
 ) -> Settled:
     """The answer to its settlement. Everything that keeps the job from completing undoes the handler's writes, too."""
     try:
@@ -47,7 +47,7 @@ async def commit(
     return answer
 
 
-def _completed(attempt: Attempt, bench: Workbench, context: Context, returned: object) -> Outcome:
+def _completed(attempt: Attempt, bench: WorkerContext, context: Context, returned: object) -> Outcome:
     if fold_of(returned) is not None:
         raise InvalidInput("append= with a function needs a transaction of its own: use a built-in one here")
     strict = bench.defaults.strict_return

@@ -20,7 +20,7 @@ from ropewalk.ports.store.messages import CancelNotice, Renewal, Renewed
 from ropewalk.runtime.supervisor import Supervisor
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 TICK_SECONDS: Final = 0.5
 """how soon progress travels, and how late a loss may be noticed"""
@@ -28,7 +28,7 @@ RENEWALS_PER_LEASE: Final = 3
 
 
 class Heartbeat:
-    def __init__(self, bench: Workbench) -> None:
+    def __init__(self, bench: WorkerContext) -> None:
         self._bench = bench
         self._thread: Task | None = None
         self._wake: Wake | None = None

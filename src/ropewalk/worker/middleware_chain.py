@@ -17,7 +17,7 @@ from ropewalk.definitions.middleware import Middleware, named
 Inside: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 
 
-class Onion:
+class MiddlewareChain:
     """The middlewares of one type, the first outermost."""
 
     def __init__(self, layers: tuple[Middleware, ...]) -> None:
@@ -33,10 +33,10 @@ class Onion:
         return value
 
 
-def onions_of(types: Iterable[JobType[..., Any, Any]], middlewares: Sequence[Middleware]) -> dict[str, Onion]:
+def onions_of(types: Iterable[JobType[..., Any, Any]], middlewares: Sequence[Middleware]) -> dict[str, MiddlewareChain]:
     """By the name of the type; those of the app around those of the type."""
     layers = {each.name: (*middlewares, *each.options.middlewares) for each in types}
-    return {name: Onion(around) for name, around in layers.items() if around}
+    return {name: MiddlewareChain(around) for name, around in layers.items() if around}
 
 
 class _Entered:

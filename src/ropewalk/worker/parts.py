@@ -25,7 +25,7 @@ from ropewalk.runtime.supervisor import Supervisor
 from ropewalk.runtime.wake import Signal
 from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.claimer import Claimer, leased
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.executor import Executor
 from ropewalk.worker.heartbeat import Heartbeat
 from ropewalk.worker.policies.admission import Accept
@@ -35,7 +35,7 @@ from ropewalk.worker.policies.worker_policies import FREE_SLOTS, buffer_of, regi
 from ropewalk.worker.services.maintenance import Cascade, Pruner, Reclaimer, TallyFolder
 from ropewalk.worker.services.redriver import Redrive, Redriver
 from ropewalk.worker.services.scheduler import Scheduler
-from ropewalk.worker.services.unawaited_groups import Orphans
+from ropewalk.worker.services.unawaited_groups import UnawaitedGroups
 from ropewalk.worker.settler import Settler
 
 CLEAN_UP_SECONDS: Final = 3.0
@@ -43,7 +43,7 @@ CLEAN_UP_SECONDS: Final = 3.0
 
 
 class Drain:
-    def __init__(self, bench: Workbench, buffer: Buffer, executor: Executor, settler: Settler) -> None:
+    def __init__(self, bench: WorkerContext, buffer: Buffer, executor: Executor, settler: Settler) -> None:
         self._bench = bench
         self._buffer = buffer
         self._executor = executor
@@ -129,15 +129,15 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
         return FREE_SLOTS if self.bound is None else self.bound
 
 
-class Assembly:
+class WorkerParts:
     """The running parts of one start of a worker, put together and taken apart in the right order."""
 
     def __init__(
         self,
-        bench: Workbench,
+        bench: WorkerContext,
         config: WorkerConfig,
         retention: Retention,
-        orphans: Orphans | None,
+        orphans: UnawaitedGroups | None,
         scheduler: Scheduler | None,
     ) -> None:
         self.bench = bench

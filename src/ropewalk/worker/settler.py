@@ -21,7 +21,7 @@ from ropewalk.ports.store.messages import Ripple, Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.completion import Folding, refused_for_good, written_with
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 BATCH_MAX: Final = 1024
 LINGER_SECONDS: Final = 0.004
@@ -29,7 +29,7 @@ UNSETTLED_MAX: Final = 2048
 
 
 class Settler:
-    def __init__(self, bench: Workbench, *, busy: Callable[[], bool]) -> None:
+    def __init__(self, bench: WorkerContext, *, busy: Callable[[], bool]) -> None:
         self._bench = bench
         self._busy = busy
         """whether more attempts are about to finish anyway"""

@@ -22,10 +22,10 @@ from ropewalk.errors import DefinitionError, RopewalkError
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import SkipQueue, WorkerCard
-from ropewalk.worker.context import Workbench
-from ropewalk.worker.parts import Assembly, WorkerConfig
+from ropewalk.worker.context import WorkerContext
+from ropewalk.worker.parts import WorkerConfig, WorkerParts
 from ropewalk.worker.services.scheduler import Scheduler
-from ropewalk.worker.services.unawaited_groups import OrphanHook, Orphans
+from ropewalk.worker.services.unawaited_groups import OrphanHook, UnawaitedGroups
 
 
 async def declare_limits(registry: Registry, store: Store) -> None:
@@ -65,7 +65,7 @@ class Worker:
     def __init__(
         self,
         core: Core,
-        make_bench: Callable[[], Workbench],
+        make_bench: Callable[[], WorkerContext],
         config: WorkerConfig,
         *,
         client: Client,
@@ -83,7 +83,7 @@ class Worker:
         self._lifespan = lifespan
         self._on_orphan_group = on_orphan_group
         self._stack = AsyncExitStack()
-        self._parts: Assembly | None = None
+        self._parts: WorkerParts | None = None
 
     @property
     def client(self) -> Client:
@@ -140,7 +140,7 @@ class Worker:
             await declare_limits(bench.registry, bench.store)
             scheduler = await self._scheduler(bench)
             await bench.store.enlist(self._card(bench))
-            self._parts = Assembly(bench, self._config, self._retention, self._orphans(bench), scheduler)
+            self._parts = WorkerParts(bench, self._config, self._retention, self._orphans(bench), scheduler)
             self._parts.start()
             self._stack = stack.pop_all()
         self._core.serves(self)
@@ -224,23 +224,23 @@ class Worker:
         self._started.adopt(job)
 
     @property
-    def _started(self) -> Assembly:
+    def _started(self) -> WorkerParts:
         if self._parts is None:
             raise RuntimeError("this worker is not running: use `async with worker:` or `await worker.run()`")
         return self._parts
 
-    def _orphans(self, bench: Workbench) -> Orphans | None:
+    def _orphans(self, bench: WorkerContext) -> UnawaitedGroups | None:
         hook = self._on_orphan_group
-        return None if hook is None else Orphans(bench, hook, self._core.awaited)
+        return None if hook is None else UnawaitedGroups(bench, hook, self._core.awaited)
 
-    async def _scheduler(self, bench: Workbench) -> Scheduler | None:
+    async def _scheduler(self, bench: WorkerContext) -> Scheduler | None:
         if not self._config.scheduler:
             return None
         for each in self._core.declared:
             await self._core.timetable.declare(each)
         return Scheduler(bench, self._core.fires)
 
-    def _card(self, bench: Workbench) -> WorkerCard:
+    def _card(self, bench: WorkerContext) -> WorkerCard:
         return WorkerCard(
             id=bench.owner,
             host=bench.host,

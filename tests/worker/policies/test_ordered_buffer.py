@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.policies.order import Arrangement, ByPriority
-from ropewalk.worker.policies.ordered_buffer import Line
+from ropewalk.worker.policies.ordered_buffer import OrderedBuffer
 from tests.worker.policies.jobs import claimed, held
 
 
-def by_priority() -> Line:
-    return Line(Arrangement(ByPriority(), {}))
+def by_priority() -> OrderedBuffer:
+    return OrderedBuffer(Arrangement(ByPriority(), {}))
 
 
 def tickets(attempts: list[Attempt]) -> list[int]:
     return [attempt.job.ticket for attempt in attempts]
 
 
-def taken(line: Line) -> list[int]:
+def taken(line: OrderedBuffer) -> list[int]:
     found: list[int] = []
     while (attempt := line.take()) is not None:
         found.append(attempt.job.ticket)

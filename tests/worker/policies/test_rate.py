@@ -15,7 +15,7 @@ from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.policies import rate as pacing
-from ropewalk.worker.policies.rate import AWAY_US_MAX, Pace
+from ropewalk.worker.policies.rate import AWAY_US_MAX, RatePolicyState
 from tests.worker.policies.jobs import claimed, held
 from tests.worker.policies.oracles import exceeded, left
 
@@ -36,7 +36,7 @@ algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_one_rate_for_all(algorithm: Algorithm, data: st.DataObject) -> None:
     """Exactly as much room as the rule leaves beside those that were let in; it is never exceeded."""
     policy = RateLimited(data.draw(st.integers(1, 4)), data.draw(st.sampled_from([0.000_007, 0.00001])), algorithm)
-    pace, now, starts, inside = Pace(policy), 0, list[int](), list[Attempt]()
+    pace, now, starts, inside = RatePolicyState(policy), 0, list[int](), list[Attempt]()
     for _ in range(data.draw(st.integers(1, 40))):
         now += data.draw(st.integers(0, 6))
         room = left(policy.rate, starts, now) - len(inside)
@@ -62,7 +62,7 @@ def test_a_rate_for_each_key_and_one_for_all(algorithm: Algorithm, data: st.Data
     """Both tiers hold, and a key without room takes nothing from the others."""
     total = Rate(data.draw(st.integers(1, 5)), per=0.00001, algorithm=data.draw(st.sampled_from(ALGORITHMS)))
     policy = per_label(data.draw(st.integers(1, 3)), 0.000_007, algorithm=algorithm, total=total)
-    pace, now, starts, of_key = Pace(policy), 0, list[int](), dict[str, list[int]](a=[], b=[])
+    pace, now, starts, of_key = RatePolicyState(policy), 0, list[int](), dict[str, list[int]](a=[], b=[])
     for _ in range(data.draw(st.integers(1, 40))):
         now += data.draw(st.integers(0, 4))
         key = data.draw(st.sampled_from(["a", "b", None]))
@@ -81,7 +81,7 @@ def test_a_rate_for_each_key_and_one_for_all(algorithm: Algorithm, data: st.Data
 
 @algorithms
 def test_room_comes_when_it_says(algorithm: Algorithm) -> None:
-    pace = Pace(RateLimited(2, 10, algorithm))
+    pace = RatePolicyState(RateLimited(2, 10, algorithm))
     for attempt in held(claimed(1), claimed(2)):
         pace.let_in(attempt, None)
         pace.began(attempt, 3 * SECOND)
@@ -94,7 +94,7 @@ def test_room_comes_when_it_says(algorithm: Algorithm) -> None:
 @algorithms
 def test_those_sent_away_come_back_one_after_another(algorithm: Algorithm) -> None:
     """Each at its turn, not all of them when there is room for one."""
-    pace = Pace(per_label(1, 2, algorithm=algorithm))
+    pace = RatePolicyState(per_label(1, 2, algorithm=algorithm))
     attempt = one()
     pace.let_in(attempt, "a")
     pace.began(attempt, 0)
@@ -103,7 +103,7 @@ def test_those_sent_away_come_back_one_after_another(algorithm: Algorithm) -> No
 
 
 def test_promises_are_forgotten_when_their_time_has_come() -> None:
-    pace = Pace(per_label(1, 2))
+    pace = RatePolicyState(per_label(1, 2))
     attempt = one()
     pace.let_in(attempt, "a")
     pace.began(attempt, 0)
@@ -114,7 +114,7 @@ def test_promises_are_forgotten_when_their_time_has_come() -> None:
 
 def test_keys_that_say_nothing_any_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pacing, "KEYS_TIDIED_FROM", 10)
-    pace = Pace(per_label(1, 2))
+    pace = RatePolicyState(per_label(1, 2))
     for number in range(100):
         attempt = one(number)
         pace.let_in(attempt, str(number))

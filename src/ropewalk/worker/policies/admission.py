@@ -19,9 +19,9 @@ from ropewalk.definitions.policies import Concurrency, Ordered, RateLimited, mos
 from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.executor import BUFFER_SECONDS, Executor
-from ropewalk.worker.policies.rate import Pace
+from ropewalk.worker.policies.rate import RatePolicyState
 from ropewalk.worker.settler import Settler
 
 FIRST_SECONDS: Final = 1.0
@@ -66,7 +66,7 @@ class Ask(NamedTuple):
 class Admission:
     def __init__(
         self,
-        bench: Workbench,
+        bench: WorkerContext,
         buffer: Buffer,
         executor: Executor,
         settler: Settler,
@@ -190,4 +190,4 @@ class Paced:
 
     def __init__(self, policy: RateLimited) -> None:
         self.policy = policy
-        self.pace = Pace(policy)
+        self.pace = RatePolicyState(policy)

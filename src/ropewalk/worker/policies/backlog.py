@@ -14,7 +14,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND, Seconds, to_span
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.store.messages import Claimed
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 Change: TypeAlias = Literal["backlog", "backlog_over"]
 
@@ -55,7 +55,7 @@ class Backlog:
 
 
 class Alarm:
-    def __init__(self, bench: Workbench, alarm: BacklogAlarm) -> None:
+    def __init__(self, bench: WorkerContext, alarm: BacklogAlarm) -> None:
         self._bench = bench
         self._backlog = Backlog(alarm)
         self._about: JobRecord | None = None

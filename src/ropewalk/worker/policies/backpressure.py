@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from ropewalk.domain.time import SECOND, Seconds, to_span
 from ropewalk.errors import InvalidInput
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 
 class Load(Struct, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ Hook: TypeAlias = Callable[[Load], Asked | Awaitable[Asked]]
 
 
 class Backpressure:
-    def __init__(self, bench: Workbench, hook: Hook | AdaptiveDelay) -> None:
+    def __init__(self, bench: WorkerContext, hook: Hook | AdaptiveDelay) -> None:
         self._bench = bench
         self._hook: Hook = Throttle(hook) if isinstance(hook, AdaptiveDelay) else hook
 

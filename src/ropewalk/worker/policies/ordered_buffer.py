@@ -17,7 +17,7 @@ from ropewalk.worker.buffer import Buffer, Permit
 from ropewalk.worker.policies.order import Arrangement
 
 
-class Line(Buffer):
+class OrderedBuffer(Buffer):
     """What may start is in `_waiting`, in the order it will; the rest stands behind."""
 
     def __init__(self, arrangement: Arrangement) -> None:

@@ -22,7 +22,7 @@ KEYS_TIDIED_FROM: Final = 1024
 _ALL: Final = 1 << 40
 
 
-class Pace:
+class RatePolicyState:
     def __init__(self, policy: RateLimited) -> None:
         self._each = None if policy.per is None else policy.rate
         self._all = policy.rate if policy.per is None else policy.total

@@ -8,13 +8,13 @@ from typing import Final
 from ropewalk.definitions.policies import Concurrency, Ordered, Unlimited
 from ropewalk.definitions.registry import Registry
 from ropewalk.worker.buffer import Buffer
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.executor import Executor
 from ropewalk.worker.policies.admission import Accept, Admission
 from ropewalk.worker.policies.backlog import Alarm, BacklogAlarm
 from ropewalk.worker.policies.backpressure import AdaptiveDelay, Backpressure, Hook
 from ropewalk.worker.policies.order import Arrangement, order_of
-from ropewalk.worker.policies.ordered_buffer import Line
+from ropewalk.worker.policies.ordered_buffer import OrderedBuffer
 from ropewalk.worker.settler import Settler
 
 FREE_SLOTS: Final = 100
@@ -22,7 +22,7 @@ FREE_SLOTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regime:
+class WorkerPolicies:
     admission: Admission | None = None
     pressure: Backpressure | None = None
     alarm: Alarm | None = None
@@ -33,7 +33,7 @@ class Regime:
 
 
 def regime_of(
-    bench: Workbench,
+    bench: WorkerContext,
     buffer: Buffer,
     executor: Executor,
     settler: Settler,
@@ -42,9 +42,9 @@ def regime_of(
     accept: Accept | None,
     backpressure: Hook | AdaptiveDelay | None,
     backlog_alarm: BacklogAlarm | None,
-) -> Regime:
+) -> WorkerPolicies:
     admission = Admission(bench, buffer, executor, settler, concurrency=concurrency, accept=accept)
-    return Regime(
+    return WorkerPolicies(
         admission=admission if admission else None,
         pressure=None if backpressure is None else Backpressure(bench, backpressure),
         alarm=None if backlog_alarm is None else Alarm(bench, backlog_alarm),
@@ -59,7 +59,7 @@ def buffer_of(concurrency: Concurrency, registry: Registry) -> Buffer:
     orders = {name: order for name, each in own.items() if (order := order_of(each)) is not None}
     most = {name: each.max for name, each in own.items() if isinstance(each, Ordered)}
     arrangement = Arrangement(order_of(concurrency), orders, most)
-    return Line(arrangement) if arrangement else Buffer()
+    return OrderedBuffer(arrangement) if arrangement else Buffer()
 
 
 def _of_types(registry: Registry) -> dict[str, Concurrency]:

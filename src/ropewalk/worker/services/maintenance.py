@@ -20,7 +20,7 @@ from ropewalk.observe.publish import NOTHING_ELSE
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.messages import Ripple
 from ropewalk.runtime.wake import Wake
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 
 async def every(seconds: float, run_once: Callable[[], Awaitable[bool]], runtime: Runtime) -> None:
@@ -37,7 +37,7 @@ class PrunerConfig(Struct, frozen=True):
 
 
 class Pruner:
-    def __init__(self, bench: Workbench, retention: Retention, config: PrunerConfig | None = None) -> None:
+    def __init__(self, bench: WorkerContext, retention: Retention, config: PrunerConfig | None = None) -> None:
         self._bench = bench
         self._retention = retention
         self._config = config or PrunerConfig()
@@ -57,7 +57,7 @@ class ReclaimerConfig(Struct, frozen=True):
 
 class Reclaimer:
     def __init__(
-        self, bench: Workbench, on_ripple: Callable[[Ripple], object], config: ReclaimerConfig | None = None
+        self, bench: WorkerContext, on_ripple: Callable[[Ripple], object], config: ReclaimerConfig | None = None
     ) -> None:
         self._bench = bench
         self._on_ripple = on_ripple
@@ -81,7 +81,7 @@ class TallyFolderConfig(Struct, frozen=True):
 
 
 class TallyFolder:
-    def __init__(self, bench: Workbench, retention: Retention, config: TallyFolderConfig | None = None) -> None:
+    def __init__(self, bench: WorkerContext, retention: Retention, config: TallyFolderConfig | None = None) -> None:
         self._bench = bench
         self._retention = retention
         self._config = config or TallyFolderConfig()
@@ -102,7 +102,7 @@ class CascadeConfig(Struct, frozen=True):
 
 class Cascade:
     def __init__(
-        self, bench: Workbench, on_ripple: Callable[[Ripple], object], config: CascadeConfig | None = None
+        self, bench: WorkerContext, on_ripple: Callable[[Ripple], object], config: CascadeConfig | None = None
     ) -> None:
         self._bench = bench
         self._on_ripple = on_ripple

@@ -23,7 +23,7 @@ from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import SECOND, Instant, Seconds, to_span
 from ropewalk.ports.notifier import Hint
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.services.maintenance import every
 
 REASON: Final = "redriven"
@@ -64,7 +64,7 @@ class Redrive(Struct, frozen=True, kw_only=True):
 class Redriver:
     def __init__(
         self,
-        bench: Workbench,
+        bench: WorkerContext,
         config: Redrive,
         idle: Callable[[], bool],
         tenants: Sequence[str] | None = None,

@@ -14,7 +14,7 @@ from ropewalk.domain.time import SECOND, Instant
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleRecord
 from ropewalk.runtime.wake import Wake
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 
 class SchedulerConfig(Struct, frozen=True):
@@ -28,7 +28,7 @@ class SchedulerConfig(Struct, frozen=True):
 
 
 class Scheduler:
-    def __init__(self, bench: Workbench, fires: Fires, config: SchedulerConfig | None = None) -> None:
+    def __init__(self, bench: WorkerContext, fires: Fires, config: SchedulerConfig | None = None) -> None:
         self._bench = bench
         self._fires = fires
         self._config = config or SchedulerConfig()

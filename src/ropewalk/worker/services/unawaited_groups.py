@@ -13,7 +13,7 @@ from ropewalk.client.completion_checks import Awaited
 from ropewalk.domain.time import SECOND, Span, to_datetime
 from ropewalk.ports.store.messages import Orphan
 from ropewalk.runtime.wake import Wake
-from ropewalk.worker.context import Workbench
+from ropewalk.worker.context import WorkerContext
 
 
 class OrphanGroup(Struct, frozen=True, kw_only=True):
@@ -35,9 +35,9 @@ class OrphansConfig(Struct, frozen=True):
     """a hook that raises, or a worker that dies in it, is tried again after this"""
 
 
-class Orphans:
+class UnawaitedGroups:
     def __init__(
-        self, bench: Workbench, hook: OrphanHook, awaited: Awaited, config: OrphansConfig | None = None
+        self, bench: WorkerContext, hook: OrphanHook, awaited: Awaited, config: OrphansConfig | None = None
     ) -> None:
         self._bench = bench
         self._hook = hook
