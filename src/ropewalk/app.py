@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias, Unpack
 
 from msgspec import Struct
 
-from ropewalk.client.app_state import Core
+from ropewalk.client.app_state import AppState
 from ropewalk.client.client import Client
 from ropewalk.client.schedules.fires import AnyFunction
 from ropewalk.connect import connect, masked, resolved
@@ -129,7 +129,7 @@ class App(Client):
         for job_type in registry:
             if job_type.options.on_event is not None:
                 events.hook_type(job_type.name, job_type.options.on_event)
-        core = Core(
+        core = AppState(
             store=connect(resolved(url), runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate),
             runtime=runtime,
             registry=registry,

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
 
-from ropewalk.client.app_state import Core
+from ropewalk.client.app_state import AppState
 from ropewalk.client.client import Client
 from ropewalk.client.handle import Handle
 from ropewalk.client.views.jobs import JobInfo
@@ -29,7 +29,7 @@ G = TypeVar("G")
 class Portal:
     """One event loop in one daemon thread, started at first use; after a fork the child starts its own."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: AppState) -> None:
         self._core = core
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from ropewalk.client.completion_checks import Awaited, ChainLook, GroupLook, JobLook
+from ropewalk.client.completion_checks import Awaited, ChainCompletion, GroupCompletion, JobCompletion
 from ropewalk.client.enqueuer import Enqueuer
 from ropewalk.client.schedules.fires import AnyFunction, Fires, ScheduleFunctions
 from ropewalk.client.schedules.timetable import Planner, Timetable
@@ -39,12 +39,12 @@ class Session:
 
     def __init__(self, store: Store, runtime: Runtime, events: EventHub, awaited: Awaited) -> None:
         self.enqueuer = Enqueuer(store, runtime, events)
-        self.jobs = Waiter(JobLook(store), store.notifier, runtime)
-        self.groups = Waiter(GroupLook(store, awaited), store.notifier, runtime)
-        self.chains = Waiter(ChainLook(store), store.notifier, runtime)
+        self.jobs = Waiter(JobCompletion(store), store.notifier, runtime)
+        self.groups = Waiter(GroupCompletion(store, awaited), store.notifier, runtime)
+        self.chains = Waiter(ChainCompletion(store), store.notifier, runtime)
 
 
-class Core:
+class AppState:
     def __init__(
         self,
         *,

@@ -57,7 +57,7 @@ def _newer(times: dict[_Group, float], than: float) -> dict[_Group, float]:
     return {group: at for group, at in times.items() if at > than}
 
 
-class JobLook:
+class JobCompletion:
     what = "job"
 
     def __init__(self, store: Store) -> None:
@@ -75,7 +75,7 @@ class ClosedGroupRecord(Struct, frozen=True):
     record: GroupRecord | None
 
 
-class GroupLook:
+class GroupCompletion:
     """A group without a record is only its root. Whoever waits is made known first, so that it is no orphan."""
 
     what = "group"
@@ -95,7 +95,7 @@ class GroupLook:
         return {job_id: Seen(_closed(job, records.get(job_id))) for job_id, job in roots.items()}
 
 
-class ChainLook:
+class ChainCompletion:
     """A chain ends with a member that ends without continuing; until then its last member is the one to watch."""
 
     what = "chain"

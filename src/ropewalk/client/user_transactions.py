@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
-from ropewalk.client.app_state import Core
+from ropewalk.client.app_state import AppState
 from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import new_ones
 from ropewalk.observe.tracing import Sending
@@ -23,7 +23,7 @@ class OnLoop(Protocol):
     def call(self, work: Coroutine[Any, Any, T]) -> T: ...
 
 
-async def submit_within(core: Core, connection: UserConnection, submissions: Sequence[Submission]) -> Answers:
+async def submit_within(core: AppState, connection: UserConnection, submissions: Sequence[Submission]) -> Answers:
     """On the connection's own loop; a connection that blocks is used right here, as its owner would."""
     join = await core.store.join(connection, submissions)
     with Sending(submissions, core.tracing, core.events) as traced:
@@ -34,7 +34,7 @@ async def submit_within(core: Core, connection: UserConnection, submissions: Seq
 
 
 def submit_within_here(
-    core: Core, connection: UserConnection, submissions: Sequence[Submission], portal: OnLoop
+    core: AppState, connection: UserConnection, submissions: Sequence[Submission], portal: OnLoop
 ) -> Answers:
     """The same in this very thread, for code without a loop. What is not the connection's happens on the portal's."""
     join, loop = portal.call(_joined(core, connection, submissions))
@@ -49,12 +49,12 @@ def submit_within_here(
 
 
 async def _joined(
-    core: Core, connection: UserConnection, submissions: Sequence[Submission]
+    core: AppState, connection: UserConnection, submissions: Sequence[Submission]
 ) -> tuple[Join, asyncio.AbstractEventLoop]:
     return await core.store.join(connection, submissions), asyncio.get_running_loop()
 
 
-def _telling(core: Core, submissions: Sequence[Submission], loop: asyncio.AbstractEventLoop) -> AfterCommit:
+def _telling(core: AppState, submissions: Sequence[Submission], loop: asyncio.AbstractEventLoop) -> AfterCommit:
     """A commit is told in any thread. Hooks are called on the loop; where that is closed, nobody listens any more."""
 
     def committed(answers: Answers) -> None:

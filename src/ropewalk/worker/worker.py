@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Final, Self
 
-from ropewalk.client.app_state import Core
+from ropewalk.client.app_state import AppState
 from ropewalk.client.client import Client
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.jobs.record import JobRecord, NewJob
@@ -64,7 +64,7 @@ class Worker:
 
     def __init__(
         self,
-        core: Core,
+        core: AppState,
         make_bench: Callable[[], WorkerContext],
         config: WorkerConfig,
         *,

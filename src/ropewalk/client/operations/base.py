@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 
-from ropewalk.client.app_state import Core
+from ropewalk.client.app_state import AppState
 from ropewalk.client.filter import Filter, in_domain
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import Describer
@@ -24,7 +24,7 @@ from ropewalk.ports.store.messages import Ripple
 
 
 class Bound:
-    def __init__(self, core: Core, tenant: str) -> None:
+    def __init__(self, core: AppState, tenant: str) -> None:
         self._core = core
         self._tenant = tenant
         self._describe = Describer(core.registry, core.codec)

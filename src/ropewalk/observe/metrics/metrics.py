@@ -18,7 +18,7 @@ from ropewalk.observe.metrics.registry import Family, Histogram, Registry
 from ropewalk.ports.store.messages import Backlog
 
 if TYPE_CHECKING:
-    from ropewalk.client.app_state import Core
+    from ropewalk.client.app_state import AppState
 
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -77,7 +77,7 @@ class Metrics:
     content_type: Final = CONTENT_TYPE
     """to answer a scrape with"""
 
-    def __init__(self, core: Core, registry: Registry, meter: Meter | None) -> None:
+    def __init__(self, core: AppState, registry: Registry, meter: Meter | None) -> None:
         self._core = core
         self._registry = registry
         self._meter = meter
