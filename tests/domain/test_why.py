@@ -13,14 +13,14 @@ from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.domain.limits.headroom import Full
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.time import SECOND
-from ropewalk.domain.why import Cause, Surroundings, explain
+from ropewalk.domain.why import Cause, WhyInputs, explain
 from ropewalk.domain.workflow.completion import Suspension
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running
 
-CALM = Surroundings(paused=False, served=True, ahead=3)
-FAMILY = Surroundings(paused=False, served=True, ahead=3, waits_for=("ann",))
-NOBODY = Surroundings(paused=False, served=False, ahead=3)
-FULL = Surroundings(
+CALM = WhyInputs(paused=False, served=True, ahead=3)
+FAMILY = WhyInputs(paused=False, served=True, ahead=3, waits_for=("ann",))
+NOBODY = WhyInputs(paused=False, served=False, ahead=3)
+FULL = WhyInputs(
     paused=False,
     served=True,
     ahead=3,
@@ -28,7 +28,7 @@ FULL = Surroundings(
         Full(limit=FlowLimit(tenant="t", kind="key", name="c:*", concurrency=2), name="c:1", in_use=2, next_at=None),
     ),
 )
-TOO_OFTEN = Surroundings(
+TOO_OFTEN = WhyInputs(
     paused=False,
     served=True,
     ahead=3,
@@ -41,7 +41,7 @@ TOO_OFTEN = Surroundings(
         ),
     ),
 )
-PAUSED = Surroundings(paused=True, served=False, ahead=3)
+PAUSED = WhyInputs(paused=True, served=False, ahead=3)
 
 
 def touched(job: JobRecord) -> JobRecord:
@@ -124,9 +124,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("job", "around", "now", "state", "cause", "told"), CASES)
-def test_one_named_cause(
-    *, job: JobRecord, around: Surroundings, now: int, state: State, cause: str, told: str
-) -> None:
+def test_one_named_cause(*, job: JobRecord, around: WhyInputs, now: int, state: State, cause: str, told: str) -> None:
     why = explain(job, around, now)
     assert (why.state, why.cause) == (state, cause)
     assert told in why.explanation

@@ -10,7 +10,7 @@ import pytest
 from ropewalk import Event
 from ropewalk.domain.jobs.states import Move
 from ropewalk.observe.events import EventHook, EventHub
-from ropewalk.observe.publish import News
+from ropewalk.observe.publish import Change
 from ropewalk.runtime.system import SystemRuntime
 from tests.domain.records import NOW, a_job
 
@@ -32,7 +32,7 @@ def everything(hub: EventHub) -> None:
     """Of two types, each way there is: at once, and after a commit."""
     for job in (ONE, TWO):
         hub.tell(job, "started")
-    hub.moved([News(job, move, None) for job in (ONE, TWO) for move in (Move.COMPLETE, Move.RETRY)], NOW)
+    hub.moved([Change(job, move, None) for job in (ONE, TWO) for move in (Move.COMPLETE, Move.RETRY)], NOW)
     for job in (ONE, TWO):
         hub.tell(job, "lease_lost", message="gone")
 

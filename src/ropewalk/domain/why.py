@@ -36,7 +36,7 @@ class Why(Struct, frozen=True, kw_only=True):
     """for people"""
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class WhyInputs(Struct, frozen=True, kw_only=True):
     """What `why` must know beside the job itself."""
 
     paused: bool
@@ -50,13 +50,13 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """ids of some of the parents that have not ended"""
 
 
-def explain(job: JobRecord, around: Surroundings, now: Instant) -> Why:
+def explain(job: JobRecord, around: WhyInputs, now: Instant) -> Why:
     state = job.state_at(now)
     cause, explanation = _cause(job, state, around, now)
     return Why(state=state, cause=cause, explanation=explanation)
 
 
-def _cause(job: JobRecord, state: State, around: Surroundings, now: Instant) -> tuple[Cause, str]:
+def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tuple[Cause, str]:
     if job.terminal:
         at = to_datetime(job.finished_at or job.updated_at)
         told = "" if job.error is None else f": {job.error.message}"
@@ -94,7 +94,7 @@ def _full(held: Full, now: Instant) -> str:
     return f"{name} may start {limit.rate.count} jobs in {limit.rate.per:g} s, and has; the next may in {wait:.1f} s"
 
 
-def _pending(job: JobRecord, around: Surroundings) -> tuple[Cause, str]:
+def _pending(job: JobRecord, around: WhyInputs) -> tuple[Cause, str]:
     until = "" if job.wake_at is None else f", until {to_datetime(job.wake_at):%Y-%m-%d %H:%M:%S} UTC at the latest"
     if job.awaits is not None:
         told = f"it waits for the signal {job.awaits!r}: send it with app.signal({job.id!r}, {job.awaits!r})"

@@ -21,7 +21,7 @@ from ropewalk.ports.store.messages import Accepted
 
 if TYPE_CHECKING:
     from ropewalk.observe.metrics.meter import Meter
-    from ropewalk.observe.publish import News
+    from ropewalk.observe.publish import Change
 
 logger = logging.getLogger("ropewalk")
 
@@ -161,7 +161,7 @@ class EventHub:
         except Exception as error:
             self.report(error, "on_event")
 
-    def moved(self, news: Sequence[News], at: Instant) -> None:
+    def moved(self, news: Sequence[Change], at: Instant) -> None:
         """What became of jobs in one commit."""
         if not self.heard_at_all:
             return
@@ -316,7 +316,7 @@ def _event_of_new(new: NewJob, group_id: str, at: Instant) -> Event:
     )
 
 
-def _event_of_move(news: News, at: Instant) -> Event:
+def _event_of_move(news: Change, at: Instant) -> Event:
     job, move = news.job, news.move
     if move is Move.RESOLVE:
         move = _COMPLETE if job.status is Status.COMPLETED else Move.FAIL

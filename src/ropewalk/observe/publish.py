@@ -24,14 +24,14 @@ _COMPLETE: Final = Move.COMPLETE
 _WAITING: Final = Status.WAITING
 
 
-class News(Struct, frozen=True, gc=False):
+class Change(Struct, frozen=True, gc=False):
     job: JobRecord
     move: Move
     error: ErrorInfo | None
 
 
-def announce(
-    news: Iterable[News],
+def publish(
+    news: Iterable[Change],
     *,
     store: Store,
     events: EventHub,
@@ -83,8 +83,8 @@ def _compensations(job: JobRecord) -> list[Queued]:
     return [(follow_up, follow_up.group_id or follow_up.id)]
 
 
-def news_of(moved: Moved) -> News:
-    return News(moved.job, moved.move, moved.job.error)
+def news_of(moved: Moved) -> Change:
+    return Change(moved.job, moved.move, moved.job.error)
 
 
 async def _tell_closed(closed: Sequence[ClosedGroup], store: Store, events: EventHub) -> None:

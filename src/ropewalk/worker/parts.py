@@ -18,7 +18,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND, Span
 from ropewalk.errors import InvalidInput, RopewalkError
-from ropewalk.observe.publish import announce
+from ropewalk.observe.publish import publish
 from ropewalk.ports.notifier import Hint, Unsubscribe
 from ropewalk.ports.store.messages import Ripple, SkipQueue
 from ropewalk.runtime.supervisor import Supervisor
@@ -304,7 +304,7 @@ class WorkerParts:
 
     def _tell(self, ripple: Ripple) -> None:
         """The store took leases back or ended jobs by itself: tell hooks, waiters and the other workers."""
-        announce([], store=self.bench.store, events=self.bench.events, runtime=self.bench.runtime, ripple=ripple)
+        publish([], store=self.bench.store, events=self.bench.events, runtime=self.bench.runtime, ripple=ripple)
         self._on_ripple(ripple)
 
     def _on_ripple(self, ripple: Ripple) -> None:

@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.time import Span
 from ropewalk.errors import RopewalkError, StoreUnavailable
-from ropewalk.observe.publish import NOTHING_ELSE, News, announce
+from ropewalk.observe.publish import NOTHING_ELSE, Change, publish
 from ropewalk.ports.store.messages import Ripple, Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
@@ -115,7 +115,7 @@ class Settler:
 
     def report(self, batch: list[tuple[Attempt, Settlement]], answers: Settlements) -> None:
         """What became of them, for the worker's books, hooks and everybody who waits."""
-        news: list[News] = []
+        news: list[Change] = []
         freed: set[str] = set()
         accepted: list[Attempt] = []
         queued: list[NewJob] = []
@@ -129,9 +129,9 @@ class Settler:
                 continue
             accepted.append(attempt)
             if answer.job is None:
-                news.append(News(attempt.job, answer.move, asked.error))
+                news.append(Change(attempt.job, answer.move, asked.error))
             else:
-                news.append(News(answer.job, answer.move, answer.job.error))
+                news.append(Change(answer.job, answer.move, answer.job.error))
             if attempt.limited:
                 freed.add(attempt.job.queue)
             if asked.sequel is not None and answer.move is Move.COMPLETE:
@@ -140,7 +140,7 @@ class Settler:
         bench, ripple = self._bench, answers.ripple
         if bench.events.meter is not None:
             bench.events.meter.settled(accepted)
-        announce(
+        publish(
             news,
             store=bench.store,
             events=bench.events,

@@ -17,7 +17,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.search import Order
 from ropewalk.errors import NotFound, RopewalkError
-from ropewalk.observe.publish import News, announce
+from ropewalk.observe.publish import Change, publish
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Ripple
@@ -47,7 +47,7 @@ class Bound:
         self._tell(await self._cancelled(ended), cancelled.ripple)
         return [answer.status for answer in cancelled.answers]
 
-    async def _cancelled(self, ids: Sequence[str]) -> list[News]:
+    async def _cancelled(self, ids: Sequence[str]) -> list[Change]:
         """What there is to tell of jobs that were just cancelled: whoever counts or listens asks for their type."""
         events = self._core.events
         if not ids or (events.meter is None and not events.heard_at_all):
@@ -57,11 +57,11 @@ class Bound:
         except RopewalkError as error:
             events.report(error, "cancelled")
             return []
-        return [News(job, Move.CANCEL, job.error) for job in read.jobs.values()]
+        return [Change(job, Move.CANCEL, job.error) for job in read.jobs.values()]
 
-    def _tell(self, news: Iterable[News], ripple: Ripple, *, control: bool = False) -> None:
+    def _tell(self, news: Iterable[Change], ripple: Ripple, *, control: bool = False) -> None:
         core = self._core
-        announce(news, store=core.store, events=core.events, runtime=core.runtime, ripple=ripple, control=control)
+        publish(news, store=core.store, events=core.events, runtime=core.runtime, ripple=ripple, control=control)
 
 
 def missing(job_id: str) -> NotFound:

@@ -21,7 +21,7 @@ from ropewalk.domain.time import to_datetime
 from ropewalk.domain.why import Why, explain
 from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import Event
-from ropewalk.observe.why_inputs import surroundings
+from ropewalk.observe.why_inputs import why_inputs
 from ropewalk.ports.store.messages import QueueInfo, Trail, WorkerCard
 
 
@@ -93,7 +93,7 @@ class Looking(Bound):
     async def why(self, job_id: str) -> Why:
         """The one named cause this job is not running (or where it runs)."""
         job, now = await self._record(job_id)
-        return explain(job, await surroundings(self._core.store, job, now), now)
+        return explain(job, await why_inputs(self._core.store, job, now), now)
 
     async def queues(self) -> list[QueueInfo]:
         return await (await self._store()).queues(self._tenant)

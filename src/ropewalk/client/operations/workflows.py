@@ -19,7 +19,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.search import Filter as Wanted
 from ropewalk.domain.time import to_datetime
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded
-from ropewalk.observe.publish import NOTHING_ELSE, News
+from ropewalk.observe.publish import NOTHING_ELSE, Change
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.messages import SignalAnswer
 
@@ -132,7 +132,7 @@ class Flowing(Bound):
                 raise missing(job_id)
             raise Conflict(f"job {job_id} is {answer.state.value} already")
         job = answer.job
-        self._tell([News(job, Move.RESOLVE, job.error)], answer.ripple or NOTHING_ELSE, control=True)
+        self._tell([Change(job, Move.RESOLVE, job.error)], answer.ripple or NOTHING_ELSE, control=True)
         return self._describe.job(job, job.updated_at)
 
     def _encoded(self, value: object) -> bytes | None:

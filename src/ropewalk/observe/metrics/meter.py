@@ -14,7 +14,7 @@ from ropewalk.observe.metrics.catalogue import Metric
 from ropewalk.observe.metrics.registry import Registry
 
 if TYPE_CHECKING:
-    from ropewalk.observe.publish import News
+    from ropewalk.observe.publish import Change
     from ropewalk.worker.attempt import Attempt
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class Meter:
         for job_type, count in Counter([new.type for new in jobs]).items():
             self._registry.add(catalogue.ENQUEUED, (job_type,), count)
 
-    def moved(self, news: Sequence[News]) -> None:
+    def moved(self, news: Sequence[Change]) -> None:
         """What became of jobs, whoever moved them."""
         for job_type, told in _by_type(news, [each.job.type for each in news]).items():
             used = [each.job.attempt for each in told if each.move is _COMPLETE]
@@ -109,7 +109,7 @@ class Meter:
     def erred(self, phase: str) -> None:
         self._registry.add(catalogue.ERRORS, (phase,), 1)
 
-    def _count_others(self, job_type: str, news: Sequence[News]) -> None:
+    def _count_others(self, job_type: str, news: Sequence[Change]) -> None:
         for move, count in Counter(each.move for each in news).items():
             if move is Move.RESOLVE:
                 completed = sum(each.move is move and each.job.status is Status.COMPLETED for each in news)
