@@ -9,7 +9,7 @@ import pytest
 from ropewalk.backends.memory.lanes import Entry, JobHeap
 from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.domain.jobs.operations import Amendment
-from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, HOUR
@@ -94,7 +94,13 @@ async def test_what_is_over_takes_no_room(bench: Bench) -> None:
     """live-8: after drain and retention everything is as at the beginning."""
     for number in range(40):
         await bench.submit(
-            keyed(f"k{number}", ttl_us=HOUR, on_failure=FollowUp(type="undo"), parent_id="p", spawn_key=f"s{number}")
+            keyed(
+                f"k{number}",
+                ttl_us=HOUR,
+                on_failure=CompensationSpec(type="undo"),
+                parent_id="p",
+                spawn_key=f"s{number}",
+            )
         )
     for job in await bench.claim(30):
         await bench.settle(job, (Move.COMPLETE, Move.FAIL, Move.RETRY)[job.seq % 3], result=b"1", error=BOOM)
@@ -124,7 +130,9 @@ async def test_a_workflow_that_is_over_takes_no_room(bench: Bench) -> None:
     await bench.store.record_step(holder(root), StepRecord(position=0, name="s", kind="step"))
     await bench.store.signal("default", "root", "hello", b"1")
     await flow.end("root", left=sequel(node("child"), then=node("next"), value=b"1", reducer="list"))
-    await flow.end("child", left=sequel(node("inner", on_failure=FollowUp(type="undo")), value=b"2", reducer="list"))
+    await flow.end(
+        "child", left=sequel(node("inner", on_failure=CompensationSpec(type="undo")), value=b"2", reducer="list")
+    )
     await flow.end("inner", Move.FAIL)
     await flow.end("next")
     assert {"_of_child", "contributions", "continuations", "_signals", "_steps", "scopes"} <= held_by(bench).keys()

@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.outcome import Completed
 from ropewalk.domain.jobs.record import NewJob, new_record
 from ropewalk.domain.jobs.transition import claim
 from ropewalk.domain.time import SECOND
-from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.completion import CompletionPlan
 from tests.definitions.ports import FakeAttempt
 
 NOW = 1_800_000_000 * SECOND
@@ -31,7 +31,7 @@ def completed(ctx: Context, value: object, *, strict: bool = True) -> Completed:
     return outcome
 
 
-def sequel_of(ctx: Context, value: object) -> Sequel:
+def sequel_of(ctx: Context, value: object) -> CompletionPlan:
     sequel = completed(ctx, value).sequel
     assert sequel is not None
     return sequel

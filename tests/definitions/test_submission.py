@@ -15,7 +15,7 @@ from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.order import Priority
-from ropewalk.domain.jobs.record import FollowUp, NewJob, new_record
+from ropewalk.domain.jobs.record import CompensationSpec, NewJob, new_record
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import SECOND
 from ropewalk.domain.workflow.completion import compensation
@@ -174,7 +174,7 @@ async def alarm(text: str) -> None: ...
 
 def test_a_type_takes_over_the_arguments_it_names() -> None:
     new = submitted(pay("4242", 100), defaults=AppDefaults(max_crashes=2))
-    assert new.on_failure == FollowUp(
+    assert new.on_failure == CompensationSpec(
         type="refund",
         accepts=("card", "cents", "reason"),
         queue="refunds",
@@ -192,7 +192,7 @@ def test_a_type_takes_over_the_arguments_it_names() -> None:
 def test_a_job_is_a_template() -> None:
     template = alarm("help").using(queue="alarms", priority=3, max_attempts=1, timeout=9, backoff=Backoff(jitter=0))
     new = submitted(charge("a", 1).using(on_failure=template))
-    assert new.on_failure == FollowUp(
+    assert new.on_failure == CompensationSpec(
         type="alarm",
         input=b'{"text":"help"}',
         queue="alarms",
@@ -224,7 +224,7 @@ def test_compensations_of_compensations() -> None:
 
     follow_up = submitted(charge("a", 1), on_failure=careful).on_failure
     assert follow_up is not None
-    assert follow_up.on_failure == FollowUp(type="alarm", input=b'{"text":"refund failed"}')
+    assert follow_up.on_failure == CompensationSpec(type="alarm", input=b'{"text":"refund failed"}')
     template = careful("4242").using(on_failure=refund)
     follow_up = submitted(charge("a", 1), on_failure=template).on_failure
     assert follow_up is not None

@@ -33,8 +33,8 @@ from ropewalk.domain.jobs.outcome import (
     Released,
     Suspended,
 )
-from ropewalk.domain.jobs.record import FollowUp, NewJob, Origin, new_record
-from ropewalk.domain.workflow.completion import Sequel, StepRecord, Suspension
+from ropewalk.domain.jobs.record import CompensatedJob, CompensationSpec, NewJob, new_record
+from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord, Suspension
 from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.ports.store.messages import Dependency
@@ -73,7 +73,7 @@ OUTCOMES: list[Outcome] = [
     Suspended(Suspension(position=2, name="wait_for-a-1", signal="a", until=7)),
     Completed(
         b"1",
-        Sequel(
+        CompletionPlan(
             children=(NewJob(id="a", type="t", input=b"{}"), NewJob(id="b", type="t", input=b"{}", gate=GATE)),
             continuation=NewJob(id="c", type="t", input=b"\xff"),
             contribution=Contribution(type="t", value=b"1", reducer="sum"),
@@ -99,8 +99,8 @@ def test_a_whole_job() -> None:
         input=b"\xff",
         backoff=Backoff.constant(1),
         tags={"k": "v"},
-        on_failure=FollowUp(type="u", on_failure=FollowUp(type="w")),
-        origin=Origin(id="o", run=1, type="p", input=b"{}", error=ERROR, started=True),
+        on_failure=CompensationSpec(type="u", on_failure=CompensationSpec(type="w")),
+        origin=CompensatedJob(id="o", run=1, type="p", input=b"{}", error=ERROR, started=True),
     )
     sent = Run(
         job=new_record(new, seq=3, now=5),

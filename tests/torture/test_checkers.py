@@ -7,7 +7,7 @@ from msgspec import structs
 from ropewalk.domain.failure import WORKER_LOST
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Outcome, Released
-from ropewalk.domain.jobs.record import AttemptRecord, FollowUp, NewJob, Origin, new_record
+from ropewalk.domain.jobs.record import AttemptRecord, CompensatedJob, CompensationSpec, NewJob, new_record
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.transition import decide
@@ -89,9 +89,9 @@ def test_spending_more_than_the_budget_is_seen() -> None:
 
 def test_a_missing_and_a_needless_compensation_are_seen() -> None:
     trail = lived(then=Completed(None))
-    trail.job.on_failure = FollowUp(type="undo")
+    trail.job.on_failure = CompensationSpec(type="undo")
     undo = lived(then=Completed(None))
-    undo.job.origin = Origin(id="a", run=1, type="work", input=b"{}", error=WORKER_LOST, started=True)
+    undo.job.origin = CompensatedJob(id="a", run=1, type="work", input=b"{}", error=WORKER_LOST, started=True)
     assert checkers.uncompensated({"a": trail}) == []
     assert checkers.uncompensated({"a": trail, "b": undo}) == ["a: 1 compensations"]
     trail.job.status = Status.FAILED

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ropewalk.domain.failure import WORKER_LOST
 from ropewalk.domain.jobs.outcome import Aborted, Completed
-from ropewalk.domain.jobs.record import Origin
+from ropewalk.domain.jobs.record import CompensatedJob
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.workflow.group_value import GroupValue
 from ropewalk.ports.store.messages import GroupRecord, Trail
@@ -43,7 +43,7 @@ def test_a_job_nobody_asked_for_is_unplanned() -> None:
 def test_a_compensation_is_planned() -> None:
     planned, trails, _ = family()
     trails["undo"] = completed("undo")
-    trails["undo"].job.origin = Origin(id=AFTER, run=1, type="t", input=b"", error=WORKER_LOST, started=True)
+    trails["undo"].job.origin = CompensatedJob(id=AFTER, run=1, type="t", input=b"", error=WORKER_LOST, started=True)
     assert judges.unplanned(planned, trails, []) == []
 
 

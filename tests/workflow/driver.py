@@ -7,10 +7,10 @@ from random import Random
 from typing import Final
 
 from ropewalk.domain.jobs.operations import Resolution, RetryStatus, Revival
-from ropewalk.domain.jobs.record import FollowUp, JobRecord, NewJob
+from ropewalk.domain.jobs.record import CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
-from ropewalk.domain.workflow.completion import Sequel, Suspension
+from ropewalk.domain.workflow.completion import CompletionPlan, Suspension
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import RopewalkError
@@ -189,15 +189,15 @@ class Driver:
             gate=new_gate(node),
             parent_id=node.owner,
             spawn_key=node.name if spawned else None,
-            on_failure=None if undo is None else FollowUp(type=undo, max_attempts=3, max_crashes=2),
+            on_failure=None if undo is None else CompensationSpec(type=undo, max_attempts=3, max_crashes=2),
         )
 
-    def _sequel(self, node: Node, attempt: Attempt) -> Sequel:
+    def _sequel(self, node: Node, attempt: Attempt) -> CompletionPlan:
         contribution = None
         if attempt.value is not None:
             reducer = self._graph.reducers[self._graph.root_of(node.name)]
             contribution = Contribution(type=node.name, value=str(attempt.value).encode(), reducer=reducer)
-        return Sequel(
+        return CompletionPlan(
             children=tuple(self._new(self._graph.nodes[name]) for name in attempt.queues),
             continuation=None if attempt.then is None else self._new(self._graph.nodes[attempt.then]),
             contribution=contribution,

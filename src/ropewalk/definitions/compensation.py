@@ -8,7 +8,7 @@ from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.job_types.arguments import Arguments, Item
 from ropewalk.definitions.option_precedence import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults
-from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ CARRIED: Final = frozenset(
 """what a stored follow-up can say about itself; tenant, workflow and correlation id come from the failed job"""
 
 
-def follow_up(failed: AnyType, wanted: AnyType | Job[Any, Any], defaults: AppDefaults) -> FollowUp:
+def follow_up(failed: AnyType, wanted: AnyType | Job[Any, Any], defaults: AppDefaults) -> CompensationSpec:
     """A job type takes over the failed job's arguments it names; a job brings its own input. Both get a fresh id."""
     if isinstance(wanted, Job):
         return _from_template(wanted, defaults)
@@ -30,7 +30,7 @@ def follow_up(failed: AnyType, wanted: AnyType | Job[Any, Any], defaults: AppDef
     if (reason := why_not(failed.resolve().arguments, takes)) is not None:
         raise InvalidInput(f"on_failure={wanted.name}: {reason}", field="on_failure")
     base, own = base_of(wanted.options, defaults), wanted.options.on_failure
-    return FollowUp(
+    return CompensationSpec(
         type=wanted.name,
         accepts=None if isinstance(takes, Item) else takes.names,
         queue=base.queue,
@@ -57,7 +57,7 @@ def why_not(failed: Arguments | Item, wanted: Arguments | Item) -> str | None:
     return None
 
 
-def _from_template(template: Job[Any, Any], defaults: AppDefaults) -> FollowUp:
+def _from_template(template: Job[Any, Any], defaults: AppDefaults) -> CompensationSpec:
     """What the type computes beside the carried options is for jobs in a queue, and does not concern a follow-up."""
     for name in template.options:
         if name not in CARRIED:
@@ -68,7 +68,7 @@ def _from_template(template: Job[Any, Any], defaults: AppDefaults) -> FollowUp:
             )
     given, base = options_of(template, NO_OPTIONS), base_of(template.type.options, defaults)
     own = given.get("on_failure", template.type.options.on_failure)
-    return FollowUp(
+    return CompensationSpec(
         type=template.type.name,
         input=template.input,
         queue=given.get("queue", base.queue),

@@ -15,7 +15,7 @@ from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.option_precedence import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.domain.bounds import Limits, check
-from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, NewJob
+from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob
 from ropewalk.domain.time import DAY
 from ropewalk.errors import InvalidInput
 
@@ -110,7 +110,7 @@ def _key(job: Job[Any, Any], given: dict[str, Any]) -> IdempotencyKey | None:
     return None
 
 
-def _on_failure(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults) -> FollowUp | None:
+def _on_failure(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults) -> CompensationSpec | None:
     wanted: JobType[..., Any, Any] | Job[Any, Any] | None = given.get("on_failure", job.type.options.on_failure)
     if wanted is None:
         return None

@@ -22,7 +22,7 @@ from ropewalk.domain.jobs.idempotency import input_hash
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord, NewJob, Progress
 from ropewalk.domain.jobs.states import State
-from ropewalk.domain.jobs.transition import Settlement, Spent
+from ropewalk.domain.jobs.transition import AttemptTiming, Settlement
 from ropewalk.domain.time import SECOND, Instant, Seconds, Span, to_span
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
@@ -94,7 +94,7 @@ class Attempt:
         self.pending_progress: Progress | None = None
         self.log: LogBuffer | None = None
         """once the handler logged something that is kept"""
-        self.spent: Spent | None = None
+        self.spent: AttemptTiming | None = None
         """once the handler ended, or was given up: where the time went"""
         self.span: AttemptSpan | None = None
         """while somebody records it"""
@@ -166,7 +166,7 @@ class Attempt:
     def spend(self, took: float) -> None:
         """The handler ran so many seconds."""
         if self.began_at is not None:
-            self.spent = Spent(int((self.began_at - self.claimed_at) * SECOND), int(took * SECOND))
+            self.spent = AttemptTiming(int((self.began_at - self.claimed_at) * SECOND), int(took * SECOND))
 
     def with_lines(self, asked: Settlement) -> Settlement:
         """A settlement takes along what was logged and not sent yet."""

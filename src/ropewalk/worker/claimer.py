@@ -11,7 +11,7 @@ from typing import Final
 
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.lease import LossReason
-from ropewalk.domain.jobs.order import Line
+from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.notifier import Hint
@@ -61,7 +61,7 @@ class Claimer:
         """counts every claim,"""
         self.answered_turn = 0
         """and which of them was answered last"""
-        self._held_up: Line | None = None
+        self._held_up: TenantQueue | None = None
         """where a job is next that only a free slot may take: nothing more is claimed without one"""
         self._gave_back = False
         """what was kept at hand took too long to start: nothing more is, until a slot is free"""

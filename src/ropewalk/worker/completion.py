@@ -24,7 +24,7 @@ from ropewalk.domain.jobs.outcome import Aborted, Errored, Outcome
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import Settlement, decide
-from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
 from ropewalk.errors import LimitExceeded, RopewalkError
 from ropewalk.worker.context import WorkerContext
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ropewalk.worker.attempt import Attempt
 
 
-def written_with(sequel: Sequel) -> list[NewJob]:
+def written_with(sequel: CompletionPlan) -> list[NewJob]:
     """The jobs that came with a completion."""
     return [*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))]
 

@@ -19,7 +19,15 @@ from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.tx import SQL, Tx
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.jobs.record import CancelRequest, FollowUp, JobRecord, NewJob, Origin, Progress, new_record
+from ropewalk.domain.jobs.record import (
+    CancelRequest,
+    CompensatedJob,
+    CompensationSpec,
+    JobRecord,
+    NewJob,
+    Progress,
+    new_record,
+)
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.workflow.dependency import Gate
@@ -32,10 +40,13 @@ errors = st.builds(
     ErrorInfo, category=st.sampled_from(Category), message=st.text(max_size=20), context=st.dictionaries(texts, texts)
 )
 origins = st.builds(
-    Origin, id=texts, run=numbers, type=texts, input=st.binary(max_size=20), error=errors, started=st.booleans()
+    CompensatedJob, id=texts, run=numbers, type=texts, input=st.binary(max_size=20), error=errors, started=st.booleans()
 )
 follow_ups = st.builds(
-    FollowUp, type=texts, input=st.none() | st.binary(max_size=20), backoff=st.none() | st.just(Backoff.constant(3))
+    CompensationSpec,
+    type=texts,
+    input=st.none() | st.binary(max_size=20),
+    backoff=st.none() | st.just(Backoff.constant(3)),
 )
 born = st.fixed_dictionaries(
     {},

@@ -17,7 +17,7 @@ from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
-from ropewalk.domain.workflow.completion import Sequel, StepRecord
+from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution, Reducer
 from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission
@@ -48,8 +48,8 @@ def child(name: str, **fields: Any) -> NewJob:
     return plain(name, parent_id="root", spawn_key=name, **fields)
 
 
-def adding(value: bytes, reducer: Reducer = "last", **fields: Any) -> Sequel:
-    return Sequel(contribution=Contribution(type="t", value=value, reducer=reducer, **fields))
+def adding(value: bytes, reducer: Reducer = "last", **fields: Any) -> CompletionPlan:
+    return CompletionPlan(contribution=Contribution(type="t", value=value, reducer=reducer, **fields))
 
 
 async def group_of(store: SqliteStore, names: Sequence[str]) -> list[JobRecord]:
@@ -210,7 +210,7 @@ def test_ten_thousand_children_are_few_statements(path: Path) -> None:
     for jobs in (spawned, uneven):
         counted.submit(Submission(jobs=jobs, under=holder))
         assert counted.statements < STATEMENTS_MAX
-    ends = [settlement(counted.job(2), sequel=Sequel(children=queued))]
+    ends = [settlement(counted.job(2), sequel=CompletionPlan(children=queued))]
     counted.do(lambda tx, lanes: leases.settle(tx, lanes, "worker", ends))
     assert counted.statements < 2 * STATEMENTS_MAX, "each has an edge, too"
     counted.close()

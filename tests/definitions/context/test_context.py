@@ -15,7 +15,7 @@ from ropewalk.definitions.context.context import Context, activate, current, dea
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.lease import LossReason
-from ropewalk.domain.jobs.record import JobRecord, NewJob, Origin, new_record
+from ropewalk.domain.jobs.record import CompensatedJob, JobRecord, NewJob, new_record
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.jobs.transition import claim
 from ropewalk.domain.time import SECOND
@@ -82,7 +82,7 @@ def test_it_cannot_change_the_job(port: FakeAttempt) -> None:
     ],
 )
 def test_what_it_compensates(data: bytes, arguments: dict[str, Any] | None) -> None:
-    origin = Origin(id="o", run=2, type="pay", input=data, error=OOPS, started=False)
+    origin = CompensatedJob(id="o", run=2, type="pay", input=data, error=OOPS, started=False)
     seen = Context(FakeAttempt(record(origin=origin), add)).compensates
     assert seen is not None
     assert (seen.id, seen.run, seen.type, seen.error, seen.started) == ("o", 2, "pay", OOPS, False)

@@ -16,7 +16,7 @@ from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.outcome import Aborted, Completed
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.time import SECOND
-from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind
 from ropewalk.errors import InvalidInput
 from tests.definitions.attempts import attempt_of, completed, sequel_of
@@ -251,7 +251,7 @@ def test_a_continuation() -> None:
         "w",
     )
     assert (following.delay_us, following.inherits_priority) == (2 * SECOND, True)
-    assert outcome.sequel == Sequel(continuation=following)
+    assert outcome.sequel == CompletionPlan(continuation=following)
 
 
 def test_nothing_comes_next_to_a_continuation(ctx: Context) -> None:

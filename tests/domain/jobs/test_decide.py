@@ -24,10 +24,10 @@ from ropewalk.domain.jobs.retry import ResolvedBackoff
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.time import SECOND
-from ropewalk.domain.workflow.completion import Sequel, Suspension
+from ropewalk.domain.workflow.completion import CompletionPlan, Suspension
 from tests.domain.records import NOW, OOPS, a_new_job, asking, running
 
-AFTER = Sequel(continuation=a_new_job(id="next"))
+AFTER = CompletionPlan(continuation=a_new_job(id="next"))
 NAP = Suspension(position=0, name="sleep-1", span_us=9)
 NAP_GOING_ON = Suspension(position=0, name="sleep-1", span_us=9, until=NOW + 4)
 CALL = Suspension(position=0, name="wait-1", signal="ring", span_us=9, until=NOW + 4)

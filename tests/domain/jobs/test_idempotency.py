@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.jobs.idempotency import KeyRecord, Verdict, input_hash, judge_id, judge_key
+from ropewalk.domain.jobs.idempotency import KeyMatch, KeyRecord, input_hash, judge_id, judge_key
 from ropewalk.domain.jobs.record import IdempotencyKey, KeyScope
 from ropewalk.domain.time import HOUR
 from tests.domain.records import NOW, a_job, a_new_job
@@ -28,23 +28,23 @@ OPENED = NOW - HOUR
 def test_the_new_calls_scope_decides(closed_at: int | None, scope: KeyScope, window_us: int, hit: bool) -> None:
     asked = IdempotencyKey(key="k", scope=scope, window_us=window_us)
     verdicts = [judge_key(held(closed_at), asked, hashed, NOW) for hashed in (SAME, OTHER)]
-    assert verdicts == ([Verdict.DUPLICATE, Verdict.CONFLICT] if hit else [Verdict.FREE, Verdict.FREE])
+    assert verdicts == ([KeyMatch.DUPLICATE, KeyMatch.CONFLICT] if hit else [KeyMatch.FREE, KeyMatch.FREE])
 
 
 def test_a_key_nobody_holds_is_free() -> None:
-    assert judge_key(None, IdempotencyKey(key="k"), SAME, NOW) is Verdict.FREE
+    assert judge_key(None, IdempotencyKey(key="k"), SAME, NOW) is KeyMatch.FREE
 
 
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
-        ({}, Verdict.DUPLICATE),
-        ({"priority": 9, "queue": "slow"}, Verdict.DUPLICATE),
-        ({"input": b"{}"}, Verdict.CONFLICT),
-        ({"type": "fax"}, Verdict.CONFLICT),
+        ({}, KeyMatch.DUPLICATE),
+        ({"priority": 9, "queue": "slow"}, KeyMatch.DUPLICATE),
+        ({"input": b"{}"}, KeyMatch.CONFLICT),
+        ({"type": "fax"}, KeyMatch.CONFLICT),
     ],
 )
-def test_the_same_id_again(changes: dict[str, object], verdict: Verdict) -> None:
+def test_the_same_id_again(changes: dict[str, object], verdict: KeyMatch) -> None:
     assert judge_id(a_job(), a_new_job(**changes)) is verdict
 
 

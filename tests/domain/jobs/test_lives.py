@@ -34,7 +34,7 @@ from ropewalk.domain.jobs.outcome import (
     Released,
     Suspended,
 )
-from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, FollowUp, JobRecord, NewJob
+from ropewalk.domain.jobs.record import AttemptRecord, CompensationSpec, EventRecord, JobRecord, NewJob
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.states import Move, Status, is_legal
 from ropewalk.domain.jobs.transition import Effects, decide, expire, lose, settle
@@ -100,7 +100,7 @@ class Life(RuleBasedStateMachine):
             max_crashes=max_crashes,
             ttl_us=ttl_us,
             strict_order=strict_order,
-            on_failure=FollowUp(type="apologise") if compensated else None,
+            on_failure=CompensationSpec(type="apologise") if compensated else None,
         )
         self.now = NOW
         self.attempts, self.events, self.follow_ups, self.ends = [], [], [], []

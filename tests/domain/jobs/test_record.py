@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.domain.jobs import flags
 from ropewalk.domain.jobs.order import order_key
-from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, NewJob
+from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR
 from tests.domain.records import NOW, a_job, a_new_job, in_status
@@ -44,7 +44,7 @@ def test_a_deadline_wins_over_a_ttl(options: dict[str, int], deadline: int | Non
     [
         ({}, 0),
         ({"key": IdempotencyKey(key="k")}, flags.KEYED),
-        ({"on_failure": FollowUp(type="undo")}, flags.ON_FAILURE),
+        ({"on_failure": CompensationSpec(type="undo")}, flags.ON_FAILURE),
         ({"callback_url": "https://example.com/hook"}, flags.CALLBACK),
         ({"strict_order": True}, flags.STRICT_ORDER),
         ({"trace": f"00-{'1' * 32}-{'2' * 16}-00"}, flags.UNRECORDED),
@@ -107,7 +107,7 @@ def test_everything_submitted_is_stored() -> None:
         group_id="g",
         parent_id="p",
         spawn_key="s",
-        on_failure=FollowUp(type="undo"),
+        on_failure=CompensationSpec(type="undo"),
         callback_url="https://example.com/hook",
         fairness="f",
         trace="t",

@@ -7,7 +7,7 @@ import pytest
 from ropewalk.domain.jobs.history import assemble
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.operations import Resolution, resolve
-from ropewalk.domain.jobs.record import EventRecord, FollowUp, JobRecord
+from ropewalk.domain.jobs.record import CompensationSpec, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import TERMINAL, Move, Status, is_legal
 from ropewalk.domain.time import SECOND
 from tests.domain.records import NOW, OOPS, a_job, in_status, running
@@ -51,7 +51,9 @@ def test_its_holder_is_told_that_it_is_over() -> None:
     assert loss_reason(job, fence, "worker-a") is LossReason.ALREADY_COMPLETED
 
 
-@pytest.mark.parametrize("job", [a_job(on_failure=FollowUp(type="undo")), running(on_failure=FollowUp(type="undo"))])
+@pytest.mark.parametrize(
+    "job", [a_job(on_failure=CompensationSpec(type="undo")), running(on_failure=CompensationSpec(type="undo"))]
+)
 def test_a_failure_from_outside_is_compensated_like_any_other(job: JobRecord) -> None:
     started = job.status is Status.RUNNING
     effects = resolve(job, Resolution(error=OOPS), LATER)
@@ -61,7 +63,7 @@ def test_a_failure_from_outside_is_compensated_like_any_other(job: JobRecord) ->
 
 
 def test_a_completion_from_outside_is_not_compensated() -> None:
-    assert resolve(running(on_failure=FollowUp(type="undo")), Resolution(), LATER).follow_up is None
+    assert resolve(running(on_failure=CompensationSpec(type="undo")), Resolution(), LATER).follow_up is None
 
 
 @pytest.mark.parametrize("status", TERMINAL)

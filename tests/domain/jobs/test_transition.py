@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo
 from ropewalk.domain.jobs.order import order_key
-from ropewalk.domain.jobs.record import CancelRequest, FollowUp, JobRecord
+from ropewalk.domain.jobs.record import CancelRequest, CompensationSpec, JobRecord
 from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, State, Status
 from ropewalk.domain.jobs.transition import Effects, claim, claim_all, expire, lose, settle, under_lock
 from ropewalk.domain.time import HOUR, SECOND
@@ -319,12 +319,12 @@ ENDS: dict[str, tuple[Status, Callable[[JobRecord], Effects]]] = {
 @pytest.mark.parametrize("end", ENDS)
 def test_every_way_to_fail_compensates(end: str) -> None:
     home, act = ENDS[end]
-    effects = act(in_status(home, max_attempts=1, on_failure=FollowUp(type="apologise")))
+    effects = act(in_status(home, max_attempts=1, on_failure=CompensationSpec(type="apologise")))
     assert effects.follow_up is not None
     assert effects.follow_up.type == "apologise"
 
 
 @pytest.mark.parametrize("move", set(SETTLING) - {Move.FAIL, Move.BURY, Move.EXPIRE})
 def test_nothing_else_does(move: Move) -> None:
-    job = running(on_failure=FollowUp(type="apologise"))
+    job = running(on_failure=CompensationSpec(type="apologise"))
     assert settle(job, asking(job, move, error=OOPS), LATER).follow_up is None

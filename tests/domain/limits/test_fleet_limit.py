@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitKind, Measure, Rules
-from ropewalk.domain.limits.headroom import BUSY_US, SOON_US, Gauge, Gauges
+from ropewalk.domain.limits.headroom import BUSY_US, SOON_US, Gauges, LimitHeadroom
 from ropewalk.domain.limits.rate import Rate
 
 NOW = 1_000_000_000
@@ -45,9 +45,9 @@ def test_a_family_counts_each_key_apart() -> None:
     assert in_use[Measure(("acme", "queue", "q"), "q")] == 6
 
 
-def gauge(in_use: int = 0, **fields: object) -> Gauge:
+def gauge(in_use: int = 0, **fields: object) -> LimitHeadroom:
     made = limit("key", "k", **fields)
-    return Gauge(made, Measure(made.id, "k"), in_use, None, NOW)
+    return LimitHeadroom(made, Measure(made.id, "k"), in_use, None, NOW)
 
 
 def test_room_is_what_both_leave() -> None:

@@ -9,7 +9,7 @@ from msgspec import json
 
 from ropewalk import QuotaExceeded, Rate
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, Measure, Rules
-from ropewalk.domain.limits.quota import Admission, Allowance, Quota, Quotas, Spent
+from ropewalk.domain.limits.quota import Admission, Allowance, Quota, QuotaCharge, Quotas
 from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.build import new_job
 
@@ -17,7 +17,7 @@ NOW = 1_700_000_000 * SECOND
 EVERYBODY = Quota(tenant="*", pending=5, running=2, submissions=Rate(3, per=60), payload_bytes=100)
 
 
-def allowance(quota: Quota, waiting: int = 0, spent: Spent | None = None) -> Allowance:
+def allowance(quota: Quota, waiting: int = 0, spent: QuotaCharge | None = None) -> Allowance:
     return Allowance(quota, waiting=waiting, spent=spent, now=NOW)
 
 
@@ -81,7 +81,7 @@ def test_what_was_spent_outlives_the_transaction() -> None:
     quota = Quota(tenant="a", submissions=Rate(2, per=60))
     first = allowance(quota)
     first.admit(2)
-    spent = json.decode(json.encode(first.spent), type=Spent)
+    spent = json.decode(json.encode(first.spent), type=QuotaCharge)
     refusal = allowance(quota, spent=spent).refusal([new_job()])
     assert refusal is not None
     assert (refusal.limit, refusal.retry_after) == ("submissions", 60.0)

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ropewalk.domain.jobs.states import State, Status
-from ropewalk.domain.statistics.aggregation import BY_MINUTE_MAX, StatsQuery, Window, reckon
-from ropewalk.domain.statistics.counters import EVER, Tally, fold
+from ropewalk.domain.statistics.aggregation import BY_MINUTE_MAX, StatsQuery, Window, aggregate
+from ropewalk.domain.statistics.counters import EVER, Counters, fold
 from ropewalk.domain.statistics.histogram import Histogram
 from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND, SPAN_MAX
 
 NOW = 500_000 * HOUR + 34 * MINUTE + 30 * SECOND
 tallies = st.builds(
-    Tally,
+    Counters,
     submitted=st.integers(0, 9),
     ended=st.dictionaries(st.sampled_from([Status.COMPLETED, Status.FAILED]), st.integers(1, 9)),
     retried=st.integers(0, 9),
@@ -53,8 +53,8 @@ def test_what_is_short_and_not_long_ago_is_told_by_the_minute() -> None:
 
 
 @given(rows)
-def test_folded_tallies_say_the_same_in_every_span(given_rows: list[tuple[int, str, Tally]]) -> None:
-    whole, by_span = Tally(), {MINUTE: Tally(), HOUR: Tally(), EVER: Tally()}
+def test_folded_tallies_say_the_same_in_every_span(given_rows: list[tuple[int, str, Counters]]) -> None:
+    whole, by_span = Counters(), {MINUTE: Counters(), HOUR: Counters(), EVER: Counters()}
     for _, _, tally in given_rows:
         whole.add(tally)
     for (span, at, _), tally in fold(given_rows).items():
@@ -66,10 +66,10 @@ def test_folded_tallies_say_the_same_in_every_span(given_rows: list[tuple[int, s
 
 
 @given(rows)
-def test_slices_and_shares_add_up_to_the_whole(given_rows: list[tuple[int, str, Tally]]) -> None:
+def test_slices_and_shares_add_up_to_the_whole(given_rows: list[tuple[int, str, Counters]]) -> None:
     asked = StatsQuery(last_us=200 * MINUTE, by="both", slices=7)
     window = Window.of(asked, 201 * MINUTE)
-    told = reckon(
+    told = aggregate(
         asked,
         window,
         within=[(at, ("q", lane), tally) for at, lane, tally in given_rows if at >= window.since],
@@ -85,15 +85,15 @@ def test_slices_and_shares_add_up_to_the_whole(given_rows: list[tuple[int, str, 
 
 
 def test_what_is_left_of_all_that_are_open_is_ready() -> None:
-    ever = Tally(submitted=10, ended={Status.COMPLETED: 3, Status.FAILED: 2}, revived=1, gone={Status.FAILED: 2})
+    ever = Counters(submitted=10, ended={Status.COMPLETED: 3, Status.FAILED: 2}, revived=1, gone={Status.FAILED: 2})
     asked = StatsQuery(last_us=HOUR)
     apart = [(("q", "t"), State.RUNNING, 1), (("q", "t"), State.SCHEDULED, 2), (("q", "t"), State.DELAYED, 1)]
-    told = reckon(asked, Window.of(asked, NOW), within=[], ever=[(("q", "t"), ever)], apart=apart)
+    told = aggregate(asked, Window.of(asked, NOW), within=[], ever=[(("q", "t"), ever)], apart=apart)
     assert told.states == {State.DELAYED: 1, State.SCHEDULED: 4, State.RUNNING: 1, State.COMPLETED: 3}
 
 
 def test_a_tally_that_stands_for_nothing() -> None:
-    assert not Tally().stands
-    assert not Tally(submitted=2, ended={Status.COMPLETED: 2}, gone={Status.COMPLETED: 2}).stands
-    assert Tally(submitted=1).stands
-    assert Tally(submitted=1, ended={Status.COMPLETED: 1}).stands
+    assert not Counters().stands
+    assert not Counters(submitted=2, ended={Status.COMPLETED: 2}, gone={Status.COMPLETED: 2}).stands
+    assert Counters(submitted=1).stands
+    assert Counters(submitted=1, ended={Status.COMPLETED: 1}).stands

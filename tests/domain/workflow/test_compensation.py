@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED
-from ropewalk.domain.jobs.record import FollowUp, NewJob, Origin
+from ropewalk.domain.jobs.record import CompensatedJob, CompensationSpec, NewJob
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import expire, settle
@@ -15,11 +15,11 @@ from ropewalk.domain.workflow.completion import compensation
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status
 
 
-def compensating(follow_up: FollowUp | None, **options: object) -> NewJob | None:
+def compensating(follow_up: CompensationSpec | None, **options: object) -> NewJob | None:
     return compensation(in_status(Status.FAILED, on_failure=follow_up, **options))
 
 
-def built(follow_up: FollowUp, **options: object) -> NewJob:
+def built(follow_up: CompensationSpec, **options: object) -> NewJob:
     job = compensating(follow_up, **options)
     assert job is not None
     return job
@@ -31,7 +31,7 @@ def test_without_a_follow_up_there_is_none() -> None:
 
 def test_it_belongs_where_the_failed_job_belonged() -> None:
     job = built(
-        FollowUp(type="undo"),
+        CompensationSpec(type="undo"),
         tenant="acme",
         workflow_id="wf-1",
         workflow_type="order",
@@ -45,12 +45,12 @@ def test_it_belongs_where_the_failed_job_belonged() -> None:
 
 
 def test_a_root_is_the_group_of_its_follow_up() -> None:
-    assert built(FollowUp(type="undo")).group_id == "job-1"
+    assert built(CompensationSpec(type="undo")).group_id == "job-1"
 
 
 def test_its_options_are_its_own() -> None:
-    second = FollowUp(type="page somebody")
-    follow_up = FollowUp(
+    second = CompensationSpec(type="page somebody")
+    follow_up = CompensationSpec(
         type="undo",
         queue="urgent",
         priority=7,
@@ -64,16 +64,16 @@ def test_its_options_are_its_own() -> None:
     assert (job.type, job.queue, job.priority) == ("undo", "urgent", 7)
     assert (job.max_attempts, job.max_crashes, job.timeout_us, job.backoff) == (None, 2, SECOND, Backoff.constant(1))
     assert job.on_failure == second
-    assert built(FollowUp(type="undo")).on_failure is None
+    assert built(CompensationSpec(type="undo")).on_failure is None
 
 
 def test_it_can_see_what_failed() -> None:
-    origin = Origin(id="job-1", run=1, type="email", input=b'{"to":"ann","copies":2}', error=OOPS, started=True)
-    assert built(FollowUp(type="undo")).origin == origin
+    origin = CompensatedJob(id="job-1", run=1, type="email", input=b'{"to":"ann","copies":2}', error=OOPS, started=True)
+    assert built(CompensationSpec(type="undo")).origin == origin
 
 
 def test_it_can_tell_a_job_that_never_started() -> None:
-    job = a_job(on_failure=FollowUp(type="undo"), deadline=NOW)
+    job = a_job(on_failure=CompensationSpec(type="undo"), deadline=NOW)
     follow_up = expire(job, NOW).follow_up
     assert follow_up is not None
     assert follow_up.origin is not None
@@ -81,7 +81,7 @@ def test_it_can_tell_a_job_that_never_started() -> None:
 
 
 def test_it_is_told_of_the_deadline_whatever_the_last_attempt_said() -> None:
-    job = in_status(Status.RUNNING, on_failure=FollowUp(type="undo"), deadline=NOW + SECOND)
+    job = in_status(Status.RUNNING, on_failure=CompensationSpec(type="undo"), deadline=NOW + SECOND)
     follow_up = settle(job, asking(job, Move.RETRY, error=OOPS, delay_us=SECOND), NOW).follow_up
     assert follow_up is not None
     assert follow_up.origin is not None
@@ -90,7 +90,7 @@ def test_it_is_told_of_the_deadline_whatever_the_last_attempt_said() -> None:
 
 def test_its_id_follows_from_tenant_job_and_run() -> None:
     def id_of(*, run: int = 1, **options: object) -> str:
-        record = in_status(Status.FAILED, on_failure=FollowUp(type="undo"), **options)
+        record = in_status(Status.FAILED, on_failure=CompensationSpec(type="undo"), **options)
         record.run = run
         job = compensation(record)
         assert job is not None
@@ -103,18 +103,18 @@ def test_its_id_follows_from_tenant_job_and_run() -> None:
 @pytest.mark.parametrize(
     ("follow_up", "arguments"),
     [
-        (FollowUp(type="undo"), {"to": "ann", "copies": 2}),
-        (FollowUp(type="undo", accepts=("to",)), {"to": "ann"}),
-        (FollowUp(type="undo", accepts=("copies", "colour")), {"copies": 2}),
-        (FollowUp(type="undo", accepts=()), {}),
-        (FollowUp(type="undo", accepts=("to",), input=b'{"own":true}'), {"own": True}),
+        (CompensationSpec(type="undo"), {"to": "ann", "copies": 2}),
+        (CompensationSpec(type="undo", accepts=("to",)), {"to": "ann"}),
+        (CompensationSpec(type="undo", accepts=("copies", "colour")), {"copies": 2}),
+        (CompensationSpec(type="undo", accepts=()), {}),
+        (CompensationSpec(type="undo", accepts=("to",), input=b'{"own":true}'), {"own": True}),
     ],
     ids=["all", "chosen by name", "a name it lacks", "none", "its own"],
 )
-def test_its_arguments(follow_up: FollowUp, arguments: dict[str, object]) -> None:
+def test_its_arguments(follow_up: CompensationSpec, arguments: dict[str, object]) -> None:
     assert msgspec.json.decode(built(follow_up).input) == arguments
 
 
 def test_chosen_arguments_keep_their_bytes() -> None:
-    follow_up = FollowUp(type="undo", accepts=("big",))
+    follow_up = CompensationSpec(type="undo", accepts=("big",))
     assert built(follow_up, input=b'{"big":1.10,"to":"x"}').input == b'{"big":1.10}'

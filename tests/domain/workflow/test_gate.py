@@ -9,7 +9,7 @@ import pytest
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.flags import SKIPPED
 from ropewalk.domain.jobs.order import order_key
-from ropewalk.domain.jobs.record import FollowUp, JobRecord
+from ropewalk.domain.jobs.record import CompensationSpec, JobRecord
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import settle
 from ropewalk.domain.time import HOUR, SECOND
@@ -142,7 +142,7 @@ def test_run_runs_anyway_and_says_so() -> None:
 
 @pytest.mark.parametrize("policy", get_args(Policy))
 def test_a_doomed_job_is_compensated_where_it_failed_as_never_started(policy: Policy) -> None:
-    effects = doom(gated(on_failure=FollowUp(type="undo")), policy, OOPS, LATER)
+    effects = doom(gated(on_failure=CompensationSpec(type="undo")), policy, OOPS, LATER)
     assert (effects.follow_up is not None) == (policy == "fail")
     if effects.follow_up is not None:
         assert effects.follow_up.origin is not None

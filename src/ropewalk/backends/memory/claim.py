@@ -12,11 +12,11 @@ from ropewalk.backends.memory.maintenance import catch_up
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.order import Line, start_of, take_turns
+from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.limits.fleet_limit import LaneName
-from ropewalk.domain.limits.headroom import SOON_US, Gauges, Room
+from ropewalk.domain.limits.headroom import SOON_US, Gauges, TypeHeadroom
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed, Ripple
@@ -46,14 +46,14 @@ class Claiming:
         self._now = now
         self._given: list[JobRecord] = []
         self._suspect_given = not request.suspect_allowed
-        self._held_up: Line | None = None
+        self._held_up: TenantQueue | None = None
         """where a job that must start at once met no free slot"""
         self._expired: list[tuple[JobRecord, Effects]] = []
         self._next_due: Instant | None = None
         self._gauges: Gauges[LaneName] = Gauges(now)
         self._limited: list[int] = []
         self._more_keys = False
-        self._room = Room(request.room) if request.room else None
+        self._room = TypeHeadroom(request.room) if request.room else None
         self._passed: list[JobRecord] = []
 
     def run(self, before: Ripple) -> Claimed:
@@ -82,7 +82,7 @@ class Claiming:
             held_up=self._held_up,
         )
 
-    def _lines(self) -> Iterator[tuple[Line, list[Lane]]]:
+    def _lines(self) -> Iterator[tuple[TenantQueue, list[Lane]]]:
         """The lanes to look into, line by line; only lines with something to look at take a turn."""
         self._more_keys, by_line = self._tables.lanes.serving(self._request.types, self._is_open, KEYED_LANES_MAX)
         for line, lanes in sorted(by_line.items()):
@@ -92,7 +92,7 @@ class Claiming:
             if waiting:
                 yield line, waiting
 
-    def _is_open(self, line: Line) -> bool:
+    def _is_open(self, line: TenantQueue) -> bool:
         tenant, queue = line
         asked = self._request
         return (
@@ -111,7 +111,7 @@ class Claiming:
             heaps += [(lane.suspects, lane) for lane in lanes]
         return [(top, heap, lane) for heap, lane in heaps if (top := heap.peek()) is not None]
 
-    def _in_order(self, line: Line, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
+    def _in_order(self, line: TenantQueue, lanes: Sequence[Lane]) -> Iterator[JobRecord]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
 
         One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.

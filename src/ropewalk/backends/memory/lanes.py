@@ -15,7 +15,7 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeAlias
 
-from ropewalk.domain.jobs.order import Line
+from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant
@@ -173,8 +173,8 @@ class Lanes:
         self._gone_from(lane, job)
 
     def serving(
-        self, types: Iterable[str], is_open: Callable[[Line], bool], keyed_max: int
-    ) -> tuple[bool, dict[Line, list[Lane]]]:
+        self, types: Iterable[str], is_open: Callable[[TenantQueue], bool], keyed_max: int
+    ) -> tuple[bool, dict[TenantQueue, list[Lane]]]:
         """The lanes of these types, by line. Of those with a limit key, which may be very many, no more than some, the
         next time others; then True comes with them."""
         of_types = (lane for name in types for lane in self._lanes.get(name, {}).values())
@@ -185,7 +185,7 @@ class Lanes:
             first = self._turn % len(keyed)
             self._turn = first + keyed_max
             lanes = [lane for lane in lanes if not lane.name.key] + (keyed + keyed)[first : first + keyed_max]
-        found: dict[Line, list[Lane]] = {}
+        found: dict[TenantQueue, list[Lane]] = {}
         for lane in lanes:
             found.setdefault(lane.name[:2], []).append(lane)
         return more, found

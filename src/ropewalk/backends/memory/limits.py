@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ropewalk.backends.memory.job_index import Leases
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
-from ropewalk.domain.limits.headroom import Full, Gauge, Gauges
+from ropewalk.domain.limits.headroom import Full, Gauges, LimitHeadroom
 from ropewalk.domain.limits.rate import RateState, idle_at
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import LimitUse
@@ -46,14 +46,14 @@ class FlowLimits:
         if not self._rules:
             return found
         in_use = self._rules.in_use(self._running())
-        known: dict[Measure, Gauge] = {}
+        known: dict[Measure, LimitHeadroom] = {}
 
-        def measured(lane: LaneName) -> list[Gauge]:
+        def measured(lane: LaneName) -> list[LimitHeadroom]:
             measures = self._rules.on(lane)
             for each in measures:
                 if each not in known:
                     limit = self._rules.limits[each.limit]
-                    known[each] = Gauge(limit, each, in_use[each], self._states.get(each), now)
+                    known[each] = LimitHeadroom(limit, each, in_use[each], self._states.get(each), now)
             return [known[each] for each in measures]
 
         for lane in lanes:

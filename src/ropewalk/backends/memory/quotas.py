@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ropewalk.backends.memory.job_index import Leases
 from ropewalk.backends.memory.lanes import Lanes
 from ropewalk.backends.memory.limits import FlowLimits
-from ropewalk.domain.limits.quota import Admission, Allowance, Quota, Quotas, QuotaUse, Spent
+from ropewalk.domain.limits.quota import Admission, Allowance, Quota, QuotaCharge, Quotas, QuotaUse
 from ropewalk.domain.limits.rate import used
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import Submission
@@ -19,7 +19,7 @@ class TenantQuotas:
         self._leases = leases
         self._limits = limits
         self._quotas = Quotas()
-        self._spent: dict[str, Spent] = {}
+        self._spent: dict[str, QuotaCharge] = {}
 
     def put(self, quota: Quota) -> None:
         self._quotas = Quotas([*self._quotas.kept.values(), quota])

@@ -8,8 +8,8 @@ from itertools import islice
 
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Effects
-from ropewalk.domain.statistics.aggregation import Place, StatsQuery, Window, reckon
-from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Folded, Tallies, Tally, fold, minute_of
+from ropewalk.domain.statistics.aggregation import Place, StatsQuery, Window, aggregate
+from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Counters, Folded, Tallies, fold, minute_of
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 
@@ -30,7 +30,7 @@ class Counts:
         self._minute(now).moved(_lane(job), job, effects, now)
 
     def removed(self, job: JobRecord) -> None:
-        gone = self._folded.setdefault((EVER, 0, _lane(job)), Tally()).gone
+        gone = self._folded.setdefault((EVER, 0, _lane(job)), Counters()).gone
         gone[job.status] = gone.get(job.status, 0) + 1
 
     def stats(self, tenant: str, asked: StatsQuery, live: Iterable[JobRecord], now: Instant) -> Statistics:
@@ -38,7 +38,7 @@ class Counts:
         window = Window.of(asked, now)
         mine = (job for job in live if _wanted(asked, tenant, _lane(job)))
         apart = Counter((_place(_lane(job)), job.state_at(now)) for job in mine)
-        return reckon(
+        return aggregate(
             asked,
             window,
             within=[
@@ -53,7 +53,7 @@ class Counts:
     def fold(self, keep_us: Span | None, limit: int, now: Instant) -> int:
         rows = list(islice(self._unfolded(), limit))
         for key, tally in fold(rows).items():
-            self._folded.setdefault(key, Tally()).add(tally)
+            self._folded.setdefault(key, Counters()).add(tally)
         for at, lane, _ in rows:
             del self._minutes[at].by_lane[lane]
         self._minutes = {at: of_minute for at, of_minute in self._minutes.items() if of_minute.by_lane}
@@ -72,11 +72,11 @@ class Counts:
         at = minute_of(now)
         return self._minutes.get(at) or self._minutes.setdefault(at, Tallies())
 
-    def _by(self, wanted: Span) -> Iterator[tuple[Instant, Lane, Tally]]:
+    def _by(self, wanted: Span) -> Iterator[tuple[Instant, Lane, Counters]]:
         yield from ((at, lane, tally) for (span, at, lane), tally in self._folded.items() if span == wanted)
         yield from self._unfolded()
 
-    def _unfolded(self) -> Iterator[tuple[Instant, Lane, Tally]]:
+    def _unfolded(self) -> Iterator[tuple[Instant, Lane, Counters]]:
         for at, of_minute in self._minutes.items():
             yield from ((at, lane, tally) for lane, tally in of_minute.by_lane.items())
 

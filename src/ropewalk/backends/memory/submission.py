@@ -12,7 +12,7 @@ from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.backends.workflow.submission import Draft
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.idempotency import Verdict, id_taken, judge_id
+from ropewalk.domain.jobs.idempotency import KeyMatch, id_taken, judge_id
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
 from ropewalk.domain.jobs.states import Status
@@ -61,7 +61,7 @@ class Submitting:
         written: Written = []
         for new in jobs:
             held = self._tables.find(new.tenant, new.id) or fresh.get((new.tenant, new.id))
-            if held is not None and judge_id(held, new) is Verdict.CONFLICT:
+            if held is not None and judge_id(held, new) is KeyMatch.CONFLICT:
                 return id_taken(held, new)
             job = held or fresh.setdefault((new.tenant, new.id), new_record(new, seq=0, now=self._now))
             written.append((job, held is not None))

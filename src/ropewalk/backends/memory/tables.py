@@ -19,7 +19,7 @@ from ropewalk.backends.memory.quotas import TenantQuotas
 from ropewalk.backends.memory.statistics import Counts
 from ropewalk.backends.memory.steps import Mailbox
 from ropewalk.backends.workflow.unit_of_work import Item
-from ropewalk.domain.jobs.order import Line
+from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.logs import LogLine
@@ -66,7 +66,7 @@ class Tables:
         self.counts = Counts()
         self.postponed: deque[Item] = deque()
         """what follows from endings and is left to `cascade`"""
-        self.paused: set[Line] = set()
+        self.paused: set[TenantQueue] = set()
         self.once: dict[tuple[str, str], Instant] = {}
         """(tenant, key) → until when it is taken"""
         self.workers: dict[str, Worker] = {}

@@ -23,7 +23,7 @@ from ropewalk.domain.jobs.lease import loss_reason
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Effects, Settlement
-from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
 from ropewalk.domain.workflow.scope import ScopeChange
 from ropewalk.ports.store.messages import Settled
@@ -128,7 +128,7 @@ def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:
     return Done(*tx.told_rows(tx.sql.complete_plain, rows, tx.given_now, tx.given_now, owner, flags))
 
 
-def leaves_only_a_result(sequel: Sequel | None) -> bool:
+def leaves_only_a_result(sequel: CompletionPlan | None) -> bool:
     """Of a job that is in no group: what it says about the group's value is its result."""
     return sequel is None or (
         not sequel.children

@@ -16,7 +16,7 @@ from ropewalk.backends.sql.lanes import LaneBook, limits_in
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
-from ropewalk.domain.limits.headroom import Full, Gauge, Gauges
+from ropewalk.domain.limits.headroom import Full, Gauges, LimitHeadroom
 from ropewalk.domain.limits.rate import RateState, idle_at
 from ropewalk.domain.time import MINUTE
 from ropewalk.ports.store.messages import LimitUse
@@ -36,7 +36,7 @@ class Flow:
         self._rules = rules
         self._held: dict[LimitId, FlowLimit | None] = {}
         """as they are now; None: somebody else holds it, or it is gone"""
-        self._known: dict[Measure, Gauge] = {}
+        self._known: dict[Measure, LimitHeadroom] = {}
         self.gauges: Gauges[int] = Gauges(tx.now)
 
     def meet(self, lanes: Collection[int]) -> None:
@@ -54,7 +54,7 @@ class Flow:
         self.meet([lane for lane in lanes if lane not in found])
         return found
 
-    def _on(self, lanes: Collection[int]) -> dict[int, list[Gauge] | None]:
+    def _on(self, lanes: Collection[int]) -> dict[int, list[LimitHeadroom] | None]:
         """None: somebody else holds one of its limits."""
         names = self._lanes.names_of(self._tx, lanes)
         met = {lane: self._rules.on(names[lane]) for lane in lanes}
@@ -94,7 +94,7 @@ class Flow:
         for each in new:
             limit = self._held[each.limit]
             assert limit is not None, "only what is held is measured"
-            self._known[each] = Gauge(limit, each, in_use[each], states.get(each), self._tx.now)
+            self._known[each] = LimitHeadroom(limit, each, in_use[each], states.get(each), self._tx.now)
 
     def _states(self, measures: Iterable[Measure]) -> dict[Measure, RateState]:
         rated = [each for each in measures if (limit := self._held[each.limit]) is not None and limit.rate is not None]

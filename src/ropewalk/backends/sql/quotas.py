@@ -14,11 +14,11 @@ import msgspec
 from ropewalk.backends.sql import limits
 from ropewalk.backends.sql.lanes import quotas_of
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaUse, Spent
+from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaCharge, QuotaUse
 from ropewalk.domain.limits.rate import used
 from ropewalk.ports.store.messages import Submission
 
-_spent = msgspec.json.Decoder(list[tuple[str, Spent]])
+_spent = msgspec.json.Decoder(list[tuple[str, QuotaCharge]])
 
 
 def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
@@ -126,5 +126,5 @@ def _waiting(tx: Tx, quota: Quota) -> int:
     return waiting
 
 
-def _spent_by(tx: Tx, tenants: Sequence[str]) -> dict[str, Spent]:
+def _spent_by(tx: Tx, tenants: Sequence[str]) -> dict[str, QuotaCharge]:
     return dict(_spent.decode(tx.value(tx.sql.quotas_spent, (msgspec.json.encode(list(tenants)).decode(),))))

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ropewalk.backends.sql.tx import TooMuch, Tx
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.jobs.record import CancelRequest, FollowUp, JobRecord, Origin, Progress
+from ropewalk.domain.jobs.record import CancelRequest, CompensatedJob, CompensationSpec, JobRecord, Progress
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.dependency import Gate
@@ -51,8 +51,8 @@ class Extras(Struct, kw_only=True):
     gate: Gate | None
     awaits: str | None
     wake_at: Instant | None
-    on_failure: FollowUp | None
-    origin: Origin | None
+    on_failure: CompensationSpec | None
+    origin: CompensatedJob | None
     callback_url: str | None
     fairness: str | None
     progress: Progress | None

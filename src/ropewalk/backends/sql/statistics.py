@@ -17,18 +17,18 @@ from ropewalk.backends.sql.lanes import KEYS_MAX, LaneBook
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State, Status
-from ropewalk.domain.jobs.transition import Effects, Settlement, Spent
-from ropewalk.domain.statistics.aggregation import StatsQuery, Window, reckon
-from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Tallies, Tally, fold, minute_of
+from ropewalk.domain.jobs.transition import AttemptTiming, Effects, Settlement
+from ropewalk.domain.statistics.aggregation import StatsQuery, Window, aggregate
+from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Counters, Tallies, fold, minute_of
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 
-_EMPTY: Final = Tally()
+_EMPTY: Final = Counters()
 _places = msgspec.json.Decoder(list[tuple[int, str, str]])
 _owners = msgspec.json.Decoder(list[tuple[int, str]])
-_rows = msgspec.json.Decoder(list[tuple[int, Instant, int, Tally]])
-_sums = msgspec.json.Decoder(list[tuple[int, Span, Instant, int, Tally]])
-_told = msgspec.json.Decoder(list[tuple[Span | None, Instant, int, Tally]])
+_rows = msgspec.json.Decoder(list[tuple[int, Instant, int, Counters]])
+_sums = msgspec.json.Decoder(list[tuple[int, Span, Instant, int, Counters]])
+_told = msgspec.json.Decoder(list[tuple[Span | None, Instant, int, Counters]])
 _apart = msgspec.json.Decoder(list[tuple[int, State, int]])
 _endings = msgspec.json.Decoder(list[tuple[int, Status, int]])
 
@@ -122,7 +122,7 @@ def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
     apart = Counter[tuple[int, State]]()
     for lane, state, jobs in _apart.decode(tx.value(tx.sql.not_ready, (tenant, tx.now))):
         apart[_above(lane), state] += jobs
-    return reckon(
+    return aggregate(
         asked,
         window,
         within=[
@@ -145,7 +145,7 @@ def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
     return sorted(tenant for tenant, jobs in counted.items() if jobs)
 
 
-def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Tally]]) -> None:
+def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Counters]]) -> None:
     folded = fold(rows)
     held = _sums.decode(tx.value(tx.sql.sums_to_fold, (_json(list(folded)),)))
     for _, span, at, lane, tally in held:
@@ -155,7 +155,7 @@ def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Tally]]) -> None:
     tx.run_rows(tx.sql.insert_sums, kept)
 
 
-def _as_measured(done: Done, spent: Mapping[int, Spent | None]) -> None:
+def _as_measured(done: Done, spent: Mapping[int, AttemptTiming | None]) -> None:
     """What the store saw of each, as its worker knows better."""
     measured = [spent[seq] for seq in done.seqs]
     done.waits = [
@@ -169,7 +169,7 @@ def _above(lane: int) -> int:
     return lane if lane < KEYS_MAX else lane // KEYS_MAX
 
 
-def _text(tally: Tally) -> str:
+def _text(tally: Counters) -> str:
     return msgspec.json.encode(tally).decode()
 
 

@@ -12,7 +12,7 @@ from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.flags import CHAINED
 from ropewalk.domain.jobs.operations import Resolution
 from ropewalk.domain.jobs.record import JobRecord, NewJob
-from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.gate import take_over_priority
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
 from ropewalk.errors import Conflict, RopewalkError
@@ -27,14 +27,14 @@ def resolved(ledger: Ledger, rippling: Rippling, job: JobRecord, asked: Resoluti
     effects = operations.resolve(job, asked, ledger.now)
     if asked.result is not None:
         value = Contribution(type=job.type, value=asked.result)
-        Prepared(ledger, job, Sequel(contribution=value)).write(rippling)
+        Prepared(ledger, job, CompletionPlan(contribution=value)).write(rippling)
     rippling.ended(job, effects)
 
 
 class Prepared:
     """A sequel found possible, before anything is written. `write` it after the job completed."""
 
-    def __init__(self, ledger: Ledger, job: JobRecord, sequel: Sequel) -> None:
+    def __init__(self, ledger: Ledger, job: JobRecord, sequel: CompletionPlan) -> None:
         self._ledger = ledger
         self._job = job
         self._sequel = sequel
@@ -125,7 +125,7 @@ class Prepared:
             self._ledger.keep(root.id, self._job.seq, added)
 
 
-def leaves_only_a_result(sequel: Sequel | None) -> bool:
+def leaves_only_a_result(sequel: CompletionPlan | None) -> bool:
     """Of a job that is in no group: what it says about the group's value is its result."""
     return sequel is None or (
         not sequel.children

@@ -14,8 +14,8 @@ from ropewalk.backends.workflow.unit_of_work import Ledger
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.flags import HAS_DEPENDANTS
 from ropewalk.domain.jobs.idempotency import (
+    KeyMatch,
     KeyRecord,
-    Verdict,
     id_taken,
     input_hash,
     judge_id,
@@ -151,7 +151,7 @@ class Draft:
 
     def _same_id(self, new: NewJob, known: Mapping[str, JobRecord]) -> JobRecord | None:
         held = known.get(new.id)
-        if held is not None and judge_id(held, new) is Verdict.CONFLICT:
+        if held is not None and judge_id(held, new) is KeyMatch.CONFLICT:
             raise id_taken(held, new)
         return held
 
@@ -159,7 +159,7 @@ class Draft:
         if new.parent_id is None or new.spawn_key is None:
             return None
         held = self._children.get((new.tenant, new.parent_id, new.spawn_key))
-        if held is not None and judge_id(held, new) is Verdict.CONFLICT:
+        if held is not None and judge_id(held, new) is KeyMatch.CONFLICT:
             raise spawn_key_taken(held, new)
         return held
 
@@ -170,10 +170,10 @@ class Draft:
         hashed = input_hash(new.input)
         held = self._keys.get(name) or self._ledger.key(*name)
         verdict = judge_key(held, key, hashed, self._ledger.now)
-        if held is None or verdict is Verdict.FREE:
+        if held is None or verdict is KeyMatch.FREE:
             self._keys[name] = opened(new, key, hashed, self._ledger.now)
             return None
-        if verdict is Verdict.CONFLICT:
+        if verdict is KeyMatch.CONFLICT:
             raise key_taken(held)
         self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, key.window_us))
         fresh = self._fresh.get((new.tenant, held.job_id))

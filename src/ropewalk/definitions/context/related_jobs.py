@@ -15,7 +15,7 @@ from msgspec import Struct
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.jobs.record import Origin
+from ropewalk.domain.jobs.record import CompensatedJob
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.workflow.dependency import Ending
 from ropewalk.errors import InvalidInput
@@ -73,7 +73,7 @@ class Compensated(Struct, frozen=True, kw_only=True):
     """False when it failed before its first start"""
 
 
-def compensated(origin: Origin) -> Compensated:
+def compensated(origin: CompensatedJob) -> Compensated:
     return Compensated(
         id=origin.id,
         run=origin.run,

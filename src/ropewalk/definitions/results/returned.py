@@ -18,7 +18,7 @@ from ropewalk.definitions.results.completion_plan import children_of, continuati
 from ropewalk.definitions.results.results import Fold, Result, Said
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.outcome import Completed, Outcome, Suspended
-from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import InvalidInput, LimitExceeded
 
@@ -94,7 +94,7 @@ def _said(value: object) -> Said:
     return cast("Result[object, object]", value).said if isinstance(value, Result) else Said(value=value)
 
 
-def _sequel(said: Said, data: bytes | None, context: Context, limits: Limits) -> Sequel | None:
+def _sequel(said: Said, data: bytes | None, context: Context, limits: Limits) -> CompletionPlan | None:
     """None where nothing follows and the job's group is itself."""
     children = children_of(said, context.port, limits) if said.cohorts else ()
     continuation = continuation_of(said, context.port)
@@ -102,7 +102,7 @@ def _sequel(said: Said, data: bytes | None, context: Context, limits: Limits) ->
     if not (children or continuation or contributes):
         return None
     contribution = contribution_of(said, context.type, data) if contributes else None
-    return Sequel(children=children, continuation=continuation, contribution=contribution)
+    return CompletionPlan(children=children, continuation=continuation, contribution=contribution)
 
 
 def _encoded(value: object, job_type: JobType[..., Any, Any], limits: Limits) -> bytes | None:

@@ -27,7 +27,7 @@ class KeyRecord(Struct, kw_only=True):
     """the longest window any submission asked for"""
 
 
-class Verdict(Enum):
+class KeyMatch(Enum):
     FREE = "free"
     DUPLICATE = "duplicate"
     CONFLICT = "conflict"
@@ -37,21 +37,21 @@ def input_hash(encoded: bytes) -> bytes:
     return blake2b(encoded, digest_size=16).digest()
 
 
-def judge_key(held: KeyRecord | None, asked: IdempotencyKey, hashed: bytes, now: Instant) -> Verdict:
+def judge_key(held: KeyRecord | None, asked: IdempotencyKey, hashed: bytes, now: Instant) -> KeyMatch:
     """The new call's scope decides: `open` hits while the job is not terminal, `any` also within the window."""
     if held is None:
-        return Verdict.FREE
+        return KeyMatch.FREE
     still_open = held.closed_at is None
     in_window = asked.scope == "any" and held.opened_at > now - asked.window_us
     if not (still_open or in_window):
-        return Verdict.FREE
-    return Verdict.DUPLICATE if held.input_hash == hashed else Verdict.CONFLICT
+        return KeyMatch.FREE
+    return KeyMatch.DUPLICATE if held.input_hash == hashed else KeyMatch.CONFLICT
 
 
-def judge_id(held: JobRecord, new: NewJob) -> Verdict:
+def judge_id(held: JobRecord, new: NewJob) -> KeyMatch:
     """The same id again: the same content is a repetition, anything else a conflict."""
     same = held.type == new.type and held.input == new.input
-    return Verdict.DUPLICATE if same else Verdict.CONFLICT
+    return KeyMatch.DUPLICATE if same else KeyMatch.CONFLICT
 
 
 def opened(new: NewJob, asked: IdempotencyKey, hashed: bytes, now: Instant) -> KeyRecord:

@@ -44,11 +44,11 @@ def order_key(priority: int, run_at: Instant, flags: int) -> OrderKey:
 
 T = TypeVar("T")
 
-Line: TypeAlias = tuple[str, str]
+TenantQueue: TypeAlias = tuple[str, str]
 """(tenant, queue): order is strict within it"""
 
 
-def start_of(lines: Sequence[Line], first: Line | None, turn: int) -> int:
+def start_of(lines: Sequence[TenantQueue], first: TenantQueue | None, turn: int) -> int:
     """Where the turns begin: with the one that is to be first, if it is there, else one further every time."""
     return lines.index(first) if first in lines else turn
 

@@ -8,14 +8,14 @@ from msgspec import Struct
 
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.time import Instant, Span
-from ropewalk.domain.workflow.completion import Sequel, Suspension
+from ropewalk.domain.workflow.completion import CompletionPlan, Suspension
 
 
 class Completed(Struct, frozen=True, gc=False):
     """The handler returned."""
 
     result: bytes | None
-    sequel: Sequel | None = None
+    sequel: CompletionPlan | None = None
 
 
 class Errored(Struct, frozen=True):

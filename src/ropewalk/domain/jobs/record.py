@@ -39,7 +39,7 @@ class IdempotencyKey(Struct, frozen=True, kw_only=True):
     window_us: Span = DAY
 
 
-class FollowUp(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CompensationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A compensation, kept with the job it would compensate."""
 
     type: str
@@ -53,11 +53,11 @@ class FollowUp(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_crashes: int = DEFAULT_MAX_CRASHES
     timeout_us: Span | None = None
     backoff: Backoff | None = None
-    on_failure: FollowUp | None = None
+    on_failure: CompensationSpec | None = None
     limit_key: str | None = None
 
 
-class Origin(Struct, frozen=True, kw_only=True):
+class CompensatedJob(Struct, frozen=True, kw_only=True):
     """What a compensation compensates: enough to act on after the original is pruned."""
 
     id: str
@@ -103,8 +103,8 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     parent_id: str | None = None
     spawn_key: str | None = None
     gate: NewGate | None = None
-    on_failure: FollowUp | None = None
-    origin: Origin | None = None
+    on_failure: CompensationSpec | None = None
+    origin: CompensatedJob | None = None
     callback_url: str | None = None
     fairness: str | None = None
     limit_key: str | None = None
@@ -199,8 +199,8 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     """the signal it waits for"""
     wake_at: Instant | None = None
     """when a pending job is looked at again, whatever happens: its gate, or its wait for a signal, times out"""
-    on_failure: FollowUp | None = None
-    origin: Origin | None = None
+    on_failure: CompensationSpec | None = None
+    origin: CompensatedJob | None = None
     callback_url: str | None = None
     fairness: str | None = None
     limit_key: str | None = None

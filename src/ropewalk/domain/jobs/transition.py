@@ -34,7 +34,7 @@ from ropewalk.domain.jobs.retry import ResolvedBackoff, delay
 from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, LEGAL_MOVES, SETTLING, Move, Status
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import Instant, Span
-from ropewalk.domain.workflow.completion import Sequel, Suspension, compensation
+from ropewalk.domain.workflow.completion import CompletionPlan, Suspension, compensation
 
 EPOCH_SHIFT: Final = 32
 """a fence is epoch << 32 | starts, so raising the epoch outdates every fence of before a restore"""
@@ -45,7 +45,7 @@ _CLAIM, _COMPLETE = Move.CLAIM, Move.COMPLETE
 _CONCERNS_OTHERS: Final = ~SETTLES_ALONE
 
 
-class Spent(Struct, frozen=True, gc=False):
+class AttemptTiming(Struct, frozen=True, gc=False):
     """Where the time of an attempt went, as only its worker knows: the store saw a claim and a settlement."""
 
     waited_us: Span
@@ -66,7 +66,7 @@ class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     """absolute, only for Defer(at=…); wins over delay_us"""
     crashed: bool = False
     """the handler's process died: counts a crash"""
-    sequel: Sequel | None = None
+    sequel: CompletionPlan | None = None
     """of a completion that leaves more than a result"""
     alone: bool = False
     """nobody else has to hear of it, as far as its worker knows; the store knows better"""
@@ -74,7 +74,7 @@ class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     """with SUSPEND: what it waits for"""
     lines: tuple[LogLine, ...] = ()
     """what it logged and the store has not yet, as far as it knows"""
-    spent: Spent | None = None
+    spent: AttemptTiming | None = None
     """None where no handler began: then it ran from the claim on, as far as anybody knows"""
 
 
@@ -89,14 +89,14 @@ class Effects(Struct, frozen=True, gc=False):
     """a move outside any attempt: history would have a gap without it"""
     ready_at: Instant | None = None
     """when the attempt that ended could have started; None where none ended"""
-    spent: Spent | None = None
+    spent: AttemptTiming | None = None
     """of that attempt, where its worker told"""
     left: Status | None = None
     """how a job had ended that is open again"""
 
 
 def decide(
-    job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float, spent: Spent | None = None
+    job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float, spent: AttemptTiming | None = None
 ) -> Settlement:
     """The worker's half: which move an outcome asks for. `roll` in [0, 1) spreads the backoff."""
     if not isinstance(outcome, Completed):

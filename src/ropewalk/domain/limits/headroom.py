@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar
 from msgspec import Struct
 
 from ropewalk.domain.limits.fleet_limit import FlowLimit, Measure
-from ropewalk.domain.limits.rate import RateState, Taken, take
+from ropewalk.domain.limits.rate import RateGrant, RateState, take
 from ropewalk.domain.time import SECOND, Instant, Span
 
 L = TypeVar("L", bound=Hashable)
@@ -35,7 +35,7 @@ class Full(Struct, frozen=True, kw_only=True):
     """when its rate leaves room again; None: when something that runs has ended"""
 
 
-class Gauge:
+class LimitHeadroom:
     """The room one limit leaves, and what was given out of it."""
 
     def __init__(self, limit: FlowLimit, measure: Measure, in_use: int, state: RateState | None, now: Instant) -> None:
@@ -53,7 +53,7 @@ class Gauge:
         return self.given >= self._room
 
     @property
-    def spent(self) -> Taken | None:
+    def spent(self) -> RateGrant | None:
         """What became of its rate."""
         return None if self.limit.rate is None else take(self.limit.rate, self._state, self._now, self.given)
 
@@ -84,14 +84,14 @@ class Gauges(Generic[L]):
 
     def __init__(self, now: Instant) -> None:
         self._now = now
-        self._on: dict[L, list[Gauge]] = {}
+        self._on: dict[L, list[LimitHeadroom]] = {}
         self._passed: set[L] = set()
 
     def __bool__(self) -> bool:
         """Is any of them limited?"""
         return bool(self._on or self._passed)
 
-    def put(self, lane: L, gauges: list[Gauge]) -> None:
+    def put(self, lane: L, gauges: list[LimitHeadroom]) -> None:
         self._on[lane] = gauges
 
     def pass_over(self, lane: L) -> None:
@@ -112,7 +112,7 @@ class Gauges(Generic[L]):
         for gauge in self._on.get(lane, ()):
             gauge.given += 1
 
-    def used(self) -> Sequence[Gauge]:
+    def used(self) -> Sequence[LimitHeadroom]:
         """Each whose rate something was given out of, once."""
         gauges = {gauge.measure: gauge for on in self._on.values() for gauge in on}
         return [gauge for gauge in gauges.values() if gauge.given and gauge.limit.rate is not None]
@@ -125,7 +125,7 @@ class Gauges(Generic[L]):
         return min(waits, default=None)
 
 
-class Room:
+class TypeHeadroom:
     """What is left while a claim gives out jobs. A type that is not named has room."""
 
     def __init__(self, most: Mapping[str, int]) -> None:

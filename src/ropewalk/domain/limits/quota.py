@@ -87,7 +87,7 @@ class Quotas:
         return {tenant: quota for tenant in sorted(set(tenants)) if (quota := self.of(tenant)) is not None}
 
 
-class Spent(Struct, frozen=True, array_like=True):
+class QuotaCharge(Struct, frozen=True, array_like=True):
     """What came in under a rate. Another `per` or algorithm begins anew."""
 
     per: float
@@ -101,7 +101,7 @@ class Spent(Struct, frozen=True, array_like=True):
 class Allowance:
     """What one tenant may still submit in one transaction, of which `waiting` were there before."""
 
-    def __init__(self, quota: Quota, *, waiting: int, spent: Spent | None, now: Instant) -> None:
+    def __init__(self, quota: Quota, *, waiting: int, spent: QuotaCharge | None, now: Instant) -> None:
         self._quota = quota
         self._waiting = waiting
         self._now = now
@@ -125,12 +125,12 @@ class Allowance:
         self._waiting += number
 
     @property
-    def spent(self) -> Spent | None:
+    def spent(self) -> QuotaCharge | None:
         """To be kept, where it changed."""
         rate = self._quota.submissions
         if rate is None or self._state is None or not self._came_in:
             return None
-        return Spent(to_seconds(rate.window_us), rate.algorithm, self._state)
+        return QuotaCharge(to_seconds(rate.window_us), rate.algorithm, self._state)
 
     def _too_long(self, jobs: Sequence[NewJob]) -> QuotaExceeded | None:
         most = self._quota.payload_bytes
@@ -199,7 +199,7 @@ class Admission:
         for tenant, theirs in self._parted(jobs).items():
             self._allowances[tenant].join(len(theirs))
 
-    def spent(self) -> dict[str, Spent]:
+    def spent(self) -> dict[str, QuotaCharge]:
         """To be kept."""
         return {tenant: spent for tenant, each in self._allowances.items() if (spent := each.spent) is not None}
 

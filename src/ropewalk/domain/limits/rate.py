@@ -65,14 +65,14 @@ class RateState(Struct, frozen=True, array_like=True):
     """sliding: (when, how many), oldest first"""
 
 
-class Taken(Struct, frozen=True):
+class RateGrant(Struct, frozen=True):
     granted: int
     state: RateState
     next_at: Instant | None
     """when there is room for one again; None while there is"""
 
 
-def take(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> Taken:
+def take(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> RateGrant:
     """Use up to `wanted` of it.
 
     Whoever asks second may have read the clock first: a time shortly before the last use counts as that of the use. A
@@ -120,14 +120,14 @@ def idle_at(rate: Rate, state: RateState) -> Instant:
             return state.at + -(-state.used // rate.count)
 
 
-def _take_sliding(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> Taken:
+def _take_sliding(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> RateGrant:
     log = () if state is None else tuple(each for each in state.log if each[0] > at - rate.window_us)
     used = sum(number for _, number in log)
     granted = max(0, min(wanted, rate.count - used))
     if granted:
         log = (*log, (at, granted))
     full = used + granted >= rate.count
-    return Taken(granted, RateState(at, 0, log), _room_in(rate, log) if full else None)
+    return RateGrant(granted, RateState(at, 0, log), _room_in(rate, log) if full else None)
 
 
 def _room_in(rate: Rate, log: tuple[tuple[Instant, int], ...], wanted: int = 1) -> Instant:
@@ -140,26 +140,26 @@ def _room_in(rate: Rate, log: tuple[tuple[Instant, int], ...], wanted: int = 1) 
     raise AssertionError("a full window holds a start")
 
 
-def _take_fixed(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> Taken:
+def _take_fixed(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> RateGrant:
     window = _window_of(rate, at)
     used = state.used if state is not None and _window_of(rate, state.at) == window else 0
     granted = max(0, min(wanted, rate.count - used))
     full = used + granted >= rate.count
-    return Taken(granted, RateState(at, used + granted), window + rate.window_us if full else None)
+    return RateGrant(granted, RateState(at, used + granted), window + rate.window_us if full else None)
 
 
 def _window_of(rate: Rate, at: Instant) -> Instant:
     return at - at % rate.window_us
 
 
-def _take_tokens(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> Taken:
+def _take_tokens(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> RateGrant:
     """`count` tokens a window is `count` units a µs, where a token is as many units as the window has µs."""
     token = rate.window_us
     missing = 0 if state is None else max(0, state.used - (at - state.at) * rate.count)
     granted = max(0, min(wanted, (rate.count * token - missing) // token))
     missing += granted * token
     wait_us = _refilled_us(rate, missing, 1)
-    return Taken(granted, RateState(at, missing), at + wait_us if wait_us > 0 else None)
+    return RateGrant(granted, RateState(at, missing), at + wait_us if wait_us > 0 else None)
 
 
 def _refilled_us(rate: Rate, missing: int, wanted: int) -> Span:

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, structs
 
 from ropewalk.domain.jobs.states import TERMINAL, State, Status
-from ropewalk.domain.statistics.counters import MINUTES_KEPT_US, Tally
+from ropewalk.domain.statistics.counters import MINUTES_KEPT_US, Counters
 from ropewalk.domain.statistics.histogram import Pile
 from ropewalk.domain.statistics.statistics import Flow, Latency, Share, Slice, Standing, Statistics
 from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
@@ -55,12 +55,12 @@ class Window(Struct, frozen=True, kw_only=True):
         return cls(since=since - since % slice_us, until=min(now, end), end=end, span_us=span, slice_us=slice_us)
 
 
-def reckon(
+def aggregate(
     asked: StatsQuery,
     window: Window,
     *,
-    within: Iterable[tuple[Instant, Place, Tally]],
-    ever: Iterable[tuple[Place, Tally]],
+    within: Iterable[tuple[Instant, Place, Counters]],
+    ever: Iterable[tuple[Place, Counters]],
     apart: Iterable[tuple[Place, State, int]],
 ) -> Statistics:
     """`within` are the tallies of the window, `ever` all there are. `apart` counts the open jobs that are not ready for
@@ -96,16 +96,16 @@ class _Sum:
     """Tallies added up, many."""
 
     def __init__(self) -> None:
-        self._counts = Tally()
+        self._counts = Counters()
         self._wait, self._run, self._total = Pile(), Pile(), Pile()
 
-    def add(self, tally: Tally) -> None:
+    def add(self, tally: Counters) -> None:
         self._counts.add_counts(tally)
         self._wait.add(tally.wait)
         self._run.add(tally.run)
         self._total.add(tally.total)
 
-    def whole(self) -> Tally:
+    def whole(self) -> Counters:
         wait, run, total = self._wait.whole(), self._run.whole(), self._total.whole()
         return structs.replace(self._counts, wait=wait, run=run, total=total)
 
@@ -115,7 +115,7 @@ def _name(place: Place, by: By) -> tuple[str | None, str | None]:
     return None if by == "type" else queue, None if by == "queue" else of_type
 
 
-def _flow(tally: Tally) -> Flow:
+def _flow(tally: Counters) -> Flow:
     ended = tally.ended
     return Flow(
         submitted=tally.submitted,
@@ -136,10 +136,12 @@ def _in_order(shares: Iterable[Share]) -> tuple[Share, ...]:
     return tuple(sorted(told, key=lambda each: (-each.flow.finished, each.queue or "", each.type or "")))
 
 
-def _standing(ever: Iterable[tuple[Place, Tally]], apart: Iterable[tuple[Place, State, int]]) -> tuple[Standing, ...]:
-    sums: dict[Place, Tally] = {}
+def _standing(
+    ever: Iterable[tuple[Place, Counters]], apart: Iterable[tuple[Place, State, int]]
+) -> tuple[Standing, ...]:
+    sums: dict[Place, Counters] = {}
     for place, tally in ever:
-        (sums.get(place) or sums.setdefault(place, Tally())).add_counts(tally)
+        (sums.get(place) or sums.setdefault(place, Counters())).add_counts(tally)
     counted: dict[Place, dict[State, int]] = {place: {} for place in sums}
     for place, state, jobs in apart:
         counted[place][state] = jobs
@@ -150,7 +152,7 @@ def _standing(ever: Iterable[tuple[Place, Tally]], apart: Iterable[tuple[Place, 
     )
 
 
-def _states(tally: Tally, apart: dict[State, int]) -> dict[State, int]:
+def _states(tally: Counters, apart: dict[State, int]) -> dict[State, int]:
     ready = tally.open - sum(apart.values())
     found = apart | {State.SCHEDULED: apart.get(State.SCHEDULED, 0) + ready}
     found |= {State(status.value): tally.kept(status) for status in TERMINAL}

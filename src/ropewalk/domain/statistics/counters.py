@@ -25,11 +25,11 @@ MINUTES_KEPT_US: Final = DAY
 TRIED_AGAIN: Final = frozenset({Move.RETRY, Move.LOSE})
 
 K = TypeVar("K", bound=Hashable)
-Folded: TypeAlias = dict[tuple[Span, Instant, K], "Tally"]
+Folded: TypeAlias = dict[tuple[Span, Instant, K], "Counters"]
 """by (how long, from when, which lane)"""
 
 
-class Tally(Struct, omit_defaults=True):
+class Counters(Struct, omit_defaults=True):
     submitted: int = 0
     ended: dict[Status, int] = {}
     retried: int = 0
@@ -54,13 +54,13 @@ class Tally(Struct, omit_defaults=True):
         """Of all there ever were, does any matter to how many jobs stand where? If not, it may be forgotten whole."""
         return self.open != 0 or any(self.kept(status) for status in self.ended)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: Counters) -> None:
         self.add_counts(other)
         self.wait.add(other.wait)
         self.run.add(other.run)
         self.total.add(other.total)
 
-    def add_counts(self, other: Tally) -> None:
+    def add_counts(self, other: Counters) -> None:
         self.submitted += other.submitted
         self.retried += other.retried
         self.revived += other.revived
@@ -74,16 +74,16 @@ class Tallies(Generic[K]):
     """What one batch did, by lane."""
 
     def __init__(self) -> None:
-        self.by_lane: dict[K, Tally] = {}
+        self.by_lane: dict[K, Counters] = {}
 
-    def of(self, lane: K) -> Tally:
-        return self.by_lane.get(lane) or self.by_lane.setdefault(lane, Tally())
+    def of(self, lane: K) -> Counters:
+        return self.by_lane.get(lane) or self.by_lane.setdefault(lane, Counters())
 
     def completed(self, lane: K, *, waits: Sequence[Span], runs: Sequence[Span], totals: Sequence[Span]) -> None:
         """Many that did nothing but complete. Where a clock went back, it took no time."""
         done = {Status.COMPLETED: len(totals)}
         wait, run, total = (Histogram.of(_forwards(spans)) for spans in (waits, runs, totals))
-        tally = Tally(ended=done, wait=wait, run=run, total=total)
+        tally = Counters(ended=done, wait=wait, run=run, total=total)
         if self.by_lane.setdefault(lane, tally) is not tally:
             self.by_lane[lane].add(tally)
 
@@ -113,12 +113,12 @@ def minute_of(now: Instant) -> Instant:
     return now - now % MINUTE
 
 
-def fold(rows: Iterable[tuple[Instant, K, Tally]]) -> Folded[K]:
+def fold(rows: Iterable[tuple[Instant, K, Counters]]) -> Folded[K]:
     """Tallies of whatever minutes, added up by minute, by hour and for good."""
     folded: Folded[K] = {}
     for at, lane, tally in rows:
         for key in ((MINUTE, at, lane), (HOUR, at - at % HOUR, lane)):
-            (folded.get(key) or folded.setdefault(key, Tally())).add(tally)
+            (folded.get(key) or folded.setdefault(key, Counters())).add(tally)
         for_good = (EVER, 0, lane)
-        (folded.get(for_good) or folded.setdefault(for_good, Tally())).add_counts(tally)
+        (folded.get(for_good) or folded.setdefault(for_good, Counters())).add_counts(tally)
     return folded

@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.domain.failure import WORKER_LOST
-from ropewalk.domain.jobs.record import FollowUp, JobRecord, NewJob, Origin
+from ropewalk.domain.jobs.record import CompensatedJob, CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.group_value import Contribution
 
 StepKind: TypeAlias = Literal["step", "sleep", "signal"]
 
 
-class Sequel(Struct, frozen=True, kw_only=True):
+class CompletionPlan(Struct, frozen=True, kw_only=True):
     """Written in the transaction that completes the job, or not at all."""
 
     children: tuple[NewJob, ...] = ()
@@ -93,12 +93,14 @@ def compensation(job: JobRecord) -> NewJob | None:
         parent_id=job.id,
         on_failure=follow_up.on_failure,
         limit_key=follow_up.limit_key,
-        origin=Origin(id=job.id, run=job.run, type=job.type, input=job.input, error=error, started=job.start_rev > 0),
+        origin=CompensatedJob(
+            id=job.id, run=job.run, type=job.type, input=job.input, error=error, started=job.start_rev > 0
+        ),
         trace=job.trace,
     )
 
 
-def _arguments(follow_up: FollowUp, job: JobRecord) -> bytes:
+def _arguments(follow_up: CompensationSpec, job: JobRecord) -> bytes:
     if follow_up.input is not None:
         return follow_up.input
     if follow_up.accepts is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ropewalk.domain.jobs.order import Line
+from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.time import Span
 
 
@@ -38,7 +38,7 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     """tickets up to `started_upto` that wait all the same, as others overtook them; each claim names them anew"""
     turn: int = 0
     """which line goes first this time (domain.jobs.order.take_turns),"""
-    first: Line | None = None
+    first: TenantQueue | None = None
     """unless this one has something to give: where the last claim ended because no slot was free"""
     take_back: bool = True
     """False while this worker has reason to doubt the clock: leave expired leases alone this time"""

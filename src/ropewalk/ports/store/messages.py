@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
-from ropewalk.domain.jobs.order import Line
+from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import AttemptRecord, CancelRequest, EventRecord, JobRecord, NewJob, Progress
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, Measure
@@ -138,7 +138,7 @@ class Claimed(Struct, frozen=True, kw_only=True):
     """groups that closed with it"""
     limited: list[int] = []
     """those of them (by seq) that count against a limit: when they end, others may have waited for that"""
-    held_up: Line | None = None
+    held_up: TenantQueue | None = None
     """where a job is next that must start at once, and no slot was left for it: the next claim is to begin there"""
 
 

@@ -17,7 +17,7 @@ from ropewalk.domain.time import Span
 
 class Counting(Protocol):
     async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
-        """domain.statistics.aggregation.reckon over what was counted. Its cost does not depend on how many jobs are
+        """domain.statistics.aggregation.aggregate over what was counted. Its cost does not depend on how many jobs are
         finished, nor on how many are ready."""
         ...
 

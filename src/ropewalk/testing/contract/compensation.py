@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED
 from ropewalk.domain.jobs.operations import RetryStatus, Revival
-from ropewalk.domain.jobs.record import FollowUp, JobRecord
+from ropewalk.domain.jobs.record import CompensationSpec, JobRecord
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import SETTLING, Move, Status
 from ropewalk.domain.time import SECOND
@@ -22,7 +22,7 @@ back_to_waiting = pytest.mark.parametrize("move", [move for move, after in SETTL
 class CompensationContract(Contract):
     """safe-14, C7: exactly once per terminal failure of a run, in the same transaction, by any path."""
 
-    UNDO = FollowUp(
+    UNDO = CompensationSpec(
         type="undo",
         accepts=("x",),
         queue="later",
@@ -67,7 +67,7 @@ class CompensationContract(Contract):
 
     async def test_every_job_of_a_batch_gets_its_own(self, bench: Bench) -> None:
         for _ in range(3):
-            await bench.add(on_failure=FollowUp(type="undo"))
+            await bench.add(on_failure=CompensationSpec(type="undo"))
         jobs = await bench.claim(3, owner="me")
         await bench.settle_all("me", [settlement(job, Move.FAIL, error=BOOM) for job in jobs])
         undone = await bench.claim(9, types=["undo"])
@@ -75,7 +75,7 @@ class CompensationContract(Contract):
 
     async def test_each_run_is_followed_up_once(self, bench: Bench) -> None:
         """safe-14: per run."""
-        job = await bench.running(on_failure=FollowUp(type="undo"))
+        job = await bench.running(on_failure=CompensationSpec(type="undo"))
         await bench.settle(job, Move.FAIL, error=BOOM)
         await bench.settle(job, Move.FAIL, error=BOOM)
         assert [_origin_run(undo) for undo in await bench.claim(9, types=["undo"])] == [1]
@@ -85,20 +85,20 @@ class CompensationContract(Contract):
 
     async def test_a_follow_up_that_is_already_there_is_left_alone(self, bench: Bench) -> None:
         """Its id follows from (tenant, job, run), so a restored or repeated failure finds it."""
-        job = await bench.running(id="original", on_failure=FollowUp(type="undo"))
+        job = await bench.running(id="original", on_failure=CompensationSpec(type="undo"))
         await bench.settle(job, Move.FAIL, error=BOOM)
         undo = await bench.claim_one(types=["undo"])
         await bench.settle(undo, result=b"1")
         done = await bench.job(undo.id)
         await bench.store.delete("default", [job.id])
-        again = await bench.running(id="original", on_failure=FollowUp(type="undo"))
+        again = await bench.running(id="original", on_failure=CompensationSpec(type="undo"))
         await bench.settle(again, Move.FAIL, error=BOOM)
         assert await bench.claim(9, types=["undo"]) == []
         assert await bench.job(undo.id) == done
         assert await bench.status(again.id) is Status.FAILED
 
     async def test_a_compensation_may_name_one_of_its_own(self, bench: Bench) -> None:
-        chain = FollowUp(type="undo", on_failure=FollowUp(type="a"))
+        chain = CompensationSpec(type="undo", on_failure=CompensationSpec(type="a"))
         await bench.settle(await bench.running(on_failure=chain), Move.FAIL, error=BOOM)
         undo = await bench.claim_one(types=["undo"])
         await bench.settle(undo, Move.FAIL, error=BOOM)

@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.operations import Amendment
-from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.domain.workflow.dependency import Policy
@@ -75,7 +75,7 @@ class DoomContract(Contract):
     async def test_compensation_says_that_it_never_started(self, bench: Bench) -> None:
         """And holds up the tree of what it compensates."""
         flow = Flow(bench)
-        await flow.submit(node("p"), node("a", "p", on_failure=FollowUp(type="undo")), node("after", tree("a")))
+        await flow.submit(node("p"), node("a", "p", on_failure=CompensationSpec(type="undo")), node("after", tree("a")))
         await flow.end("p", Move.FAIL)
         undo = await bench.claim_one(types=["undo"])
         assert undo.origin is not None
@@ -87,7 +87,7 @@ class DoomContract(Contract):
     @pytest.mark.parametrize(("policy", "compensated"), [("fail", 1), ("cancel", 0), ("skip", 0), ("run", 0)])
     async def test_only_a_failure_is_compensated(self, bench: Bench, policy: Policy, compensated: int) -> None:
         flow = Flow(bench)
-        await flow.submit(node("p"), node("a", "p", gate={"policy": policy}, on_failure=FollowUp(type="undo")))
+        await flow.submit(node("p"), node("a", "p", gate={"policy": policy}, on_failure=CompensationSpec(type="undo")))
         await flow.end("p", Move.FAIL)
         assert len(await bench.claim(9, types=["undo"])) == compensated
 
@@ -96,7 +96,7 @@ class DoomContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("p"))
         await flow.end("p", Move.FAIL)
-        await flow.submit(node("b", "a"), node("a", "p", on_failure=FollowUp(type="undo")))
+        await flow.submit(node("b", "a"), node("a", "p", on_failure=CompensationSpec(type="undo")))
         assert await flow.states("a", "b") == ["failed", "failed"]
         assert len(await bench.claim(9, types=["undo"])) == 1
 

@@ -17,10 +17,10 @@ from ropewalk.domain.jobs.outcome import (
     Released,
     Suspended,
 )
-from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, NewJob, Progress
+from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob, Progress
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import State
-from ropewalk.domain.jobs.transition import Spent
+from ropewalk.domain.jobs.transition import AttemptTiming
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitKind
 from ropewalk.domain.limits.quota import Quota
 from ropewalk.domain.limits.rate import Rate
@@ -67,7 +67,7 @@ idempotency_keys = st.builds(
     window_us=st.sampled_from((5 * SECOND, HOUR, DAY)),
 )
 follow_ups = st.builds(
-    FollowUp, type=st.just("undo"), accepts=st.none() | st.just(("x",)), queue=queues, max_attempts=st.just(1)
+    CompensationSpec, type=st.just("undo"), accepts=st.none() | st.just(("x",)), queue=queues, max_attempts=st.just(1)
 )
 new_jobs = st.builds(
     NewJob,
@@ -157,7 +157,7 @@ outcomes = st.one_of(
     st.builds(Cancelled, st.none() | errors),
     st.builds(Suspended, flow_draws.suspensions),
 )
-endings = st.tuples(outcomes, st.none() | st.builds(Spent, short_spans, short_spans))
+endings = st.tuples(outcomes, st.none() | st.builds(AttemptTiming, short_spans, short_spans))
 """of attempts, and where their time went"""
 
 revivals = st.builds(

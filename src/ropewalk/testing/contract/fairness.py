@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import pytest
 
-from ropewalk.domain.jobs.order import AGEING_STEP, Line
+from ropewalk.domain.jobs.order import AGEING_STEP, TenantQueue
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import MINUTE, SECOND, Instant
 from ropewalk.testing.clock import FakeRuntime
@@ -33,7 +33,7 @@ class TurnContract(Contract):
     ) -> None:
         """R12, S3, live-5: whatever waits, whoever asks for how many, whosever turn it is."""
         chance = FakeRuntime(seed=seed)
-        backlog: dict[Line, list[Ranked]] = {}
+        backlog: dict[TenantQueue, list[Ranked]] = {}
         for number in range(BACKLOG):
             fields = _drawn(chance)
             run_at = bench.runtime.now() + fields["delay_us"]
@@ -124,7 +124,7 @@ def _one_of(chance: FakeRuntime, options: Sequence[T]) -> T:
     return options[int(chance.random() * len(options))]
 
 
-def _in_turn(backlog: Mapping[Line, Sequence[Ranked]], turn: int) -> list[str]:
+def _in_turn(backlog: Mapping[TenantQueue, Sequence[Ranked]], turn: int) -> list[str]:
     """The rule, as it is said: lines in order of name, beginning with the one whose turn it is, one of each."""
     lines = [[job_id for _, _, job_id in sorted(jobs)] for _, jobs in sorted(backlog.items()) if jobs]
     first = turn % len(lines)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, State, Status
-from ropewalk.domain.workflow.completion import Sequel
+from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import Contribution, Reducer
 from ropewalk.ports.store.messages import Claimed, GroupRecord, ResolveAnswer, Ripple, Settled, Settlements
 from ropewalk.testing.contract.bench import Bench, holder
@@ -24,11 +24,11 @@ def node(name: str, *parents: Any, **fields: Any) -> NewJob:
 
 def sequel(
     *children: NewJob, then: NewJob | None = None, value: bytes | None = None, reducer: Reducer = "last", **more: Any
-) -> Sequel:
+) -> CompletionPlan:
     contribution = None
     if value is not None:
         contribution = Contribution(type="t", value=value, reducer=reducer, **more)
-    return Sequel(children=children, continuation=then, contribution=contribution)
+    return CompletionPlan(children=children, continuation=then, contribution=contribution)
 
 
 def closed_by(what: Ripple | Claimed | Settlements | ResolveAnswer) -> list[str]:
@@ -58,11 +58,15 @@ class Flow:
         """By a running job, at once."""
         await self.bench.submit(*children, under=holder(await self.held(parent)))
 
-    async def end(self, name: str, move: Move = Move.COMPLETE, left: Sequel | None = None, **how: Any) -> Settled:
+    async def end(
+        self, name: str, move: Move = Move.COMPLETE, left: CompletionPlan | None = None, **how: Any
+    ) -> Settled:
         [settled] = (await self.ended(name, move, left, **how)).settled
         return settled
 
-    async def ended(self, name: str, move: Move = Move.COMPLETE, left: Sequel | None = None, **how: Any) -> Settlements:
+    async def ended(
+        self, name: str, move: Move = Move.COMPLETE, left: CompletionPlan | None = None, **how: Any
+    ) -> Settlements:
         """The same, with what followed from it."""
         job = await self.held(name)
         if move is not Move.COMPLETE:

@@ -27,7 +27,7 @@ from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob, Progress
 from ropewalk.domain.jobs.retry import resolve
 from ropewalk.domain.jobs.states import Status
-from ropewalk.domain.jobs.transition import Settlement, Spent, decide
+from ropewalk.domain.jobs.transition import AttemptTiming, Settlement, decide
 from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.domain.limits.quota import Quota
 from ropewalk.domain.retention import Retention
@@ -46,7 +46,7 @@ from ropewalk.testing.contract.lockstep import MANY, Lockstep
 from ropewalk.testing.contract.machine_flow import FlowRules, pick, picks
 from ropewalk.testing.contract.machine_schedules import ScheduleRules
 
-Ending: TypeAlias = "tuple[Outcome, Spent | None]"
+Ending: TypeAlias = "tuple[Outcome, AttemptTiming | None]"
 
 EXAMPLES: Final = os.environ.get("ROPEWALK_EXAMPLES")
 SETTINGS: Final = settings(

@@ -12,7 +12,7 @@ from ropewalk.domain.jobs.operations import Resolution
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
-from ropewalk.domain.workflow.completion import Sequel, StepRecord
+from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.ports.store.messages import Submission
@@ -71,7 +71,7 @@ class FlowRules(RuleBasedStateMachine):
         for number, child in enumerate(written[1:], 1):
             written[number] = structs.replace(child, gate=flow_draws.after(written[0].id))
         following = None if then is None else structs.replace(then, tenant=lease.tenant)
-        left = Sequel(children=tuple(written), continuation=following, contribution=value)
+        left = CompletionPlan(children=tuple(written), continuation=following, contribution=value)
         asked = Settlement(seq=lease.seq, fence=lease.fence, move=Move.COMPLETE, result=b"1", sequel=left)
         self.stores.ask(lambda store: store.settle(holder(lease).owner, [asked]), compared=settled)
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.jobs.operations import Revival
-from ropewalk.domain.jobs.record import DEFAULT_TENANT, FollowUp, JobRecord, NewJob
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.limits.quota import SOON_SECONDS, Quota, QuotaUse
 from ropewalk.domain.limits.rate import Rate
@@ -162,7 +162,7 @@ class InsideQuotaContract(Contract):
     async def test_retries_and_compensation_are_not_refused(self, bench: Bench) -> None:
         """S9, R5, R8: nor a retry by hand."""
         await bench.store.put_quota(at_most(1))
-        failing = await bench.running(on_failure=FollowUp(type="undo"))
+        failing = await bench.running(on_failure=CompensationSpec(type="undo"))
         await bench.add()
         await bench.settle(failing, Move.FAIL, error=BOOM)
         [answer] = await bench.store.revive(DEFAULT_TENANT, [failing.id], Revival())

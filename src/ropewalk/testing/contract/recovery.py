@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
@@ -34,7 +34,7 @@ class DeadlineContract(Contract):
 
     async def test_an_expired_job_is_compensated(self, bench: Bench) -> None:
         """safe-14: once, and told that it never started."""
-        overdue = await bench.add(ttl_us=SECOND, on_failure=FollowUp(type="undo"))
+        overdue = await bench.add(ttl_us=SECOND, on_failure=CompensationSpec(type="undo"))
         await bench.runtime.advance(1)
         first = await bench.claimed(9)
         assert [moved.job.id for moved in first.moved] == [overdue]

@@ -6,7 +6,7 @@ import pytest
 
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.operations import Resolution, Revival
-from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.messages import Renewal, ResolveAnswer
@@ -97,7 +97,7 @@ class ResolveContract(Contract):
 
     async def test_a_failure_is_compensated_and_can_be_retried(self, bench: Bench) -> None:
         flow = Flow(bench)
-        await flow.submit(node("a", on_failure=FollowUp(type="undo")))
+        await flow.submit(node("a", on_failure=CompensationSpec(type="undo")))
         await bench.store.resolve("default", "a", FAILED)
         undo = await bench.claim_one(types=["undo"])
         assert undo.origin is not None

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.jobs.record import FollowUp, IdempotencyKey, Origin
+from ropewalk.domain.jobs.record import CompensatedJob, CompensationSpec, IdempotencyKey
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Schedule, Timing, edit, pause
@@ -34,8 +34,8 @@ FULL = new_job(
     tags={"colour": "red"},
     workflow_id="w",
     gate=gate_on("parent", allow_missing=True),
-    on_failure=FollowUp(type="undo", input=b"\x00\xff"),
-    origin=Origin(
+    on_failure=CompensationSpec(type="undo", input=b"\x00\xff"),
+    origin=CompensatedJob(
         id="o", run=1, type="t", input=b"{}", error=ErrorInfo(category=Category.TEMPORARY, message="m"), started=True
     ),
     report_orphan=True,

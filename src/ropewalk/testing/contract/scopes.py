@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.domain.jobs.operations import Resolution
-from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
@@ -97,7 +97,7 @@ class ScopeContract(Contract):
     @pytest.mark.parametrize("move", [Move.FAIL, Move.BURY])
     async def test_a_compensation_is_part_of_the_group(self, bench: Bench, move: Move) -> None:
         flow = Flow(bench)
-        await flow.submit(node("root", on_failure=FollowUp(type="undo")))
+        await flow.submit(node("root", on_failure=CompensationSpec(type="undo")))
         assert closed_by(await flow.ended("root", move)) == []
         undo = await bench.claim_one(types=["undo"])
         assert undo.group_id == "root"

@@ -8,7 +8,7 @@ from msgspec import structs
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, Category, ErrorInfo
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.order import order_key
-from ropewalk.domain.jobs.record import AttemptRecord, FollowUp
+from ropewalk.domain.jobs.record import AttemptRecord, CompensationSpec
 from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, Status
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.testing.contract.base import Contract
@@ -204,7 +204,7 @@ class LastWordContract(Contract):
     @pytest.mark.parametrize("move", [move for move in SETTLING if move is not Move.COMPLETE])
     async def test_a_noted_cancellation_beats_everything_else(self, bench: Bench, move: Move) -> None:
         """R8: never retried."""
-        job = await bench.running(on_failure=FollowUp(type="undo"))
+        job = await bench.running(on_failure=CompensationSpec(type="undo"))
         await bench.store.cancel("default", [job.id], reason="stop", force=False)
         answer = await bench.settle(job, move, error=BOOM)
         assert answer.move is Move.CANCEL

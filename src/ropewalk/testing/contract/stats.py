@@ -6,7 +6,7 @@ from typing import Any
 
 from ropewalk.domain.jobs.operations import Resolution, Revival
 from ropewalk.domain.jobs.states import Move, State, Status
-from ropewalk.domain.jobs.transition import Spent
+from ropewalk.domain.jobs.transition import AttemptTiming
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
@@ -80,7 +80,7 @@ class FlowContract(Contract):
         await bench.submit(new_job(gate=gate_on("awaited")))
         jobs = {job.id: job for job in await bench.claim(4)}
         await bench.runtime.advance(7)
-        spent = Spent(2 * SECOND, 4 * SECOND)
+        spent = AttemptTiming(2 * SECOND, 4 * SECOND)
         failed = settlement(jobs.pop("failing"), Move.RETRY, error=BOOM, spent=spent)
         await bench.settle_all("worker", [failed, *(settlement(job, spent=spent) for job in jobs.values())])
         told = await flow(bench)
@@ -90,7 +90,7 @@ class FlowContract(Contract):
 
     async def test_where_no_worker_tells_it_ran_since_the_claim(self, bench: Bench) -> None:
         """O4: in one batch with others that do, of which one began at once and took no time."""
-        says = [Spent(3 * SECOND, SECOND), Spent(0, 0), None]
+        says = [AttemptTiming(3 * SECOND, SECOND), AttemptTiming(0, 0), None]
         jobs = [await bench.running() for _ in says]
         await bench.runtime.advance(2)
         ends = [settlement(job, spent=spent) for job, spent in zip(jobs, says, strict=True)]

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.jobs.order import order_key
-from ropewalk.domain.jobs.record import FollowUp, JobRecord, NewJob
+from ropewalk.domain.jobs.record import CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.time import HOUR, SECOND
@@ -41,7 +41,7 @@ class SubmitContract(Contract):
             group_id="g1",
             parent_id="p1",
             spawn_key="s1",
-            on_failure=FollowUp(type="undo", accepts=("x",)),
+            on_failure=CompensationSpec(type="undo", accepts=("x",)),
             callback_url="https://example.org/done",
             fairness="customer-1",
             trace="00-abc-def-01",

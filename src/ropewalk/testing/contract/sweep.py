@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST
 from ropewalk.domain.jobs.lease import LossReason
-from ropewalk.domain.jobs.record import FollowUp
+from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.messages import Renewal
@@ -57,7 +57,7 @@ class SweepContract(Contract):
 
     async def test_a_buried_job_is_compensated(self, bench: Bench) -> None:
         """safe-14: exactly as for any other terminal failure."""
-        job = await bench.running(max_attempts=1, on_failure=FollowUp(type="undo"))
+        job = await bench.running(max_attempts=1, on_failure=CompensationSpec(type="undo"))
         await bench.runtime.advance(60)
         await bench.sweep(9)
         undo = await bench.claim_one(types=["undo"])
@@ -120,7 +120,7 @@ class SweepContract(Contract):
 
     async def test_a_noted_cancellation_ends_a_lost_job(self, bench: Bench) -> None:
         """R8: cancelled, never retried, and no crash counted."""
-        job = await bench.running(on_failure=FollowUp(type="undo"))
+        job = await bench.running(on_failure=CompensationSpec(type="undo"))
         await bench.store.cancel("default", [job.id], reason="r", force=False)
         await bench.runtime.advance(60)
         [moved] = await bench.sweep(9)

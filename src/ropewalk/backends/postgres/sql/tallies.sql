@@ -1,4 +1,4 @@
--- What was counted. `counts` is JSON (domain.statistics.counters.Tally), added up in Python: the store only finds it, and puts it into
+-- What was counted. `counts` is JSON (domain.statistics.counters.Counters), added up in Python: the store only finds it, and puts it into
 -- the answer as it is. Two who fold at once pass over what the other one holds.
 
 -- name: insert_tallies

@@ -24,9 +24,9 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Rippling
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.order import Line, start_of, take_turns
+from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.limits.headroom import SOON_US, Room
+from ropewalk.domain.limits.headroom import SOON_US, TypeHeadroom
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed, Ripple
@@ -86,16 +86,16 @@ class Claiming:
     def _begin(self) -> None:
         """Nothing is chosen."""
         self._suspect_given = not self._request.suspect_allowed
-        self._held_up: Line | None = None
+        self._held_up: TenantQueue | None = None
         """where a job that must start at once met no free slot"""
-        self._keyed: set[Line] = set()
+        self._keyed: set[TenantQueue] = set()
         """lines with jobs of limit keys: also where none of them may be given they have their turn"""
         self._given: list[JobRecord] = []
         self._limited: list[int] = []
         self._overdue: list[int] = []
         self._seen: set[int] = set()
         self._more_keys = False
-        self._room = Room(self._request.room) if self._request.room else None
+        self._room = TypeHeadroom(self._request.room) if self._request.room else None
         self._flow = Flow(self._tx, self._lanes, self._rules)
 
     def run(self, before: Ripple) -> Claimed:
@@ -186,9 +186,9 @@ class Claiming:
                 gauges.give(lane)
                 self._limited.append(job.seq)
 
-    def _lines(self, streams: Sequence[int]) -> dict[Line, list[int]]:
+    def _lines(self, streams: Sequence[int]) -> dict[TenantQueue, list[int]]:
         """The streams to look into, line by line in order of name."""
-        found: dict[Line, list[int]] = {line: [] for line in self._keyed}
+        found: dict[TenantQueue, list[int]] = {line: [] for line in self._keyed}
         names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
         for stream in streams:
             suspects = stream % 2 == 1
@@ -218,7 +218,7 @@ class Claiming:
         starts = [(stream, self._outlook.start_of(stream)) for streams in lines for stream in streams]
         return first_of_each(self._tx, self._lanes, starts, count)
 
-    def _in_order(self, line: Line, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
+    def _in_order(self, line: TenantQueue, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
 
         One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.

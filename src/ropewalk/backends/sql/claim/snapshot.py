@@ -17,7 +17,7 @@ from ropewalk.backends.sql.claim.cache import Rank
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import records_in
 from ropewalk.backends.sql.tx import SqlValue, TooMuch, Tx
-from ropewalk.domain.jobs.order import Line
+from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant, Span
@@ -69,7 +69,7 @@ DUE_LOOKED_AT: Final = 32
 NamesOf: TypeAlias = Callable[[Sequence[int]], Mapping[int, LaneName]]
 """of lanes, among others"""
 
-_lines = msgspec.json.Decoder(list[Line])
+_lines = msgspec.json.Decoder(list[TenantQueue])
 _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 _survey = msgspec.json.Decoder(tuple[list[int], Span])
 
@@ -112,7 +112,7 @@ class Situation:
         assert self._survey is not None
         return _survey.decode(self._survey)
 
-    def line_of(self, lane: LaneName) -> Line | None:
+    def line_of(self, lane: LaneName) -> TenantQueue | None:
         """The line of a lane this request is for; None for every other lane."""
         tenant, queue, job_type, _ = lane
         request = self._request
