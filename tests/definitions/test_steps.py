@@ -12,7 +12,7 @@ import pytest
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.decorator import job
-from ropewalk.definitions.results.classify import verdict
+from ropewalk.definitions.results.classify import classify
 from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.bounds import Limits
@@ -81,7 +81,7 @@ async def run(port: FakeAttempt, handler: Handler) -> Outcome:
     try:
         outcome = outcome_of_return(flow, ctx, await handler(ctx), port.limits, strict=True)
     except BaseException as error:
-        outcome = verdict(error, flow, lambda *_: None, app_decide=None)
+        outcome = classify(error, flow, lambda *_: None, app_decide=None)
     if isinstance(outcome, Suspended):
         port.keep(outcome.suspension.step_at(port.clock))
     return outcome

@@ -17,8 +17,8 @@ from functools import partial
 from types import NoneType
 from typing import Any, Final, ParamSpec, TypeVar, cast, get_type_hints
 
-from ropewalk.definitions.codec.codec import Wire, wire
-from ropewalk.definitions.codec.mismatch import REFUSALS, Misfit
+from ropewalk.definitions.codec.codec import TypedCodec, wire
+from ropewalk.definitions.codec.mismatch import REFUSALS, ValueMismatch
 from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.time import Seconds, Span, to_span
@@ -66,7 +66,7 @@ class StepValues:
             raise Abort(InvalidInput(f"step {self._name!r}: its stored value no longer fits: {error}")) from error
 
 
-def _wire_of(fn: Callable[..., Any]) -> Wire | None:
+def _wire_of(fn: Callable[..., Any]) -> TypedCodec | None:
     """None where nothing is declared, or what cannot travel by its annotation."""
     while isinstance(fn, partial):
         fn = fn.func
@@ -75,7 +75,7 @@ def _wire_of(fn: Callable[..., Any]) -> Wire | None:
         if declared is Any or declared is object:
             return None
         return wire(NoneType if declared is None else declared)
-    except (NameError, Misfit, *REFUSALS):
+    except (NameError, ValueMismatch, *REFUSALS):
         return None
 
 

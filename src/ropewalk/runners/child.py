@@ -22,7 +22,7 @@ from threading import Thread
 from typing import Any, BinaryIO, Final, NoReturn, cast
 
 from ropewalk.definitions.context.context import Context, activate, deactivate
-from ropewalk.definitions.results.classify import bad_input, described, verdict
+from ropewalk.definitions.results.classify import bad_input, classify, described
 from ropewalk.definitions.results.returned import fold_of, outcome_of_return
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Cancelled, Errored, Outcome
@@ -50,7 +50,7 @@ def perform(port: PipePort) -> Outcome:
         if isinstance(error, JobCancelled) and port.cancellation() is not None:
             return Cancelled(described(error, Category.CANCELLED))
         decide = None if port.order.decide is None else classifier_at(port.order.decide)
-        outcome = verdict(error, port.job_type, port.report, app_decide=decide)
+        outcome = classify(error, port.job_type, port.report, app_decide=decide)
         bound = port.order.memory_mb
         return outcome if bound is None or not isinstance(error, MemoryError) else memory.told(outcome, bound)
 

@@ -12,7 +12,7 @@ from ropewalk.definitions.context.attempt_port import Isolation
 from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.registry import Registry
-from ropewalk.definitions.results.classify import verdict
+from ropewalk.definitions.results.classify import classify
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.time import Span
 from ropewalk.observe.events import EventHub
@@ -70,7 +70,7 @@ class WorkerContext:
 
     def verdict(self, error: BaseException, job_type: JobType[..., Any, Any]) -> Outcome:
         """What an exception raised here means."""
-        return verdict(error, job_type, self.events.report, app_decide=self.defaults.decide)
+        return classify(error, job_type, self.events.report, app_decide=self.defaults.decide)
 
     def hold(self, attempt: Attempt) -> None:
         self.held[attempt.key] = attempt

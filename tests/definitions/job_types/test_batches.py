@@ -15,7 +15,7 @@ from ropewalk.definitions.job_types.batch_items import Batch
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import AppDefaults, BatchOptions, EnqueueOptions
-from ropewalk.definitions.results.classify import verdict
+from ropewalk.definitions.results.classify import classify
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
@@ -199,7 +199,7 @@ def test_what_the_handler_gets() -> None:
 
 def outcomes(job_type: JobType[..., Any, Any], contexts: list[Context], value: object) -> list[Outcome]:
     def judge(error: BaseException) -> Outcome:
-        return verdict(error, job_type, lambda *_: None, app_decide=None)
+        return classify(error, job_type, lambda *_: None, app_decide=None)
 
     return outcomes_of_batch(job_type, contexts, value, Limits(), strict=True, judge=judge)
 

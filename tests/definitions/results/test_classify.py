@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk import Abort, AppDefaults, job
 from ropewalk.definitions.options import Classifier, Decision
-from ropewalk.definitions.results.classify import verdict
+from ropewalk.definitions.results.classify import classify
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome
 from ropewalk.domain.time import SECOND, to_instant
 
@@ -21,7 +21,7 @@ def judged(error: BaseException, app_decide: Classifier | None, **options: Any) 
     async def work() -> None: ...
 
     troubles: list[str] = []
-    outcome = verdict(error, work, lambda wrong, phase: troubles.append(f"{phase}: {wrong}"), app_decide=app_decide)
+    outcome = classify(error, work, lambda wrong, phase: troubles.append(f"{phase}: {wrong}"), app_decide=app_decide)
     return outcome, troubles
 
 

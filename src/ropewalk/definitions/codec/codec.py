@@ -29,7 +29,7 @@ class JsonCodec(Codec):
 DEFAULT_CODEC: Final = JsonCodec()
 
 
-class Wire:
+class TypedCodec:
     """How values of one annotation travel.
 
     Encoding checks the value against the annotation: msgspec's encoder alone would write an int where a str is
@@ -107,18 +107,18 @@ class Bound:
         return self._codec.decode(data, self._annotation)
 
 
-def wire(annotation: object) -> Wire:
+def wire(annotation: object) -> TypedCodec:
     """The wire of an annotation, built once where it can be remembered."""
     try:
         hash(annotation)
     except TypeError:
-        return Wire(annotation)
+        return TypedCodec(annotation)
     return _remembered(cast("Any", annotation))
 
 
 @lru_cache(maxsize=1024)
-def _remembered(annotation: Any) -> Wire:
-    return Wire(annotation)
+def _remembered(annotation: Any) -> TypedCodec:
+    return TypedCodec(annotation)
 
 
 _ENCODER: Final = msgspec.json.Encoder()

@@ -12,7 +12,7 @@ REFUSALS = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, Attribut
 ROOT = "$"
 
 
-class Misfit(InvalidInput):
+class ValueMismatch(InvalidInput):
     """`problem` at `path` (as in `$.items[3].price`). Callers that know the argument's name say it better."""
 
     def __init__(self, problem: str, path: str = ROOT) -> None:
@@ -20,19 +20,19 @@ class Misfit(InvalidInput):
         self.problem = problem
         self.path = path
 
-    def under(self, step: str) -> Misfit:
+    def under(self, step: str) -> ValueMismatch:
         """The same, seen from one level further out."""
-        return Misfit(self.problem, f"{ROOT}{step}{self.path.removeprefix(ROOT)}")
+        return ValueMismatch(self.problem, f"{ROOT}{step}{self.path.removeprefix(ROOT)}")
 
 
-def misfit(error: Exception) -> Misfit:
+def misfit(error: Exception) -> ValueMismatch:
     """msgspec's `Expected X, got Y - at $.path`, and everything else a value can provoke, as a Misfit."""
-    if isinstance(error, Misfit):
+    if isinstance(error, ValueMismatch):
         return error
     if isinstance(error, RecursionError):
-        return Misfit("it is nested too deeply, or contains itself")
+        return ValueMismatch("it is nested too deeply, or contains itself")
     problem, _, place = str(error).partition(" - at ")
     path = place.replace("`", "")
     if isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
         problem = f"this is not JSON: {problem}"
-    return Misfit(problem[:1].lower() + problem[1:], path or ROOT)
+    return ValueMismatch(problem[:1].lower() + problem[1:], path or ROOT)

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.definitions.codec import custom
-from ropewalk.definitions.codec.mismatch import REFUSALS, Misfit, misfit
+from ropewalk.definitions.codec.mismatch import REFUSALS, ValueMismatch, misfit
 from ropewalk.domain.failure import clipped
 
 
@@ -57,7 +57,7 @@ def tag(value: object) -> object:
         return _tagged(registered.tag, tag(registered.encode(value)))
     if isinstance(value, BaseException):
         return _exception(exception_data(value))
-    raise Misfit(
+    raise ValueMismatch(
         f"a {kind.__module__}.{kind.__qualname__} cannot be restored exactly where no type is declared: "
         "annotate it, or see register_type"
     )
@@ -136,7 +136,7 @@ def _each(do: Callable[[object], object], items: Iterable[object], steps: Iterab
     for item, step in zip(items, steps, strict=False):
         try:
             done.append(do(item))
-        except Misfit as error:
+        except ValueMismatch as error:
             raise error.under(f"[{step!r}]") from error
     return done
 
@@ -151,11 +151,11 @@ def _untagged(node: dict[str, object]) -> object:
     if read is None and isinstance(name, str) and (known := custom.tagged(name)) is not None:
         read = known.decode
     if read is None or node.keys() != {TAG, VALUE}:
-        raise Misfit(f"{TAG}={name!r} is no tag known here: register its type, or escape the key")
+        raise ValueMismatch(f"{TAG}={name!r} is no tag known here: register its type, or escape the key")
     try:
         return read(revive(value))
     except REFUSALS as error:
-        raise Misfit(f"{TAG}={name!r} does not hold a {name}: {misfit(error).problem}") from error
+        raise ValueMismatch(f"{TAG}={name!r} does not hold a {name}: {misfit(error).problem}") from error
 
 
 _PLAIN: Final = frozenset({str, int, bool, type(None)})

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import inspect as mi
 
 from ropewalk.definitions.codec import custom
-from ropewalk.definitions.codec.mismatch import Misfit
+from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.codec.shape import bare, has_text_keys, shape_of
 from ropewalk.definitions.codec.tagged import TAG, escape, ordered, pairs, tag
 
@@ -113,7 +113,7 @@ def _custom(cls: type) -> Lower:
             return tag(known.encode(value))
         if custom.is_model(cls):
             return _escaped(cast("custom.Model", value).model_dump(mode="json"))
-        raise Misfit(f"a {cls.__qualname__} travels only when it is registered: see register_type")
+        raise ValueMismatch(f"a {cls.__qualname__} travels only when it is registered: see register_type")
 
     return lower
 
@@ -233,8 +233,8 @@ def _is_array(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
-def _unexpected(expected: str, value: object) -> Misfit:
-    return Misfit(f"expected `{expected}`, got `{type(value).__qualname__}`")
+def _unexpected(expected: str, value: object) -> ValueMismatch:
+    return ValueMismatch(f"expected `{expected}`, got `{type(value).__qualname__}`")
 
 
 def _each(lower: Lower, values: Iterable[object]) -> list[object]:
@@ -245,5 +245,5 @@ def _named(step: str, lower: Lower, value: object) -> object:
     """Lower one part; what does not fit is named by its step."""
     try:
         return lower(value)
-    except Misfit as error:
+    except ValueMismatch as error:
         raise error.under(step) from error

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct, structs
 from msgspec import inspect as mi
 
-from ropewalk.definitions.codec.codec import Bound, JsonCodec, Wire
-from ropewalk.definitions.codec.mismatch import ROOT, Misfit
+from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec
+from ropewalk.definitions.codec.mismatch import ROOT, ValueMismatch
 from ropewalk.definitions.codec.shape import shape_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Parameter
 from ropewalk.errors import InvalidInput
@@ -71,17 +71,17 @@ class Arguments:
 
     def encode(self, arguments: Mapping[str, object]) -> bytes:
         """`arguments` are complete. Raises InvalidInput naming the argument that does not fit."""
-        value = arguments if isinstance(self._wire, Wire) else self._held(arguments)
+        value = arguments if isinstance(self._wire, TypedCodec) else self._held(arguments)
         try:
             return self._wire.encode(value)
-        except Misfit as error:
+        except ValueMismatch as error:
             raise self._named(error) from error
 
     def decode(self, data: bytes) -> dict[str, object]:
         """Raises InvalidInput naming the argument that is unknown, missing or does not fit."""
         try:
             value = self._wire.decode(data)
-        except Misfit as error:
+        except ValueMismatch as error:
             raise self._named(error) from error
         assert isinstance(value, self.struct), f"the codec of {self.job_type} returned {value!r}"
         return dict(zip(self.names, structs.astuple(value), strict=True))
@@ -89,7 +89,7 @@ class Arguments:
     def _held(self, arguments: Mapping[str, object]) -> Struct:
         return self.struct(**dict(zip(self.struct.__struct_fields__, arguments.values(), strict=True)))
 
-    def _named(self, error: Misfit) -> InvalidInput:
+    def _named(self, error: ValueMismatch) -> InvalidInput:
         if error.path == ROOT and (absent := _ABSENT.fullmatch(error.problem)) is not None:
             what, name = absent.groups()
             return self._missing(name) if what == "missing required" else self._unknown(name)
@@ -97,7 +97,9 @@ class Arguments:
         if inside is None:
             return InvalidInput(f"{self.job_type}: the arguments do not fit: {error}")
         name, rest = inside.groups()
-        return InvalidInput(f"{self.job_type}: argument {name!r}: {Misfit(error.problem, ROOT + rest)}", field=name)
+        return InvalidInput(
+            f"{self.job_type}: argument {name!r}: {ValueMismatch(error.problem, ROOT + rest)}", field=name
+        )
 
     def _missing(self, name: str) -> InvalidInput:
         return InvalidInput(f"{self.job_type}: argument {name!r} is missing ({self._takes()})", field=name)
@@ -111,11 +113,11 @@ class Arguments:
         return f"it takes {', '.join(self.names)}" if self.names else "it takes none"
 
 
-def _wire(struct: type[Struct]) -> Wire:
+def _wire(struct: type[Struct]) -> TypedCodec:
     info = mi.type_info(struct)
     assert isinstance(info, mi.StructType)
     # Arguments come as a mapping: only what is inside decides how they are written, not that a Struct holds them.
-    return Wire(struct, shape_of(*(field.type for field in info.fields)))
+    return TypedCodec(struct, shape_of(*(field.type for field in info.fields)))
 
 
 def _struct(job_type: str, parameters: Sequence[Parameter]) -> type[Struct]:
@@ -150,7 +152,7 @@ class Item:
         self.job_type = job_type
         self.annotation = annotation
         self.plain_json = type(codec) is JsonCodec
-        self._wire = Wire(annotation) if self.plain_json else Bound(codec, annotation)
+        self._wire = TypedCodec(annotation) if self.plain_json else Bound(codec, annotation)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         if kwargs or len(args) != 1:
@@ -165,14 +167,14 @@ class Item:
     def encode(self, arguments: Mapping[str, object]) -> bytes:
         try:
             return self._wire.encode(arguments[ITEM])
-        except Misfit as error:
+        except ValueMismatch as error:
             raise self._named(error) from error
 
     def decode(self, data: bytes) -> dict[str, object]:
         try:
             return {ITEM: self._wire.decode(data)}
-        except Misfit as error:
+        except ValueMismatch as error:
             raise self._named(error) from error
 
-    def _named(self, error: Misfit) -> InvalidInput:
+    def _named(self, error: ValueMismatch) -> InvalidInput:
         return InvalidInput(f"{self.job_type}: the item does not fit: {error}", field=ITEM)

@@ -10,8 +10,8 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.definitions.codec import custom
-from ropewalk.definitions.codec.codec import Bound, JsonCodec, Wire, wire
-from ropewalk.definitions.codec.mismatch import Misfit
+from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec, wire
+from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.codec.shape import custom_classes, type_info
 from ropewalk.definitions.job_types.arguments import ITEM, Arguments, Item
 from ropewalk.definitions.job_types.batch_items import batch_signature_of
@@ -27,7 +27,7 @@ class Returns:
     def __init__(self, job_type: str, annotation: Any, codec: Codec) -> None:
         self.annotation = annotation
         self._job_type = job_type
-        self._wire = Wire(annotation) if type(codec) is JsonCodec else Bound(codec, annotation)
+        self._wire = TypedCodec(annotation) if type(codec) is JsonCodec else Bound(codec, annotation)
         self._is_none = annotation in (None, type(None))
 
     def encode(self, value: object) -> bytes | None:
@@ -36,7 +36,7 @@ class Returns:
             return None  # most jobs: nothing to check, nothing to write
         try:
             data = self._wire.encode(value)
-        except Misfit as error:
+        except ValueMismatch as error:
             hint = "; annotate the return type" if self.annotation in (Any, object) else ""
             raise InvalidInput(f"{self._job_type}: the result does not fit: {error}{hint}", field="result") from error
         return None if value is None else data
@@ -44,7 +44,7 @@ class Returns:
     def decode(self, data: bytes | None) -> object:
         try:
             return None if data is None else self._wire.decode(data)
-        except Misfit as error:
+        except ValueMismatch as error:
             raise InvalidInput(f"{self._job_type}: the stored result does not fit: {error}", field="result") from error
 
 
@@ -115,7 +115,7 @@ def _check_parameter(where: str, parameter: Parameter) -> None:
         return
     try:
         wire(parameter.annotation).encode(parameter.default)
-    except Misfit as error:
+    except ValueMismatch as error:
         raise DefinitionError(f"{where}: the default {parameter.default!r} does not fit: {error}") from error
 
 

@@ -21,7 +21,7 @@ from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 Reporter: TypeAlias = Callable[[BaseException, str], object]
 
 
-def verdict(
+def classify(
     error: BaseException, job_type: JobType[..., Any, Any], report: Reporter, *, app_decide: Classifier | None
 ) -> Outcome:
     """Retry, Defer, Abort, Suspend say it themselves; then the type's `decide`, `abort_on`, `retry_on`; then, where
