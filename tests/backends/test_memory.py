@@ -155,7 +155,7 @@ async def test_jobs_that_left_from_the_middle_take_no_room(bench: Bench) -> None
         accepted.id for accepted in await bench.submit(*(new_job(delay_us=HOUR, ttl_us=2 * HOUR) for _ in range(500)))
     ]
     for _ in range(20):
-        await bench.store.amend("default", ids[0], Amendment(priority=1))
+        await bench.store.update("default", ids[0], Amendment(priority=1))
     await bench.store.cancel("default", ids[1:], reason=None, force=False)
     assert isinstance(bench.store, MemoryStore)
     lanes = bench.store._tables.lanes

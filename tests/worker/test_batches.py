@@ -158,7 +158,7 @@ async def test_a_bad_item_is_refused_alone(make_app: MakeApp) -> None:
     async with app:
         good = await app.enqueue(double(1))
         bad = await app.enqueue(double(2), delay=60)
-        await app._core.store.amend("default", bad.id, Amendment(input=b'"two"', run_now=True))
+        await app._core.store.update("default", bad.id, Amendment(input=b'"two"', run_now=True))
         async with app.worker():
             assert await good.result(timeout=10) == 2
             with pytest.raises(JobFailed, match="does not fit"):

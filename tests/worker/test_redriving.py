@@ -294,13 +294,13 @@ async def test_the_first_that_comes_back_does_not_keep_the_next_tenants_from_it(
         async with app.worker(redrive=Redrive(types=[charge])) as worker:
             await worker.idle()
             came: list[str] = []
-            store, revive = parts(worker).bench.store, parts(worker).bench.store.revive
+            store, revive = parts(worker).bench.store, parts(worker).bench.store.retry
 
             async def watched(tenant: str, ids: list[str], revival: Revival) -> list[ReviveAnswer]:
                 came.append(tenant)
                 return await revive(tenant, ids, revival)
 
-            monkeypatch.setattr(store, "revive", watched)
+            monkeypatch.setattr(store, "retry", watched)
             monkeypatch.setattr(redriver(worker), "_idle", lambda: not came)
             await redriver(worker).run_once()
     assert came == ["a", "b"]

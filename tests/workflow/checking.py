@@ -30,7 +30,7 @@ async def check(store: Store, runtime: FakeRuntime, graph: Graph, tenant: str) -
     await _check_all(store, tenant, expected, dict.fromkeys(closings, 1))
     assert driver.closings == closings
     if graph.revived is not None:
-        await driver.revive()
+        await driver.retry()
         after = AfterRevival(expected).run()
         roots = [root.name for root in graph.roots if _has_record(after, root.name)]
         closings.update(filter(after.closed_again, roots))

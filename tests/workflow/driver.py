@@ -15,7 +15,7 @@ from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Claimed, Holder, Renewal, Ripple, Submission
+from ropewalk.ports.store.messages import Claimed, Consequences, Holder, Renewal, Submission
 from ropewalk.testing import FakeRuntime
 from ropewalk.testing.contract.build import BOOM, LEASE, claim_request, settlement
 from tests.workflow.graphs import Attempt, Graph, Node
@@ -52,11 +52,11 @@ class Driver:
             self._hear((await self._store.cancel(self._tenant, ids, reason=None, force=False)).ripple)
         await self._until_quiet()
 
-    async def revive(self) -> None:
+    async def retry(self) -> None:
         name = self._graph.revived
         assert name is not None
         asked = Revival(cascade=self._graph.cascade, include_cancelled=True)
-        [answer] = await self._store.revive(self._tenant, [name], asked)
+        [answer] = await self._store.retry(self._tenant, [name], asked)
         assert answer.status is RetryStatus.QUEUED, answer
         self._starts[name] = 0
         self._again = True
@@ -87,7 +87,7 @@ class Driver:
         """What was left for later; True where that was something."""
         ripple = await self._store.cascade(limit)
         self._hear(ripple)
-        return ripple != Ripple()
+        return ripple != Consequences()
 
     async def _claim(self) -> int:
         asked = claim_request(
@@ -203,7 +203,7 @@ class Driver:
             contribution=contribution,
         )
 
-    def _hear(self, what: Ripple | Claimed) -> None:
+    def _hear(self, what: Consequences | Claimed) -> None:
         self.closings.update(group.id for group in what.closed if group.tenant == self._tenant)
 
 

@@ -15,10 +15,10 @@ from ropewalk.observe.events import EventHub, Queued
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import ClosedGroup, Moved, Ripple
+from ropewalk.ports.store.messages import ClosedGroup, Consequences, Moved
 
 HINT_IDS_MAX: Final = 200
-NOTHING_ELSE: Final = Ripple()
+NOTHING_ELSE: Final = Consequences()
 
 _COMPLETE: Final = Move.COMPLETE
 _WAITING: Final = Status.WAITING
@@ -36,7 +36,7 @@ def publish(
     store: Store,
     events: EventHub,
     runtime: Runtime,
-    ripple: Ripple = NOTHING_ELSE,
+    ripple: Consequences = NOTHING_ELSE,
     queued: Sequence[NewJob] = (),
     freed: Iterable[str] = (),
     control: bool = False,

@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed, Ripple
+from ropewalk.ports.store.messages import Claimed, Consequences
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer
@@ -73,7 +73,7 @@ class Claimer:
         """its backpressure keeps it from polling"""
         self.last_was_empty = False
         """the last claim brought nothing, though nothing that is held here kept it from asking for all there is"""
-        self.on_ripple: Callable[[Ripple], object] = lambda _: None
+        self.on_ripple: Callable[[Consequences], object] = lambda _: None
         self.on_claimed: Callable[[], object] = lambda: None
 
     @property
@@ -178,7 +178,7 @@ class Claimer:
         if regime.alarm is not None and ask.limit:
             regime.alarm.saw(claimed, filled=len(claimed.jobs) == ask.limit)
         if claimed.moved or claimed.closed:
-            self.on_ripple(Ripple(moved=claimed.moved, closed=claimed.closed))
+            self.on_ripple(Consequences(moved=claimed.moved, closed=claimed.closed))
         self.on_claimed()
         return claimed
 

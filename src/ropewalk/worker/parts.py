@@ -20,7 +20,7 @@ from ropewalk.domain.time import SECOND, Span
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.observe.publish import publish
 from ropewalk.ports.notifier import Hint, Unsubscribe
-from ropewalk.ports.store.messages import Ripple, SkipQueue
+from ropewalk.ports.store.messages import Consequences, SkipQueue
 from ropewalk.runtime.supervisor import Supervisor
 from ropewalk.runtime.wake import Signal
 from ropewalk.worker.buffer import Buffer
@@ -302,12 +302,12 @@ class WorkerParts:
         if self._scheduler is not None:
             self._scheduler.hint(hint)
 
-    def _tell(self, ripple: Ripple) -> None:
+    def _tell(self, ripple: Consequences) -> None:
         """The store took leases back or ended jobs by itself: tell hooks, waiters and the other workers."""
         publish([], store=self.bench.store, events=self.bench.events, runtime=self.bench.runtime, ripple=ripple)
         self._on_ripple(ripple)
 
-    def _on_ripple(self, ripple: Ripple) -> None:
+    def _on_ripple(self, ripple: Consequences) -> None:
         """Whoever made it has told of it; what it left to do is for our services."""
         if ripple.more:
             self._cascade.nudge()

@@ -17,7 +17,7 @@ from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.time import Span
 from ropewalk.errors import RopewalkError, StoreUnavailable
 from ropewalk.observe.publish import NOTHING_ELSE, Change, publish
-from ropewalk.ports.store.messages import Ripple, Settled, Settlements
+from ropewalk.ports.store.messages import Consequences, Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.completion import Folding, refused_for_good, written_with
@@ -47,7 +47,7 @@ class Settler:
         self.settle_seconds: float | None = None
         """how long the store took to answer last"""
         self.on_settled: Callable[[], object] = lambda: None
-        self.on_ripple: Callable[[Ripple], object] = lambda _: None
+        self.on_ripple: Callable[[Consequences], object] = lambda _: None
 
     @property
     def unsettled(self) -> int:

@@ -139,7 +139,7 @@ class Worker:
                 bench.resources = await stack.enter_async_context(self._lifespan())
             await declare_limits(bench.registry, bench.store)
             scheduler = await self._scheduler(bench)
-            await bench.store.enlist(self._card(bench))
+            await bench.store.register(self._card(bench))
             self._parts = WorkerParts(bench, self._config, self._retention, self._orphans(bench), scheduler)
             self._parts.start()
             self._stack = stack.pop_all()

@@ -51,7 +51,7 @@ async def test_a_chain_goes_on_without_its_first_member(flow: Flow) -> None:
     await flow.end("first", left=sequel(then=node("second")))
     await flow.end("second", Move.FAIL)
     assert await store.delete("default", ["first"]) == {"first": Deletion.DELETED}
-    await store.revive("default", ["second"], Revival())
+    await store.retry("default", ["second"], Revival())
     await flow.submit(node("after", chain("second")))
     await flow.end("second", left=sequel(then=node("third")))
     assert await flow.state("after") is State.PENDING
@@ -70,6 +70,6 @@ async def test_a_cascade_revives_what_the_parent_doomed_and_nothing_else(flow: F
     await store.sweep(9)
     await flow.bench.store.cancel("default", ["parent"], reason=None, force=False)
     assert await flow.state("doomed") is State.CANCELLED
-    await store.revive("default", ["parent"], Revival(cascade=True, include_cancelled=True))
+    await store.retry("default", ["parent"], Revival(cascade=True, include_cancelled=True))
     seen = {name: await flow.state(name) for name in ("doomed", "dropped", "given_up")}
     assert seen == {"doomed": State.PENDING, "dropped": State.CANCELLED, "given_up": State.FAILED}

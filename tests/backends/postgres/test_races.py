@@ -109,7 +109,7 @@ async def test_a_locked_job_keeps_no_other_from_being_renewed(open_store: OpenSt
 async def test_a_worker_whose_row_is_held_hears_that_it_is_to_drain(open_store: OpenStore, url: str) -> None:
     """Its own claims hold that row often: the sign of life is left out then, what it was told is not."""
     store = await open_store()
-    await store.enlist(worker_card("w"))
+    await store.register(worker_card("w"))
     await store.drain("w")
     [before] = await store.workers()
     with psycopg.connect(url.partition("?")[0]) as user:
@@ -241,7 +241,7 @@ async def test_a_completion_against_a_retry_of_the_whole(open_store: OpenStore) 
         await submitted(one, new_job(id=f"j{number}", max_attempts=1))
         [job] = await claimed(one, 1, owner="w")
         await one.settle("w", [settlement(job, Move.FAIL, error=BOOM)])
-        await asyncio.gather(*(each.revive(DEFAULT_TENANT, [job.id], Revival()) for each in (one, other)))
+        await asyncio.gather(*(each.retry(DEFAULT_TENANT, [job.id], Revival()) for each in (one, other)))
         [again] = await claimed(one, 9, owner="w")
         assert again.run == 2
         await one.settle("w", [settlement(again)])

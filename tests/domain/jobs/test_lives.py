@@ -141,7 +141,7 @@ class Life(RuleBasedStateMachine):
             self.events.append(event)
 
     @rule(asked=revivals)
-    def revive(self, asked: Revival) -> None:
+    def retry(self, asked: Revival) -> None:
         if refusal_to_revive(self.job, asked) is None:
             before = self.job.status
             self.events.append(revive(self.job, asked, self.now))
@@ -149,7 +149,7 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: self.job.status is Status.WAITING)
     @rule(priority=st.none() | st.integers(-1000, 1000), wait=st.none() | spans, run_now=st.booleans())
-    def amend(self, priority: int | None, wait: int | None, run_now: bool) -> None:
+    def update(self, priority: int | None, wait: int | None, run_now: bool) -> None:
         run_at = None if wait is None else self.now + wait
         self.events.append(amend(self.job, Amendment(priority=priority, run_at=run_at, run_now=run_now), self.now))
 

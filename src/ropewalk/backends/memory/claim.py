@@ -19,7 +19,7 @@ from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.limits.headroom import SOON_US, Gauges, TypeHeadroom
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed, Ripple
+from ropewalk.ports.store.messages import Claimed, Consequences
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 KEYED_LANES_MAX: Final = 256
@@ -56,7 +56,7 @@ class Claiming:
         self._room = TypeHeadroom(request.room) if request.room else None
         self._passed: list[JobRecord] = []
 
-    def run(self, before: Ripple) -> Claimed:
+    def run(self, before: Consequences) -> Claimed:
         """`before` is what happened on the way here."""
         met, request = dict(self._lines()), self._request
         self._gauges = self._tables.limits.gauges((lane.name for lanes in met.values() for lane in lanes), self._now)
@@ -71,7 +71,7 @@ class Claiming:
         if self._more_keys and len(self._given) < self._request.limit:
             self._saw_due(self._now + SOON_US)
         # Written at the end: a compensation born in this claim is work for the next one.
-        after = self._bury_expired() if self._expired else Ripple()
+        after = self._bury_expired() if self._expired else Consequences()
         return Claimed(
             now=self._now,
             jobs=self._given,
@@ -165,7 +165,7 @@ class Claiming:
             self._limited.append(job.seq)
         self._given.append(copied(job))
 
-    def _bury_expired(self) -> Ripple:
+    def _bury_expired(self) -> Consequences:
         change = Change(self._tables, self._now)
         for job, effects in self._expired:
             change.ledger.took(job)

@@ -15,7 +15,7 @@ from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.domain.workflow.scope import Scope
-from ropewalk.ports.store.messages import Orphan
+from ropewalk.ports.store.messages import UnawaitedGroup
 
 ParentKey: TypeAlias = tuple[ParentKind, int]
 Name: TypeAlias = tuple[int, int]
@@ -79,7 +79,7 @@ class Edges:
 class Untold(Struct):
     """An orphan, and until when whoever took it is left in peace."""
 
-    orphan: Orphan
+    orphan: UnawaitedGroup
     hidden_until: Instant = 0
 
 

@@ -23,12 +23,12 @@ from ropewalk.domain.logs import LINES_MAX, LogLine
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import (
     CancelNotice,
+    Consequences,
     Lost,
     Note,
-    Noted,
+    NoteAnswer,
     Renewal,
     Renewed,
-    Ripple,
     Settled,
     Settlements,
     WorkerCard,
@@ -116,8 +116,8 @@ class Settling:
             return self._complete(job, asked)
         return self._end_otherwise(job, asked)
 
-    def end(self) -> Ripple:
-        return Ripple() if self._change is None else self._change.end()
+    def end(self) -> Consequences:
+        return Consequences() if self._change is None else self._change.end()
 
     def _complete_alone(self, job: JobRecord, asked: Settlement) -> Settled:
         """What nearly every job does: nobody else is concerned."""
@@ -168,11 +168,11 @@ class Settling:
             self._tables.mailbox.keep(asked.seq, waits.step_at(self._now))
 
 
-def note(tables: Tables, written: Note, now: Instant) -> Noted:
+def note(tables: Tables, written: Note, now: Instant) -> NoteAnswer:
     holder = written.holder
     job = tables.jobs.get(holder.seq)
     reason = loss_reason(job, holder.fence, holder.owner)
     if job is None or reason is not None:
-        return Noted(lost=reason)
+        return NoteAnswer(lost=reason)
     lease.note(job, checkpoint=written.checkpoint, progress=written.progress, now=now)
-    return Noted(cancel=CancelNotice.of(job))
+    return NoteAnswer(cancel=CancelNotice.of(job))

@@ -19,7 +19,7 @@ from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
-from ropewalk.ports.store.messages import Deletion, Pruned, Ripple
+from ropewalk.ports.store.messages import Consequences, Deletion, Pruned
 
 
 def delete(tables: Tables, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
@@ -47,7 +47,7 @@ def _delete(tables: Tables, job: JobRecord | None, together: Collection[int]) ->
     return Deletion.DELETED
 
 
-def sweep(tables: Tables, limit: int, now: Instant) -> Ripple:
+def sweep(tables: Tables, limit: int, now: Instant) -> Consequences:
     change = Change(tables, now)
     _take_back(tables, tables.leases.run_out(now, limit), change)
     _end_each(tables.lanes.past_deadline, transition.expire, limit, change)
@@ -55,18 +55,18 @@ def sweep(tables: Tables, limit: int, now: Instant) -> Ripple:
     return change.end()
 
 
-def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Ripple:
+def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Consequences:
     """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
     over = tables.leases.run_out(now, limit) if take_back else []
     if not over and tables.lanes.past_wait(now) is None:
-        return Ripple()
+        return Consequences()
     change = Change(tables, now)
     _take_back(tables, over, change)
     _end_each(tables.lanes.past_wait, gate.wait_is_over, limit, change)
     return change.end()
 
 
-def cascade(tables: Tables, limit: int, now: Instant) -> Ripple:
+def cascade(tables: Tables, limit: int, now: Instant) -> Consequences:
     left_over = [tables.postponed.popleft() for _ in range(min(limit, len(tables.postponed)))]
     ripple = Change(tables, now, left_over=left_over, budget=limit).end()
     return structs.replace(ripple, more=bool(tables.postponed))

@@ -57,16 +57,16 @@ from ropewalk.ports.store.messages import (
     Backlog,
     Cancellations,
     Claimed,
+    Consequences,
     Deletion,
     Dependency,
     Durability,
+    GroupContribution,
     GroupRecord,
     Holder,
-    Kept,
     LimitUse,
     Note,
-    Noted,
-    Orphan,
+    NoteAnswer,
     Page,
     Pruned,
     QueueInfo,
@@ -74,7 +74,6 @@ from ropewalk.ports.store.messages import (
     Renewed,
     ResolveAnswer,
     ReviveAnswer,
-    Ripple,
     Settlements,
     SignalAnswer,
     Snapshot,
@@ -82,6 +81,7 @@ from ropewalk.ports.store.messages import (
     Submission,
     SubmitAnswer,
     Trail,
+    UnawaitedGroup,
     WorkerCard,
 )
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
@@ -139,11 +139,11 @@ class MemoryStore(Store):
             now = self._runtime.now()
             return operations.cancel(self._tables, tenant, ids, reason=reason, force=force, now=now)
 
-    async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+    async def retry(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
         with self._lock:
             return operations.revive(self._tables, tenant, ids, revival, self._runtime.now())
 
-    async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+    async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
         with self._lock:
             return operations.amend(self._tables, tenant, job_id, amendment, self._runtime.now())
 
@@ -153,7 +153,7 @@ class MemoryStore(Store):
 
     # ── leasing
 
-    async def enlist(self, card: WorkerCard) -> None:
+    async def register(self, card: WorkerCard) -> None:
         with self._lock:
             leases.enlist(self._tables, card, self._runtime.now())
 
@@ -173,13 +173,13 @@ class MemoryStore(Store):
         with self._lock:
             return leases.settle(self._tables, owner, settlements, self._runtime.now())
 
-    async def note(self, note: Note) -> Noted:
+    async def note(self, note: Note) -> NoteAnswer:
         with self._lock:
             return leases.note(self._tables, note, self._runtime.now())
 
     # ── upkeep
 
-    async def sweep(self, limit: int) -> Ripple:
+    async def sweep(self, limit: int) -> Consequences:
         with self._lock:
             return maintenance.sweep(self._tables, limit, self._runtime.now())
 
@@ -187,7 +187,7 @@ class MemoryStore(Store):
         with self._lock:
             return maintenance.prune(self._tables, retention, limit, self._runtime.now())
 
-    async def cascade(self, limit: int) -> Ripple:
+    async def cascade(self, limit: int) -> Consequences:
         with self._lock:
             return maintenance.cascade(self._tables, limit, self._runtime.now())
 
@@ -273,7 +273,7 @@ class MemoryStore(Store):
         with self._lock:
             workflows.await_group(self._tables, tenant, group_id, span_us, self._runtime.now())
 
-    async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
         with self._lock:
             return workflows.take_orphans(self._tables, limit, hide_us, self._runtime.now())
 
@@ -285,7 +285,7 @@ class MemoryStore(Store):
         with self._lock:
             return workflows.groups(self._tables, tenant, ids)
 
-    async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
+    async def contributions(self, tenant: str, group_id: str) -> list[GroupContribution]:
         with self._lock:
             return workflows.contributions(self._tables, tenant, group_id)
 

@@ -26,7 +26,7 @@ from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.domain.workflow.scope import Scope
-from ropewalk.ports.store.messages import Moved, Ripple
+from ropewalk.ports.store.messages import Consequences, Moved
 
 
 class MemoryLedger(Ledger):
@@ -171,7 +171,7 @@ class Change:
         self.rippling.moved.append(Moved(job=job, move=effects.move))
         self.rippling.ended(job, effects)
 
-    def end(self) -> Ripple:
+    def end(self) -> Consequences:
         """What follows happens, everything is put back, and what leaves the store are copies."""
         ripple = self.rippling.run()
         self.ledger.flush()

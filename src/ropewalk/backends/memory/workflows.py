@@ -20,7 +20,14 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
-from ropewalk.ports.store.messages import GroupRecord, Holder, Kept, Orphan, SignalAnswer, StepAnswer
+from ropewalk.ports.store.messages import (
+    GroupContribution,
+    GroupRecord,
+    Holder,
+    SignalAnswer,
+    StepAnswer,
+    UnawaitedGroup,
+)
 
 
 def cancel_group(tables: Tables, tenant: str, group_id: str, *, reason: str | None, force: bool, now: Instant) -> bool:
@@ -38,7 +45,7 @@ def await_group(tables: Tables, tenant: str, group_id: str, span_us: Span, now: 
         scope.awaited_until = max(scope.awaited_until or 0, now + span_us)
 
 
-def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> list[Orphan]:
+def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> list[UnawaitedGroup]:
     due = (untold for untold in tables.groups.orphans.values() if untold.hidden_until <= now)
     taken = list(islice(due, limit))
     for untold in taken:
@@ -55,10 +62,10 @@ def groups(tables: Tables, tenant: str, ids: Sequence[str]) -> dict[str, GroupRe
     return found
 
 
-def contributions(tables: Tables, tenant: str, group_id: str) -> list[Kept]:
+def contributions(tables: Tables, tenant: str, group_id: str) -> list[GroupContribution]:
     scope = _root_scope(tables, tenant, group_id)
     kept = () if scope is None else tables.groups.contributions.get(scope.id, ())
-    return [Kept(type=each.type, value=each.value) for each in kept]
+    return [GroupContribution(type=each.type, value=each.value) for each in kept]
 
 
 def _open_root(tables: Tables, tenant: str, group_id: str, now: Instant) -> JobRecord | None:

@@ -19,7 +19,7 @@ from ropewalk.domain.jobs.flags import SETTLES_ALONE
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import Ripple, Settled, Settlements
+from ropewalk.ports.store.messages import Consequences, Settled, Settlements
 
 RESULTS_BYTES_MAX: Final = 4 << 20
 _COMPLETE: Final = Move.COMPLETE
@@ -63,7 +63,7 @@ def ask(owner: str, settlements: Sequence[Settlement], now: Instant | None) -> d
 def completed(settlements: Sequence[Settlement]) -> Settlements:
     """The answer, when it is done."""
     settled = [Settled(seq=each.seq, fence=each.fence, move=_COMPLETE) for each in settlements]
-    return Settlements(settled=settled, ripple=Ripple())
+    return Settlements(settled=settled, ripple=Consequences())
 
 
 def _alone(asked: Settlement) -> bool:

@@ -25,7 +25,7 @@ from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.errors import InvalidInput, WaitTimeout
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.ports.store.messages import Ripple, Settled, Settlements
+from ropewalk.ports.store.messages import Consequences, Settled, Settlements
 from ropewalk.ports.store.user_transactions import SqlValues, UserTransaction
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class PostgresTransaction(UserTransaction):
             lost = self._lost(db, owner, settlement)
             if lost is None:
                 raise
-            return Settlements(settled=[lost], ripple=Ripple())
+            return Settlements(settled=[lost], ripple=Consequences())
         [answer] = answers.settled
         if answer.move is None:
             db.execute(b"ROLLBACK")

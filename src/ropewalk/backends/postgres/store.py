@@ -42,7 +42,7 @@ from ropewalk.ports.store.messages import (
     Durability,
     Holder,
     Note,
-    Noted,
+    NoteAnswer,
     Renewal,
     Renewed,
     Settlements,
@@ -182,7 +182,7 @@ class PostgresStore(SqlStore):
             return completion.completed(settlements)
         return await self._settlements.ask(lambda tx: completion.settle(tx, owner, settlements))
 
-    async def note(self, note: Note) -> Noted:
+    async def note(self, note: Note) -> NoteAnswer:
         return await self._settlements.ask(lambda tx: leases.note(tx, note))
 
     async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:

@@ -18,7 +18,7 @@ from ropewalk.domain.time import Span
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import NOTHING, Contribution
 from ropewalk.domain.workflow.scope import Scope
-from ropewalk.ports.store.messages import Orphan
+from ropewalk.ports.store.messages import UnawaitedGroup
 
 _edges = msgspec.json.Decoder(list[Edge])
 
@@ -144,17 +144,17 @@ def _row(scope: Scope) -> Row:
     )
 
 
-_payloads = msgspec.json.Decoder(list[Orphan])
+_payloads = msgspec.json.Decoder(list[UnawaitedGroup])
 
 
 def put_orphan(tx: Tx, scope: Scope) -> None:
     assert scope.closed_at is not None, f"group {scope.group_id} is open"
     told_as = f"{scope.tenant}/{scope.group_id}/{scope.generation}"
-    orphan = Orphan(id=told_as, tenant=scope.tenant, group_id=scope.group_id, closed_at=scope.closed_at)
+    orphan = UnawaitedGroup(id=told_as, tenant=scope.tenant, group_id=scope.group_id, closed_at=scope.closed_at)
     tx.run(tx.sql.put_orphan, (orphan.id, tx.now, tx.now, msgspec.json.encode(orphan).decode()))
 
 
-def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[Orphan]:
+def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
     orphans = _payloads.decode(tx.value(tx.sql.due_orphans, (tx.now, limit)))
     if orphans:
         ids = msgspec.json.encode([orphan.id for orphan in orphans]).decode()

@@ -28,12 +28,12 @@ from ropewalk.domain.jobs.states import TERMINAL, Move, Status
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.ports.store.messages import (
     CancelNotice,
+    Consequences,
     Lost,
     Note,
-    Noted,
+    NoteAnswer,
     Renewal,
     Renewed,
-    Ripple,
     Settled,
     Settlements,
     WorkerCard,
@@ -134,7 +134,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
     answers = _complete_plain(tx, lanes, owner, settlements)
     if None not in answers:
         logs.keep(tx, settlements)
-        return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Ripple())
+        return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Consequences())
     ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger)
     settling = Settling(tx, ledger, rippling, owner)
@@ -147,16 +147,16 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
     return Settlements(settled=settled, ripple=ripple)
 
 
-def note(tx: Tx, written: Note) -> Noted:
+def note(tx: Tx, written: Note) -> NoteAnswer:
     holder = written.holder
     job = next(iter(load(tx, [holder.seq])), None)
     reason = loss_reason(job, holder.fence, holder.owner)
     if job is None or reason is not None:
-        return Noted(lost=reason)
+        return NoteAnswer(lost=reason)
     lease.note(job, checkpoint=written.checkpoint, progress=written.progress, now=tx.now)
     values = (job.checkpoint, json_text(job.progress), job.seq, job.fence, job.owner)
     tx.run(tx.sql.write_note, values)
-    return Noted(cancel=CancelNotice.of(job))
+    return NoteAnswer(cancel=CancelNotice.of(job))
 
 
 def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:

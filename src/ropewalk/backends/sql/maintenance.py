@@ -18,7 +18,7 @@ from ropewalk.domain.jobs.states import TERMINAL
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
-from ropewalk.ports.store.messages import Moved, Pruned, Ripple
+from ropewalk.ports.store.messages import Consequences, Moved, Pruned
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
@@ -26,7 +26,7 @@ _upto = msgspec.json.Decoder(dict[str, tuple[int, frozenset[int]]])
 _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
-def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
+def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
     ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger)
     _lose(tx, ledger, rippling, _run_out(tx, limit))
@@ -39,12 +39,12 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
     return ripple
 
 
-def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Ripple:
+def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequences:
     """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
     lost = _run_out(tx, limit) if take_back else []
     over = _ints.decode(tx.value(tx.sql.waits_over, (tx.now, limit)))
     if not lost and not over:
-        return Ripple()
+        return Consequences()
     ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger)
     _lose(tx, ledger, rippling, lost)

@@ -61,15 +61,15 @@ from ropewalk.ports.store.messages import (
     Backlog,
     Cancellations,
     Claimed,
+    Consequences,
     Deletion,
     Dependency,
+    GroupContribution,
     GroupRecord,
     Holder,
-    Kept,
     LimitUse,
     Note,
-    Noted,
-    Orphan,
+    NoteAnswer,
     Page,
     Pruned,
     QueueInfo,
@@ -77,7 +77,6 @@ from ropewalk.ports.store.messages import (
     Renewed,
     ResolveAnswer,
     ReviveAnswer,
-    Ripple,
     Settlements,
     SignalAnswer,
     Snapshot,
@@ -85,6 +84,7 @@ from ropewalk.ports.store.messages import (
     Submission,
     SubmitAnswer,
     Trail,
+    UnawaitedGroup,
     WorkerCard,
 )
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
@@ -113,10 +113,10 @@ class SqlStore(Store, ABC):
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
         return await self._write(lambda tx: operations.cancel(tx, tx.lanes, tenant, ids, reason=reason, force=force))
 
-    async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+    async def retry(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
         return await self._write(lambda tx: operations.revive(tx, tx.lanes, tenant, ids, revival))
 
-    async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+    async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
         return await self._write(lambda tx: operations.amend(tx, tx.lanes, tenant, job_id, amendment))
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
@@ -124,7 +124,7 @@ class SqlStore(Store, ABC):
 
     # ── leasing
 
-    async def enlist(self, card: WorkerCard) -> None:
+    async def register(self, card: WorkerCard) -> None:
         await self._write(lambda tx: leases.enlist(tx, card))
 
     async def dismiss(self, owner: str) -> None:
@@ -139,18 +139,18 @@ class SqlStore(Store, ABC):
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         return await self._write(lambda tx: leases.settle(tx, tx.lanes, owner, settlements))
 
-    async def note(self, note: Note) -> Noted:
+    async def note(self, note: Note) -> NoteAnswer:
         return await self._write(lambda tx: leases.note(tx, note))
 
     # ── upkeep
 
-    async def sweep(self, limit: int) -> Ripple:
+    async def sweep(self, limit: int) -> Consequences:
         return await self._write(lambda tx: maintenance.sweep(tx, tx.lanes, limit))
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         return await self._write(lambda tx: maintenance.prune(tx, retention, limit))
 
-    async def cascade(self, limit: int) -> Ripple:
+    async def cascade(self, limit: int) -> Consequences:
         return await self._write(lambda tx: workflows.cascade(tx, tx.lanes, limit))
 
     async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
@@ -215,7 +215,7 @@ class SqlStore(Store, ABC):
     async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
         await self._write(lambda tx: workflows.await_group(tx, tx.lanes, tenant, group_id, span_us))
 
-    async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
         return await self._write(lambda tx: graph.take_orphans(tx, limit, hide_us))
 
     async def orphan_told(self, orphan_id: str) -> None:
@@ -224,7 +224,7 @@ class SqlStore(Store, ABC):
     async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
         return await self._read(lambda tx: workflows.groups(tx, tenant, ids))
 
-    async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
+    async def contributions(self, tenant: str, group_id: str) -> list[GroupContribution]:
         return await self._read(lambda tx: workflows.contributions(tx, tenant, group_id))
 
     # ── schedules

@@ -25,7 +25,14 @@ from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import Span
 from ropewalk.domain.workflow import gate
-from ropewalk.ports.store.messages import Dependency, GroupRecord, Kept, ResolveAnswer, Ripple, SignalAnswer
+from ropewalk.ports.store.messages import (
+    Consequences,
+    Dependency,
+    GroupContribution,
+    GroupRecord,
+    ResolveAnswer,
+    SignalAnswer,
+)
 
 _ints = msgspec.json.Decoder(list[int])
 _groups = msgspec.json.Decoder(list[GroupRecord])
@@ -37,16 +44,19 @@ def groups(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
     return {group.id: group for group in _groups.decode(tx.value(tx.sql.groups, (wanted, tenant)))}
 
 
-def contributions(tx: Tx, tenant: str, group_id: str) -> list[Kept]:
+def contributions(tx: Tx, tenant: str, group_id: str) -> list[GroupContribution]:
     """In the order they were folded."""
     root: int | None = tx.value(tx.sql.root_of_group, (group_id, tenant))
-    kept: list[Kept] = []
+    kept: list[GroupContribution] = []
     after = 0
     while root is not None:
         found = tx.row(tx.sql.contributions_of, (root, after, READ_AT_ONCE_MAX))
         assert found is not None
         rows, values = _kept.decode(found[0]), Pieces(found[1] or b"")
-        kept += [Kept(type=job_type, value=None if size is None else values.take(size)) for _, job_type, size in rows]
+        kept += [
+            GroupContribution(type=job_type, value=None if size is None else values.take(size))
+            for _, job_type, size in rows
+        ]
         if len(rows) < READ_AT_ONCE_MAX:
             break
         after = rows[-1][0]
@@ -121,7 +131,7 @@ def await_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, span_us: Sp
     tx.run(tx.sql.await_group, (tx.now + span_us, group_id, tenant))
 
 
-def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Ripple:
+def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
     ledger = SqlLedger(tx, lanes)
     rippling = Rippling(ledger, limit)
     rippling.add(ledger.take_postponed(limit))

@@ -22,7 +22,7 @@ from ropewalk.domain.workflow import scope as scopes
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.gate import ParentEnd
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
-from ropewalk.ports.store.messages import ClosedGroup, Moved, Ripple
+from ropewalk.ports.store.messages import ClosedGroup, Consequences, Moved
 
 BUDGET: Final = 1000
 """edges and scopes in one transaction"""
@@ -75,14 +75,14 @@ class Rippling:
             else:
                 self._changes[item.scope] = item
 
-    def run(self) -> Ripple:
+    def run(self) -> Consequences:
         while (self._resolve or self._changes) and self._budget > 0:
             self._resolve_edges()
             self._change_scopes()
         left: list[Item] = [*self._resolve.values(), *self._changes.values()]
         if left:
             self._ledger.postpone(left)
-        return Ripple(moved=self.moved, ready=sorted(self._ready), closed=self._closed, more=bool(left))
+        return Consequences(moved=self.moved, ready=sorted(self._ready), closed=self._closed, more=bool(left))
 
     def _born(self, born: Ended) -> None:
         self.ended(born.job, born.effects)

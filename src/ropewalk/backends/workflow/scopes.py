@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.workflow import scope as scopes
 from ropewalk.domain.workflow.dependency import ParentKind, ending_of
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
-from ropewalk.ports.store.messages import Orphan
+from ropewalk.ports.store.messages import UnawaitedGroup
 
 
 def scope_of(ledger: Ledger, owner: JobRecord) -> Scope:
@@ -100,10 +100,10 @@ def _counts(job: JobRecord) -> list[Item]:
     return counts
 
 
-def orphan_of(scope: Scope) -> Orphan:
+def orphan_of(scope: Scope) -> UnawaitedGroup:
     """One for each time the group closed: a reopened group that closes again is told again."""
     assert scope.closed_at is not None, f"group {scope.group_id} is open"
-    return Orphan(
+    return UnawaitedGroup(
         id=f"{scope.tenant}/{scope.group_id}/{scope.generation}",
         tenant=scope.tenant,
         group_id=scope.group_id,

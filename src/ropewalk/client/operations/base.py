@@ -20,7 +20,7 @@ from ropewalk.errors import NotFound, RopewalkError
 from ropewalk.observe.publish import Change, publish
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Ripple
+from ropewalk.ports.store.messages import Consequences
 
 
 class Bound:
@@ -59,7 +59,7 @@ class Bound:
             return []
         return [Change(job, Move.CANCEL, job.error) for job in read.jobs.values()]
 
-    def _tell(self, news: Iterable[Change], ripple: Ripple, *, control: bool = False) -> None:
+    def _tell(self, news: Iterable[Change], ripple: Consequences, *, control: bool = False) -> None:
         core = self._core
         publish(news, store=core.store, events=core.events, runtime=core.runtime, ripple=ripple, control=control)
 

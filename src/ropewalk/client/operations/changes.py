@@ -169,12 +169,12 @@ class Changing(Bound):
         )
 
     async def _revive(self, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        answers = await (await self._store()).revive(self._tenant, ids, revival)
+        answers = await (await self._store()).retry(self._tenant, ids, revival)
         self._core.store.notifier.publish(Hint(many=True))
         return answers
 
     async def _amend(self, job_id: str, amendment: Amendment, what: str) -> JobInfo:
-        answer = await (await self._store()).amend(self._tenant, job_id, amendment)
+        answer = await (await self._store()).update(self._tenant, job_id, amendment)
         if answer.job is None:
             if answer.state is None:
                 raise missing(job_id)

@@ -37,16 +37,16 @@ from ropewalk.ports.store.messages import (
     Backlog,
     Cancellations,
     Claimed,
+    Consequences,
     Deletion,
     Dependency,
     Durability,
+    GroupContribution,
     GroupRecord,
     Holder,
-    Kept,
     LimitUse,
     Note,
-    Noted,
-    Orphan,
+    NoteAnswer,
     Page,
     Pruned,
     QueueInfo,
@@ -54,7 +54,6 @@ from ropewalk.ports.store.messages import (
     Renewed,
     ResolveAnswer,
     ReviveAnswer,
-    Ripple,
     Settlements,
     SignalAnswer,
     Snapshot,
@@ -62,6 +61,7 @@ from ropewalk.ports.store.messages import (
     Submission,
     SubmitAnswer,
     Trail,
+    UnawaitedGroup,
     WorkerCard,
 )
 from ropewalk.ports.store.schedules import Schedules
@@ -87,7 +87,7 @@ class Intake(Protocol):
         ending."""
         ...
 
-    async def revive(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+    async def retry(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
         """domain.jobs.operations.revive on each, independently. Reopens its key; `key_in_use` if another open job
         holds it.
 
@@ -96,7 +96,7 @@ class Intake(Protocol):
         """
         ...
 
-    async def amend(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+    async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
         """domain.jobs.operations.amend, on a waiting job only."""
         ...
 
@@ -108,7 +108,7 @@ class Intake(Protocol):
 class Leasing(Protocol):
     """How a worker gets, keeps and ends its right to run a job."""
 
-    async def enlist(self, card: WorkerCard) -> None:
+    async def register(self, card: WorkerCard) -> None:
         """Make a worker known, or replace its card."""
         ...
 
@@ -149,7 +149,7 @@ class Leasing(Protocol):
         """
         ...
 
-    async def note(self, note: Note) -> Noted:
+    async def note(self, note: Note) -> NoteAnswer:
         """Record a checkpoint (or progress) now, fenced; answers whether a cancellation was requested."""
         ...
 
@@ -157,7 +157,7 @@ class Leasing(Protocol):
 class Upkeep(Protocol):
     """What every worker does now and then for all."""
 
-    async def sweep(self, limit: int) -> Ripple:
+    async def sweep(self, limit: int) -> Consequences:
         """Take back up to `limit` expired leases (domain.jobs.transition.lose; `started` is ticket <= the owner's
         started_upto and not among its unstarted, or the owner is unknown), expire up to `limit` waiting jobs past
         their deadline, and end up to `limit` waits that are over (domain.workflow.gate.wait_is_over). What follows
@@ -172,7 +172,7 @@ class Upkeep(Protocol):
         expired once-keys, and cards of workers silent for a day."""
         ...
 
-    async def cascade(self, limit: int) -> Ripple:
+    async def cascade(self, limit: int) -> Consequences:
         """Go on with up to `limit` edges and scopes that a transition left for later."""
         ...
 
@@ -269,7 +269,7 @@ class Workflows(Protocol):
         """Somebody waits for this group for that long: if it closes meanwhile, it is no orphan."""
         ...
 
-    async def take_orphans(self, limit: int, hide_us: Span) -> list[Orphan]:
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
         """Orphans to tell, oldest first; each is given out again after hide_us unless it was told."""
         ...
 
@@ -279,7 +279,7 @@ class Workflows(Protocol):
         """By id; a group that is only its root has no record."""
         ...
 
-    async def contributions(self, tenant: str, group_id: str) -> list[Kept]:
+    async def contributions(self, tenant: str, group_id: str) -> list[GroupContribution]:
         """In the order they were folded."""
         ...
 

@@ -142,7 +142,7 @@ class Claimed(Struct, frozen=True, kw_only=True):
     """where a job is next that must start at once, and no slot was left for it: the next claim is to begin there"""
 
 
-class Ripple(Struct, frozen=True, kw_only=True):
+class Consequences(Struct, frozen=True, kw_only=True):
     """What else happened because of it, for events and hints: dependants doomed or ready, groups closed."""
 
     moved: list[Moved] = []
@@ -211,7 +211,7 @@ class Settled(Struct, frozen=True, kw_only=True, gc=False):
 class Settlements(Struct, frozen=True, kw_only=True):
     settled: list[Settled]
     """in the order they were asked for"""
-    ripple: Ripple
+    ripple: Consequences
 
 
 class Note(Struct, frozen=True, kw_only=True):
@@ -222,7 +222,7 @@ class Note(Struct, frozen=True, kw_only=True):
     progress: Progress | None = None
 
 
-class Noted(Struct, frozen=True, kw_only=True):
+class NoteAnswer(Struct, frozen=True, kw_only=True):
     lost: LossReason | None = None
     cancel: CancelNotice | None = None
 
@@ -246,7 +246,7 @@ class CancelAnswer(Struct, frozen=True, kw_only=True):
 class Cancellations(Struct, frozen=True, kw_only=True):
     answers: list[CancelAnswer]
     """in the order they were asked for"""
-    ripple: Ripple
+    ripple: Consequences
 
 
 class ResolveAnswer(Struct, frozen=True, kw_only=True):
@@ -254,7 +254,7 @@ class ResolveAnswer(Struct, frozen=True, kw_only=True):
     job: JobRecord | None = None
     """as resolved; None with `state` None: not found; None with a state: it had ended already"""
     state: State | None = None
-    ripple: Ripple | None = None
+    ripple: Consequences | None = None
 
 
 class SignalAnswer(StrEnum):
@@ -335,7 +335,7 @@ class GroupRecord(Struct, frozen=True, kw_only=True):
     value: GroupValue
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class GroupContribution(Struct, frozen=True, kw_only=True):
     """A contribution of a group whose value is put together by its reader (list, merge)."""
 
     type: str
@@ -350,7 +350,7 @@ class Dependency(Struct, frozen=True, kw_only=True):
     """None where it is missing or was deleted meanwhile; of a chain, its last member"""
 
 
-class Orphan(Struct, frozen=True, kw_only=True):
+class UnawaitedGroup(Struct, frozen=True, kw_only=True):
     """A group closed with nobody waiting. `id` is the same however often it is told."""
 
     id: str

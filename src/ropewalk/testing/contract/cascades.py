@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter
-from ropewalk.ports.store.messages import Accepted, Ripple
+from ropewalk.ports.store.messages import Accepted, Consequences
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, new_job, settlement, tree
@@ -76,7 +76,7 @@ class CascadeContract(Contract):
         assert len(moved) == len(set(moved)) == FAN
 
     async def test_nothing_left_is_nothing_to_do(self, bench: Bench) -> None:
-        assert await bench.store.cascade(9) == Ripple()
+        assert await bench.store.cascade(9) == Consequences()
 
 
 class FlowRaceContract(Contract):
@@ -141,7 +141,7 @@ class FlowRaceContract(Contract):
             assert (await flow.counts(root.id))[0] == 2
 
 
-async def _cascade_all(bench: Bench) -> list[Ripple]:
+async def _cascade_all(bench: Bench) -> list[Consequences]:
     """Until nothing is left."""
     ripples = [await bench.store.cascade(1000)]
     while ripples[-1].more:

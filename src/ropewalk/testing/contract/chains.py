@@ -140,7 +140,7 @@ class ChainContract(Contract):
     async def test_a_revived_end_goes_on(self, bench: Bench) -> None:
         flow = await _chain(bench, "a", "b")
         await flow.end("b", Move.FAIL)
-        await bench.store.revive("default", ["b"], Revival())
+        await bench.store.retry("default", ["b"], Revival())
         await flow.end("b", left=sequel(then=node("c")))
         assert [job.id for job in await bench.store.chain("default", "b")] == ["a", "b", "c"]
         assert closed_by(await flow.ended("c")) == ["a"]

@@ -40,7 +40,7 @@ class ClaimContract(Contract):
         ids += [await bench.add("b", priority=9, max_attempts=None, input=b"\xff"), await bench.add(ttl_us=2 * LEASE)]
         failed = await bench.running("undo")
         await bench.settle(failed, Move.FAIL, error=BOOM)
-        await bench.store.revive("default", [failed.id], Revival())
+        await bench.store.retry("default", [failed.id], Revival())
         await bench.backend.raise_epoch(bench.store, 2)
         await bench.runtime.advance(1)
         jobs = await bench.claim(9, owner="me", first_ticket=5)

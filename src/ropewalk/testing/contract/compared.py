@@ -8,16 +8,16 @@ from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
 from ropewalk.ports.store.messages import (
     Cancellations,
     Claimed,
+    Consequences,
     Moved,
     Renewed,
     ResolveAnswer,
-    Ripple,
     Settlements,
     SubmitAnswer,
 )
 
 
-def rippled(ripple: Ripple) -> Ripple:
+def rippled(ripple: Consequences) -> Consequences:
     return structs.replace(ripple, moved=moved(ripple.moved), closed=sorted(ripple.closed))
 
 
@@ -25,12 +25,12 @@ def claimed(claimed: Claimed) -> Claimed:
     return structs.replace(claimed, moved=moved(claimed.moved), closed=sorted(claimed.closed))
 
 
-def settled(settlements: Settlements) -> tuple[object, Ripple]:
+def settled(settlements: Settlements) -> tuple[object, Consequences]:
     answers = [(structs.replace(each, refused=None), type(each.refused)) for each in settlements.settled]
     return answers, rippled(settlements.ripple)
 
 
-def cancelled(cancellations: Cancellations) -> tuple[object, Ripple]:
+def cancelled(cancellations: Cancellations) -> tuple[object, Consequences]:
     return cancellations.answers, rippled(cancellations.ripple)
 
 

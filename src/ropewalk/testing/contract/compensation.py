@@ -107,7 +107,7 @@ class CompensationContract(Contract):
 
 
 async def _revived(bench: Bench, job_id: str) -> None:
-    [answer] = await bench.store.revive("default", [job_id], Revival())
+    [answer] = await bench.store.retry("default", [job_id], Revival())
     assert answer.status is RetryStatus.QUEUED
 
 

@@ -168,7 +168,7 @@ class GateTimeoutContract(Contract):
     async def test_triggering_a_pending_job_does_not_open_its_gate(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("p"), node("a", "p", delay_us=HOUR))
-        await bench.store.amend("default", "a", Amendment(run_now=True))
+        await bench.store.update("default", "a", Amendment(run_now=True))
         assert await flow.states("a") == ["pending"]
         await flow.end("p")
         assert await flow.states("a") == ["scheduled"]

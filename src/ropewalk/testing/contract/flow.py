@@ -9,7 +9,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import Contribution, Reducer
-from ropewalk.ports.store.messages import Claimed, GroupRecord, ResolveAnswer, Ripple, Settled, Settlements
+from ropewalk.ports.store.messages import Claimed, Consequences, GroupRecord, ResolveAnswer, Settled, Settlements
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement
 
@@ -31,7 +31,7 @@ def sequel(
     return CompletionPlan(children=children, continuation=then, contribution=contribution)
 
 
-def closed_by(what: Ripple | Claimed | Settlements | ResolveAnswer) -> list[str]:
+def closed_by(what: Consequences | Claimed | Settlements | ResolveAnswer) -> list[str]:
     """The ids of the groups that closed with it."""
     if isinstance(what, Settlements | ResolveAnswer):
         assert what.ripple is not None
@@ -77,7 +77,7 @@ class Flow:
         for name in names:
             await self.end(name, move)
 
-    async def lose(self, name: str) -> Ripple:
+    async def lose(self, name: str) -> Consequences:
         """Its worker dies."""
         await self.held(name)
         await self.bench.runtime.advance(LEASE / 1_000_000)

@@ -109,7 +109,7 @@ class OrphanContract(Contract):
         await flow.end("root-child", Move.FAIL)
         [first] = await bench.store.take_orphans(9, MINUTE)
         await bench.store.orphan_told(first.id)
-        await bench.store.revive("default", ["root-child"], Revival())
+        await bench.store.retry("default", ["root-child"], Revival())
         assert await bench.store.take_orphans(9, MINUTE) == []
         await flow.end("root-child")
         [second] = await bench.store.take_orphans(9, MINUTE)

@@ -31,7 +31,7 @@ class HistoryContract(Contract):
 
     async def test_the_worker_is_told_after_it_is_gone(self, bench: Bench) -> None:
         """O5: its name is the job's, not looked up."""
-        await bench.store.enlist(worker_card("me"))
+        await bench.store.register(worker_card("me"))
         job = await bench.finished(owner="me")
         await bench.store.dismiss("me")
         assert (await bench.job(job.id)).owner == "me"
@@ -40,7 +40,7 @@ class HistoryContract(Contract):
     async def test_an_eventful_life(self, bench: Bench) -> None:
         """O5: every attempt with its worker, times and error; every act of an operator with its reason."""
         job_id = await bench.add(delay_us=HOUR, max_attempts=None)
-        await bench.store.amend("default", job_id, Amendment(run_now=True))
+        await bench.store.update("default", job_id, Amendment(run_now=True))
         await bench.settle(await bench.claim_one(owner="one"), Move.RETRY, error=BOOM)
         await bench.claim_one(owner="two")
         await bench.runtime.advance(60)
@@ -48,7 +48,7 @@ class HistoryContract(Contract):
         held = await bench.claim_one(owner="three")
         await bench.store.cancel("default", [job_id], reason="enough", force=False)
         await bench.settle(held, Move.RETRY)
-        await bench.store.revive("default", [job_id], Revival(include_cancelled=True))
+        await bench.store.retry("default", [job_id], Revival(include_cancelled=True))
         await bench.settle(await bench.claim_one(owner="four"))
         history = await bench.history(job_id)
         assert [entry.rev for entry in history] == list(range(1, len(history) + 1))
@@ -106,9 +106,9 @@ async def live_on(bench: Bench, job_id: str, held: JobRecord | None, chance: Fak
         case 0:
             await bench.store.cancel("default", [job_id], reason="r", force=chance.random() < 0.5)
         case 1 | 2:
-            await bench.store.revive("default", [job_id], Revival(include_cancelled=True))
+            await bench.store.retry("default", [job_id], Revival(include_cancelled=True))
         case 3:
-            await bench.store.amend("default", job_id, Amendment(run_now=True))
+            await bench.store.update("default", job_id, Amendment(run_now=True))
         case 4:
             await bench.runtime.advance(60)
             await bench.sweep(9)

@@ -169,7 +169,7 @@ class KeyRevivalContract(Contract):
         first = await _finish(bench, keyed("k"), Move.FAIL)
         before = await bench.trail(first)
         await bench.submit(keyed("k"))
-        [refused] = await bench.store.revive("default", [first], Revival())
+        [refused] = await bench.store.retry("default", [first], Revival())
         assert (refused.status, refused.reason) == (RetryStatus.NOT_RETRIABLE, "key_in_use")
         assert refused.state is State.FAILED
         assert await bench.trail(first) == before
@@ -184,7 +184,7 @@ class KeyRevivalContract(Contract):
     async def test_of_two_finished_jobs_of_a_key_only_one_comes_back(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
         second = await _finish(bench, keyed("k"), Move.FAIL)
-        one, two = await bench.store.revive("default", [first, second], Revival())
+        one, two = await bench.store.retry("default", [first, second], Revival())
         assert (one.status, two.status) == (RetryStatus.QUEUED, RetryStatus.NOT_RETRIABLE)
         assert two.reason == "key_in_use"
 
@@ -210,5 +210,5 @@ async def _finish(bench: Bench, new: NewJob, move: Move = Move.COMPLETE) -> str:
 
 
 async def _revive(bench: Bench, job_id: str) -> None:
-    [answer] = await bench.store.revive("default", [job_id], Revival())
+    [answer] = await bench.store.retry("default", [job_id], Revival())
     assert answer.status is RetryStatus.QUEUED

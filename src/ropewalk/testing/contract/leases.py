@@ -9,7 +9,7 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord, Progress
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import SECOND
-from ropewalk.ports.store.messages import CancelNotice, Lost, Note, Noted, Renewal
+from ropewalk.ports.store.messages import CancelNotice, Lost, Note, NoteAnswer, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import LEASE, worker_card
@@ -122,7 +122,7 @@ class RenewContract(Contract):
 
     async def test_a_renewal_is_the_workers_sign_of_life(self, bench: Bench) -> None:
         """With no leases too; an unknown worker gets no card by it."""
-        await bench.store.enlist(worker_card("me"))
+        await bench.store.register(worker_card("me"))
         enlisted = bench.runtime.now()
         await bench.runtime.advance(10)
         await bench.store.renew("me", [])
@@ -136,7 +136,7 @@ class NoteContract(Contract):
 
     async def test_a_checkpoint_is_kept_for_the_next_attempt(self, bench: Bench) -> None:
         job = await bench.running()
-        assert await bench.store.note(Note(holder=holder(job), checkpoint=b"[1]")) == Noted()
+        assert await bench.store.note(Note(holder=holder(job), checkpoint=b"[1]")) == NoteAnswer()
         seen = await bench.job(job.id)
         assert (seen.checkpoint, seen.rev, seen.updated_at) == (b"[1]", job.rev, job.updated_at)
         await bench.settle(job, Move.RETRY)
@@ -156,7 +156,7 @@ class NoteContract(Contract):
         job = await bench.running()
         await bench.store.cancel("default", [job.id], reason="r", force=True)
         noted = await bench.store.note(Note(holder=holder(job), checkpoint=b"[1]"))
-        assert noted == Noted(cancel=CancelNotice(seq=job.seq, fence=job.fence, reason="r", force=True))
+        assert noted == NoteAnswer(cancel=CancelNotice(seq=job.seq, fence=job.fence, reason="r", force=True))
         assert (await bench.job(job.id)).checkpoint == b"[1]"
 
     @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ class NoteContract(Contract):
         """safe-5."""
         job = await bench.running()
         stale = Note(holder=structs.replace(holder(job), **change), checkpoint=b"[9]", progress=Progress(9.0, None, 0))
-        assert await bench.store.note(stale) == Noted(lost=reason)
+        assert await bench.store.note(stale) == NoteAnswer(lost=reason)
         assert await bench.job(job.id) == job
 
     async def test_a_note_after_the_end_changes_nothing(self, bench: Bench) -> None:
@@ -181,7 +181,7 @@ class NoteContract(Contract):
         job = await bench.running()
         await bench.settle(job)
         done = await bench.job(job.id)
-        assert await bench.store.note(Note(holder=holder(job), checkpoint=b"[9]")) == Noted(
+        assert await bench.store.note(Note(holder=holder(job), checkpoint=b"[9]")) == NoteAnswer(
             lost=LossReason.ALREADY_COMPLETED
         )
         assert await bench.job(job.id) == done

@@ -279,7 +279,7 @@ class PlaceContract(Contract):
     async def test_a_dead_worker_holds_its_places_until_its_lease_is_over(self, bench: Bench) -> None:
         """R13, live-2, safe-8: not a moment less, and not longer."""
         await bench.store.put_limit(at_most(2))
-        await bench.store.enlist(worker_card("dead"))
+        await bench.store.register(worker_card("dead"))
         ids = [await bench.add(limit_key="k", max_crashes=1) for _ in range(3)]
         await bench.claim(2, owner="dead")
         await bench.runtime.advance(LEASE / SECOND - 0.001)

@@ -122,17 +122,17 @@ class StoreMachine(FlowRules, ScheduleRules):
 
     @precondition(FlowRules.some_job)
     @rule(which=picks, revival=draws.revivals)
-    def revive(self, which: list[int], revival: Revival) -> None:
+    def retry(self, which: list[int], revival: Revival) -> None:
         tenant, ids = self._names(which)
-        self.stores.ask(lambda store: store.revive(tenant, ids, revival))
+        self.stores.ask(lambda store: store.retry(tenant, ids, revival))
 
     @precondition(FlowRules.some_job)
     @rule(which=pick, amendment=draws.amendments, wait_us=st.none() | draws.spans)
-    def amend(self, which: int, amendment: Amendment, wait_us: int | None) -> None:
+    def update(self, which: int, amendment: Amendment, wait_us: int | None) -> None:
         tenant, [job_id] = self._names([which])
         run_at = None if wait_us is None else self.stores.runtime.now() + wait_us
         asked = structs.replace(amendment, run_at=run_at)
-        self.stores.ask(lambda store: store.amend(tenant, job_id, asked))
+        self.stores.ask(lambda store: store.update(tenant, job_id, asked))
 
     @precondition(FlowRules.some_job)
     @rule(which=picks)
@@ -147,7 +147,7 @@ class StoreMachine(FlowRules, ScheduleRules):
         if gone:
             self.stores.ask(lambda store: store.dismiss(owner))
         else:
-            self.stores.ask(lambda store: store.enlist(draws.cards(owner)))
+            self.stores.ask(lambda store: store.register(draws.cards(owner)))
 
     @rule(request=draws.claim_requests, started=st.integers(0, 8))
     def claim(self, request: ClaimRequest, started: int) -> None:

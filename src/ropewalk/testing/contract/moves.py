@@ -142,7 +142,7 @@ async def _fail_from_outside(bench: Bench, _: JobRecord | None) -> None:
 
 
 async def _revive(bench: Bench, _: JobRecord | None) -> None:
-    await bench.store.revive(DEFAULT_TENANT, [WALKED], Revival(include_cancelled=True))
+    await bench.store.retry(DEFAULT_TENANT, [WALKED], Revival(include_cancelled=True))
 
 
 async def _delete(bench: Bench, _: JobRecord | None) -> None:

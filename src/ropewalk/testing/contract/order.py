@@ -92,7 +92,7 @@ class OrderContract(Contract):
 
     async def test_jobs_of_a_dead_worker_keep_their_places(self, bench: Bench) -> None:
         """R3, live-2: the one that had started and the one that had not, taken back by the claim itself."""
-        await bench.store.enlist(worker_card("dead"))
+        await bench.store.register(worker_card("dead"))
         lost = [await bench.add() for _ in range(2)]
         await bench.claim(2, owner="dead", slots=1, started_upto=1)
         await bench.runtime.advance(1)

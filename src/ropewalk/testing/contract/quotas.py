@@ -165,7 +165,7 @@ class InsideQuotaContract(Contract):
         failing = await bench.running(on_failure=CompensationSpec(type="undo"))
         await bench.add()
         await bench.settle(failing, Move.FAIL, error=BOOM)
-        [answer] = await bench.store.revive(DEFAULT_TENANT, [failing.id], Revival())
+        [answer] = await bench.store.retry(DEFAULT_TENANT, [failing.id], Revival())
         assert answer.state is State.SCHEDULED
         assert (await use(bench)).pending == 3
 

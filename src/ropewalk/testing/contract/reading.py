@@ -83,7 +83,7 @@ class QueuesContract(Contract):
     async def test_amended_and_cancelled_jobs_are_counted_once_or_not_at_all(self, bench: Bench) -> None:
         amended, cancelled = await bench.add(), await bench.add()
         for priority in range(5):
-            await bench.store.amend("default", amended, Amendment(priority=priority))
+            await bench.store.update("default", amended, Amendment(priority=priority))
         await bench.store.cancel("default", [cancelled], reason=None, force=False)
         [queue] = await bench.store.queues("default")
         assert _without_zeros(queue).counts == {State.SCHEDULED: 1}
@@ -117,10 +117,10 @@ class WorkersContract(Contract):
 
     async def test_enlist_replace_and_dismiss(self, bench: Bench) -> None:
         start = bench.runtime.now()
-        await bench.store.enlist(worker_card("one", queues=("mail",), tenants=("acme",), started_at=1, beat_at=2))
+        await bench.store.register(worker_card("one", queues=("mail",), tenants=("acme",), started_at=1, beat_at=2))
         await bench.runtime.advance(5)
-        await bench.store.enlist(worker_card("two", types=(), lease_us=7))
-        await bench.store.enlist(worker_card("one", concurrency=99))
+        await bench.store.register(worker_card("two", types=(), lease_us=7))
+        await bench.store.register(worker_card("one", concurrency=99))
         cards = {card.id: card for card in await bench.store.workers()}
         now = bench.runtime.now()
         assert cards == {
@@ -132,7 +132,7 @@ class WorkersContract(Contract):
         assert [card.id for card in await bench.store.workers()] == ["two"]
 
     async def test_a_dismissed_workers_leases_simply_run_out(self, bench: Bench) -> None:
-        await bench.store.enlist(worker_card("w"))
+        await bench.store.register(worker_card("w"))
         job = await bench.running(owner="w")
         await bench.store.dismiss("w")
         assert await bench.state(job.id) is State.RUNNING
@@ -141,7 +141,7 @@ class WorkersContract(Contract):
     async def test_a_card_counts_what_its_worker_holds(self, bench: Bench) -> None:
         """R19."""
         for owner in ("one", "two"):
-            await bench.store.enlist(worker_card(owner))
+            await bench.store.register(worker_card(owner))
         jobs = [await bench.running(owner="one") for _ in range(2)]
         await bench.running(owner="nobody")
         assert {card.id: card.held for card in await bench.store.workers()} == {"one": 2, "two": 0}
@@ -151,7 +151,7 @@ class WorkersContract(Contract):
     async def test_a_worker_is_told_to_drain(self, bench: Bench) -> None:
         """R19: by every renewal from then on, with leases or without; the others hear nothing of it."""
         for owner in ("one", "two"):
-            await bench.store.enlist(worker_card(owner))
+            await bench.store.register(worker_card(owner))
         assert not (await bench.store.renew("one", [])).drain
         assert await bench.store.drain("one")
         assert {card.id: card.draining for card in await bench.store.workers()} == {"one": True, "two": False}
@@ -162,19 +162,19 @@ class WorkersContract(Contract):
 
     async def test_a_drain_is_for_one_start_of_a_worker_and_for_all_of_it(self, bench: Bench) -> None:
         """R19: no new card undoes it, and a worker that never was, or is gone, is not told."""
-        await bench.store.enlist(worker_card("one"))
+        await bench.store.register(worker_card("one"))
         assert await bench.store.drain("one")
-        await bench.store.enlist(worker_card("one", concurrency=99))
+        await bench.store.register(worker_card("one", concurrency=99))
         assert (await bench.store.renew("one", [])).drain
         await bench.store.dismiss("one")
         assert not await bench.store.drain("one")
         assert not (await bench.store.renew("one", [])).drain
-        await bench.store.enlist(worker_card("next"))
+        await bench.store.register(worker_card("next"))
         assert not (await bench.store.renew("next", [])).drain
 
     async def test_what_a_draining_worker_holds_stays_its_own(self, bench: Bench) -> None:
         """R11, safe-5: it goes on renewing and settles as ever."""
-        await bench.store.enlist(worker_card("one"))
+        await bench.store.register(worker_card("one"))
         job = await bench.running(owner="one")
         await bench.store.drain("one")
         renewed = await bench.store.renew("one", [Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE)])

@@ -75,7 +75,7 @@ class ReclaimContract(Contract):
 
     async def test_a_job_that_never_started_is_given_back_whole(self, bench: Bench) -> None:
         """safe-7: neither attempt nor crash."""
-        await bench.store.enlist(worker_card("dead"))
+        await bench.store.register(worker_card("dead"))
         ids = [await bench.add() for _ in range(2)]
         await bench.claim(2, owner="dead", slots=1, first_ticket=1, started_upto=1)
         await bench.runtime.advance(60)

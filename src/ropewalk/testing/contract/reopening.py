@@ -212,5 +212,5 @@ async def _family(bench: Bench, *names: str) -> Flow:
 
 
 async def _revive(bench: Bench, job_id: str, revival: Revival | None = None) -> None:
-    [answer] = await bench.store.revive("default", [job_id], revival or Revival())
+    [answer] = await bench.store.retry("default", [job_id], revival or Revival())
     assert answer.status is RetryStatus.QUEUED

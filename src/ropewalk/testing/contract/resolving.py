@@ -102,7 +102,7 @@ class ResolveContract(Contract):
         undo = await bench.claim_one(types=["undo"])
         assert undo.origin is not None
         assert (undo.origin.started, undo.origin.error) == (False, BOOM)
-        await bench.store.revive("default", ["a"], Revival())
+        await bench.store.retry("default", ["a"], Revival())
         assert (await flow.start("a")).run == 2
 
     async def test_its_key_is_free(self, bench: Bench) -> None:

@@ -25,7 +25,7 @@ class ReviveContract(Contract):
         done = await _failed(bench, move)
         await bench.runtime.advance(60)
         now = bench.runtime.now()
-        [answer] = await bench.store.revive("default", [done.id], Revival())
+        [answer] = await bench.store.retry("default", [done.id], Revival())
         assert answer == ReviveAnswer(id=done.id, status=RetryStatus.QUEUED, state=State.SCHEDULED, run_at=now)
         job = await bench.job(done.id)
         assert (job.status, job.run, job.attempt, job.crashes, job.last_move) == (Status.WAITING, 2, 0, 0, Move.REVIVE)
@@ -39,7 +39,7 @@ class ReviveContract(Contract):
 
     async def test_delay_and_priority(self, bench: Bench) -> None:
         done = await _failed(bench)
-        [answer] = await bench.store.revive("default", [done.id], Revival(priority=50, delay_us=MINUTE))
+        [answer] = await bench.store.retry("default", [done.id], Revival(priority=50, delay_us=MINUTE))
         assert (answer.state, answer.run_at) == (State.DELAYED, bench.runtime.now() + MINUTE)
         job = await bench.job(done.id)
         assert job.priority == 50
@@ -48,13 +48,13 @@ class ReviveContract(Contract):
 
     async def test_fresh_forgets_what_was_reached(self, bench: Bench) -> None:
         done = await _failed(bench)
-        await bench.store.revive("default", [done.id], Revival(reset_attempts=False, fresh=True))
+        await bench.store.retry("default", [done.id], Revival(reset_attempts=False, fresh=True))
         job = await bench.job(done.id)
         assert (job.attempt, job.crashes, job.checkpoint, job.error) == (0, 0, None, None)
 
     async def test_without_reset_the_budget_goes_on(self, bench: Bench) -> None:
         done = await _failed(bench)
-        await bench.store.revive("default", [done.id], Revival(reset_attempts=False))
+        await bench.store.retry("default", [done.id], Revival(reset_attempts=False))
         assert (await bench.claim_one()).attempt == 2
 
     async def test_without_reset_an_exhausted_budget_refuses(self, bench: Bench) -> None:
@@ -63,19 +63,19 @@ class ReviveContract(Contract):
         crashed = await bench.running(max_attempts=None, max_crashes=1)
         await bench.runtime.advance(60)
         await bench.sweep(9)
-        answers = await bench.store.revive("default", [attempts.id, crashed.id], Revival(reset_attempts=False))
+        answers = await bench.store.retry("default", [attempts.id, crashed.id], Revival(reset_attempts=False))
         assert [(answer.status, answer.reason) for answer in answers] == [
             (RetryStatus.NOT_RETRIABLE, "attempts_exhausted"),
             (RetryStatus.NOT_RETRIABLE, "crashes_exhausted"),
         ]
-        again = await bench.store.revive("default", [attempts.id, crashed.id], Revival())
+        again = await bench.store.retry("default", [attempts.id, crashed.id], Revival())
         assert [answer.status for answer in again] == [RetryStatus.QUEUED] * 2
 
     async def test_a_cancelled_job_only_if_asked(self, bench: Bench) -> None:
         done = await bench.finished(Move.CANCEL)
-        [refused] = await bench.store.revive("default", [done.id], Revival())
+        [refused] = await bench.store.retry("default", [done.id], Revival())
         assert (refused.status, refused.reason) == (RetryStatus.NOT_RETRIABLE, "state_cancelled")
-        [queued] = await bench.store.revive("default", [done.id], Revival(include_cancelled=True))
+        [queued] = await bench.store.retry("default", [done.id], Revival(include_cancelled=True))
         assert queued.status is RetryStatus.QUEUED
         assert (await bench.job(done.id)).cancel is None
 
@@ -84,7 +84,7 @@ class ReviveContract(Contract):
         running = await bench.running()
         waiting = await bench.add()
         before = await bench.store.get("default", [completed.id, running.id, waiting])
-        answers = await bench.store.revive(
+        answers = await bench.store.retry(
             "default", [completed.id, running.id, waiting, "missing"], Revival(include_cancelled=True)
         )
         assert [(answer.status, answer.reason) for answer in answers] == [
@@ -97,7 +97,7 @@ class ReviveContract(Contract):
 
     async def test_the_same_job_twice_in_one_call(self, bench: Bench) -> None:
         done = await _failed(bench)
-        first, second = await bench.store.revive("default", [done.id, done.id], Revival())
+        first, second = await bench.store.retry("default", [done.id, done.id], Revival())
         assert (first.status, second.status) == (RetryStatus.QUEUED, RetryStatus.NOT_RETRIABLE)
         assert (await bench.job(done.id)).run == 2
 
@@ -105,17 +105,17 @@ class ReviveContract(Contract):
         """R16: of several who saw the same failure one revives it, whatever became of it since."""
         done = await _failed(bench, Move.BURY)
         asked = Revival(fresh=True, of_run=done.run, reason="redriven")
-        [first] = await bench.store.revive("default", [done.id], asked)
+        [first] = await bench.store.retry("default", [done.id], asked)
         assert first.status is RetryStatus.QUEUED
         await bench.settle(await bench.claim_one(), Move.BURY, error=BOOM)
         before = await bench.job(done.id)
-        [late] = await bench.store.revive("default", [done.id], asked)
+        [late] = await bench.store.retry("default", [done.id], asked)
         assert (late.status, late.reason) == (RetryStatus.NOT_RETRIABLE, "another_run")
         assert await bench.job(done.id) == before
 
     async def test_history_says_why(self, bench: Bench) -> None:
         done = await _failed(bench)
-        await bench.store.revive("default", [done.id], Revival(reason="redriven"))
+        await bench.store.retry("default", [done.id], Revival(reason="redriven"))
         trail = await bench.store.trail("default", done.id)
         assert trail is not None
         assert [(event.kind, event.reason) for event in trail.events] == [("retried", "redriven")]
@@ -125,7 +125,7 @@ class ReviveContract(Contract):
         passed = await bench.finished(Move.FAIL, ttl_us=SECOND)
         coming = await bench.finished(Move.FAIL, ttl_us=HOUR)
         await bench.runtime.advance(5)
-        await bench.store.revive("default", [passed.id, coming.id], Revival())
+        await bench.store.retry("default", [passed.id, coming.id], Revival())
         assert (await bench.job(passed.id)).deadline is None
         assert (await bench.job(coming.id)).deadline == coming.deadline
         await bench.runtime.advance(hours=1)
@@ -135,7 +135,7 @@ class ReviveContract(Contract):
         """safe-5: across runs."""
         job = await bench.running()
         await bench.settle(job, Move.FAIL)
-        await bench.store.revive("default", [job.id], Revival())
+        await bench.store.retry("default", [job.id], Revival())
         assert (await bench.settle(job)).lost is not None
         await bench.claim_one()
         assert (await bench.settle(job)).lost is not None

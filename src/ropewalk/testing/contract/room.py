@@ -83,7 +83,7 @@ class PassingContract(Contract):
 
     async def test_who_was_overtaken_has_not_started(self, bench: Bench) -> None:
         """safe-7: a worker that dies burns no attempt of a job that waited while others went ahead."""
-        await bench.store.enlist(worker_card("dead"))
+        await bench.store.register(worker_card("dead"))
         for _ in range(4):
             await bench.add()
         jobs = await bench.claim(4, owner="dead", started_upto=0)

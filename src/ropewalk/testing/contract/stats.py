@@ -244,7 +244,7 @@ class StandingContract(Contract):
         """O4: revived, deleted, or past its retention."""
         jobs = [await bench.finished(move) for move in (Move.COMPLETE, Move.COMPLETE, Move.FAIL, Move.BURY)]
         await bench.store.delete("default", [jobs[0].id])
-        await bench.store.revive("default", [jobs[2].id], FRESH)
+        await bench.store.retry("default", [jobs[2].id], FRESH)
         assert (await stats(bench)).states == {State.SCHEDULED: 1, State.COMPLETED: 1, State.DEAD_LETTER: 1}
         await bench.store.prune(Retention(completed_us=0), 99)
         told = await stats(bench)
@@ -282,7 +282,7 @@ class TenantsWithContract(Contract):
         """R16: revived, deleted, or past their retention; not while one is left."""
         for tenant in ("acme", "acme", "beta"):
             job = await bench.finished(Move.BURY, tenant=tenant)
-        await bench.store.revive("beta", [job.id], FRESH)
+        await bench.store.retry("beta", [job.id], FRESH)
         assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == ["acme"]
         await fold(bench)
         left = (await bench.store.search("acme", Filter(), order=Order.CREATED_ASC, cursor=None, limit=9)).jobs

@@ -69,7 +69,7 @@ class StepContract(Contract):
         job = await bench.running()
         await bench.store.record_step(holder(job), step(0))
         await bench.settle(job, Move.FAIL)
-        await bench.store.revive("default", [job.id], Revival(fresh=fresh))
+        await bench.store.retry("default", [job.id], Revival(fresh=fresh))
         assert len(await bench.store.steps(job.seq)) == kept
 
     async def test_they_go_with_their_job(self, bench: Bench) -> None:

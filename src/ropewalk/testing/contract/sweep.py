@@ -66,7 +66,7 @@ class SweepContract(Contract):
 
     async def test_a_job_that_never_started_loses_nothing(self, bench: Bench) -> None:
         """safe-7, rule 9: it was only in the worker's buffer."""
-        await bench.store.enlist(worker_card("w"))
+        await bench.store.register(worker_card("w"))
         ids = [await bench.add(max_crashes=1) for _ in range(3)]
         await bench.claim(3, owner="w", slots=1, first_ticket=1, started_upto=1)
         await bench.runtime.advance(60)
@@ -78,7 +78,7 @@ class SweepContract(Contract):
 
     async def test_a_later_claim_tells_what_started_meanwhile(self, bench: Bench) -> None:
         """Every earlier ticket of this worker up to `started_upto` counts as started."""
-        await bench.store.enlist(worker_card("w"))
+        await bench.store.register(worker_card("w"))
         for _ in range(3):
             await bench.add()
         await bench.claim(3, owner="w", slots=1, first_ticket=1, started_upto=1)
@@ -88,7 +88,7 @@ class SweepContract(Contract):
 
     async def test_of_an_unknown_worker_the_worst_is_assumed(self, bench: Bench) -> None:
         """Never enlisted, or dismissed: its jobs count as started."""
-        await bench.store.enlist(worker_card("gone"))
+        await bench.store.register(worker_card("gone"))
         await bench.add()
         await bench.add()
         await bench.claim_one(owner="stranger", started_upto=0)
@@ -183,7 +183,7 @@ class DeadlineSweepContract(Contract):
 
     async def test_a_lost_attempt_of_an_expired_job_says_what_became_of_it(self, bench: Bench) -> None:
         """R7, O5: the job expired; its worker was lost only where it had started."""
-        await bench.store.enlist(worker_card("dead"))
+        await bench.store.register(worker_card("dead"))
         started, buffered = [await bench.add(ttl_us=10 * SECOND) for _ in range(2)]
         await bench.claim(2, owner="dead", slots=1, started_upto=1)
         await bench.runtime.advance(60)

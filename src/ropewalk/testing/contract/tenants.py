@@ -23,8 +23,8 @@ VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
     ),
     "count": lambda store, tenant, job_id: store.count(tenant, Filter(text=job_id)),
     "cancel": lambda store, tenant, job_id: store.cancel(tenant, [job_id], reason=None, force=True),
-    "revive": lambda store, tenant, job_id: store.revive(tenant, [job_id], Revival(include_cancelled=True)),
-    "amend": lambda store, tenant, job_id: store.amend(tenant, job_id, Amendment(run_now=True)),
+    "retry": lambda store, tenant, job_id: store.retry(tenant, [job_id], Revival(include_cancelled=True)),
+    "update": lambda store, tenant, job_id: store.update(tenant, job_id, Amendment(run_now=True)),
     "delete": lambda store, tenant, job_id: store.delete(tenant, [job_id]),
 }
 

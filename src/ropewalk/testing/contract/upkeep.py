@@ -79,7 +79,7 @@ class PruneContract(Contract):
     async def test_a_revived_job_counts_from_its_new_end(self, bench: Bench) -> None:
         done = await bench.finished(Move.FAIL)
         await bench.runtime.advance(days=40)
-        await bench.store.revive("default", [done.id], Revival())
+        await bench.store.retry("default", [done.id], Revival())
         assert (await bench.store.prune(Retention(), 9)).jobs == 0
         await bench.settle(await bench.claim_one(), Move.FAIL)
         assert (await bench.store.prune(Retention(), 9)).jobs == 0
@@ -173,7 +173,7 @@ class PruneKeysContract(Contract):
         await bench.settle(await bench.claim_one(), Move.FAIL)
         await bench.runtime.advance(minutes=2)
         assert (await bench.store.prune(Retention(), 9)).keys == 1
-        await bench.store.revive("default", [first.id], Revival())
+        await bench.store.retry("default", [first.id], Revival())
         [again] = await bench.submit(keyed("k"))
         assert (again.duplicate, again.id) == (True, first.id)
         await bench.settle(await bench.claim_one())
@@ -220,8 +220,8 @@ class SilentWorkersContract(Contract):
     """R1: cards of workers silent for a day are thrown away."""
 
     async def test_after_a_day_without_a_sign_of_life(self, bench: Bench) -> None:
-        await bench.store.enlist(worker_card("silent"))
-        await bench.store.enlist(worker_card("alive"))
+        await bench.store.register(worker_card("silent"))
+        await bench.store.register(worker_card("alive"))
         await bench.runtime.advance(hours=23, minutes=59)
         await bench.store.renew("alive", [])
         await bench.store.prune(Retention(), 9)

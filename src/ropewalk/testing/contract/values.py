@@ -9,7 +9,7 @@ import pytest
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Reducer
 from ropewalk.errors import Conflict
-from ropewalk.ports.store.messages import Kept
+from ropewalk.ports.store.messages import GroupContribution
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import settlement
@@ -85,7 +85,7 @@ class GroupValueContract(Contract):
         for name in ("c", "a", "b"):
             await flow.end(name, left=sequel(value=name.encode(), reducer=reducer))
         assert (await flow.group("root")).value.reducer == reducer
-        kept = [Kept(type="t", value=value) for value in (b"c", b"a", b"b")]
+        kept = [GroupContribution(type="t", value=value) for value in (b"c", b"a", b"b")]
         assert await bench.store.contributions("default", "root") == kept
 
     async def test_a_root_alone_that_appends_gets_a_group(self, bench: Bench) -> None:
@@ -93,7 +93,7 @@ class GroupValueContract(Contract):
         await flow.submit(node("root"))
         ended = await flow.ended("root", Move.COMPLETE, sequel(value=b"5", reducer="list"))
         assert closed_by(ended) == ["root"]
-        assert await bench.store.contributions("default", "root") == [Kept(type="t", value=b"5")]
+        assert await bench.store.contributions("default", "root") == [GroupContribution(type="t", value=b"5")]
         assert await flow.counts("root") == (0, 1, 0, 0)
 
     async def test_appends_that_fold_differently_are_told(self, bench: Bench) -> None:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from ropewalk.domain.retention import Retention
 from ropewalk.observe.publish import NOTHING_ELSE
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import Ripple
+from ropewalk.ports.store.messages import Consequences
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
 
@@ -57,7 +57,7 @@ class ReclaimerConfig(Struct, frozen=True):
 
 class Reclaimer:
     def __init__(
-        self, bench: WorkerContext, on_ripple: Callable[[Ripple], object], config: ReclaimerConfig | None = None
+        self, bench: WorkerContext, on_ripple: Callable[[Consequences], object], config: ReclaimerConfig | None = None
     ) -> None:
         self._bench = bench
         self._on_ripple = on_ripple
@@ -102,7 +102,7 @@ class CascadeConfig(Struct, frozen=True):
 
 class Cascade:
     def __init__(
-        self, bench: WorkerContext, on_ripple: Callable[[Ripple], object], config: CascadeConfig | None = None
+        self, bench: WorkerContext, on_ripple: Callable[[Consequences], object], config: CascadeConfig | None = None
     ) -> None:
         self._bench = bench
         self._on_ripple = on_ripple

@@ -133,7 +133,7 @@ class Redriver:
         for run, alike in groupby(sorted(jobs, key=by_run), key=by_run):
             some = {job.id: job for job in alike}
             asked = Revival(fresh=True, of_run=run, reason=REASON)
-            answers = await self._bench.store.revive(tenant, list(some), asked)
+            answers = await self._bench.store.retry(tenant, list(some), asked)
             back.extend(some[answer.id] for answer in answers if answer.status is RetryStatus.QUEUED)
         self._tell(back)
 

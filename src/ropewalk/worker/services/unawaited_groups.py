@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ropewalk.client.completion_checks import Awaited
 from ropewalk.domain.time import SECOND, Span, to_datetime
-from ropewalk.ports.store.messages import Orphan
+from ropewalk.ports.store.messages import UnawaitedGroup
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
 
@@ -63,7 +63,7 @@ class UnawaitedGroups:
                 await self._bench.store.orphan_told(orphan.id)
         return len(orphans) >= self._config.batch
 
-    async def _told(self, orphan: Orphan) -> bool:
+    async def _told(self, orphan: UnawaitedGroup) -> bool:
         group = OrphanGroup(
             id=orphan.id, group_id=orphan.group_id, tenant=orphan.tenant, closed_at=to_datetime(orphan.closed_at)
         )

@@ -29,7 +29,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.headroom import SOON_US, TypeHeadroom
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed, Ripple
+from ropewalk.ports.store.messages import Claimed, Consequences
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000
@@ -55,7 +55,7 @@ def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> C
     if tx.sql.note_started:
         tx.run(tx.sql.note_started, asked_by(request))
     look = outlook.streams is None
-    situation, before = Situation.read(tx, request, look=look), Ripple()
+    situation, before = Situation.read(tx, request, look=look), Consequences()
     take_back = request.take_back and outlook.sweep_due(tx.now)
     if take_back or situation.wait_is_over:
         before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
@@ -98,7 +98,7 @@ class Claiming:
         self._room = TypeHeadroom(self._request.room) if self._request.room else None
         self._flow = Flow(self._tx, self._lanes, self._rules)
 
-    def run(self, before: Ripple) -> Claimed:
+    def run(self, before: Consequences) -> Claimed:
         """`before` is what happened on the way here."""
         remembered = self._outlook.streams
         if remembered is not None:
@@ -111,7 +111,7 @@ class Claiming:
         jobs = self._lease()
         self._flow.spend()
         # Last: a compensation born in this claim is work for the next one.
-        expired = self._expire() if self._overdue else Ripple()
+        expired = self._expire() if self._overdue else Consequences()
         return Claimed(
             now=self._tx.now,
             jobs=jobs,
@@ -275,7 +275,7 @@ class Claiming:
         tx.run_rows_later(tx.sql.lease_jobs, rows, tx.now, first_fence, request.owner, tx.now)
         return jobs
 
-    def _expire(self) -> Ripple:
+    def _expire(self) -> Consequences:
         ledger = SqlLedger(self._tx, self._lanes)
         rippling = Rippling(ledger)
         expire(ledger, rippling, self._overdue)
