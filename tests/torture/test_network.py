@@ -13,7 +13,7 @@ import pytest_asyncio
 from ropewalk import App, Context, Filter, OutcomeUnknown, State, job
 from ropewalk.backends.postgres import opening
 from ropewalk.backends.postgres.connections import ReadingSession, Session
-from ropewalk.backends.postgres.wire.connection import Line
+from ropewalk.backends.postgres.wire.connection import WatchedConnection
 from tests.servers.postgres import Postgres
 from tests.servers.proxy import LostPart, Proxy
 from tests.torture.harness import nothing_lives, until
@@ -213,7 +213,7 @@ async def fall_silent(app: App, straight: App, proxy: Proxy, *, seconds: float, 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenth of the usual patience: what is waited for is the same."""
-    monkeypatch.setattr(Line, "silence_seconds_max", 1.5)
+    monkeypatch.setattr(WatchedConnection, "silence_seconds_max", 1.5)
     monkeypatch.setattr(Session, "_silence_seconds_max", 1.5)
     monkeypatch.setattr(ReadingSession, "_silence_seconds_max", 1.5)
     monkeypatch.setattr(opening, "CONNECT_SECONDS_MAX", 2)

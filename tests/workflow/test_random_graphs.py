@@ -15,8 +15,8 @@ import pytest
 
 from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.backends.workflow.propagation import Rippling
-from ropewalk.backends.workflow.unit_of_work import Ledger
+from ropewalk.backends.workflow.propagation import Propagation
+from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.ports.store.core import Store
 from ropewalk.testing import FakeRuntime
 from tests.backends.postgres.backend import PostgresBackend, SchemasOf
@@ -89,12 +89,12 @@ def on_server(schemas: Schemas, server: Postgres) -> Opening:
 @pytest.fixture(params=[1000, 2], ids=["at once", "in small steps"])
 def budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How much of what follows from an ending is done in its own transaction; the rest goes on in `cascade`."""
-    most, begin = int(request.param), Rippling.__init__
+    most, begin = int(request.param), Propagation.__init__
 
-    def begin_with_less(rippling: Rippling, ledger: Ledger, budget: int = most) -> None:
+    def begin_with_less(rippling: Propagation, ledger: UnitOfWork, budget: int = most) -> None:
         begin(rippling, ledger, min(budget, most))
 
-    monkeypatch.setattr(Rippling, "__init__", begin_with_less)
+    monkeypatch.setattr(Propagation, "__init__", begin_with_less)
     return most
 
 

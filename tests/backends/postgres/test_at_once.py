@@ -11,7 +11,7 @@ import pytest
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.connections import Session
-from ropewalk.backends.postgres.wire.statement import Said
+from ropewalk.backends.postgres.wire.statement import Statement
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.states import Status
 from ropewalk.errors import OutcomeUnknown
@@ -23,11 +23,11 @@ from tests.servers.postgres import Postgres
 
 pytestmark = pytest.mark.asyncio
 
-NAP: Final = Said(b"SELECT pg_sleep(0.5)")
-LONG_NAP: Final = Said(b"SELECT pg_sleep(3)")
-RAISE_EPOCH: Final = Said(b"UPDATE meta SET epoch = epoch + 1")
-FAIL: Final = Said(b"SELECT 1 / 0")
-DIE: Final = Said(b"SELECT pg_terminate_backend(pg_backend_pid())")
+NAP: Final = Statement(b"SELECT pg_sleep(0.5)")
+LONG_NAP: Final = Statement(b"SELECT pg_sleep(3)")
+RAISE_EPOCH: Final = Statement(b"UPDATE meta SET epoch = epoch + 1")
+FAIL: Final = Statement(b"SELECT 1 / 0")
+DIE: Final = Statement(b"SELECT pg_terminate_backend(pg_backend_pid())")
 
 
 async def connected(store: PostgresStore) -> Session:
@@ -45,7 +45,7 @@ async def epoch(store: PostgresStore) -> int:
 async def test_it_is_committed_with_the_answer(open_store: OpenStore) -> None:
     store = await open_store()
     session = await connected(store)
-    answers = await session.at_once([RAISE_EPOCH, Said(b"SELECT 7::bigint")])
+    answers = await session.at_once([RAISE_EPOCH, Statement(b"SELECT 7::bigint")])
     assert answers is not None
     assert [answers[0].rowcount, answers[1].fetchone()] == [1, (7,)]
     assert await epoch(store) == 1

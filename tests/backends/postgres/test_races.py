@@ -15,7 +15,7 @@ import pytest
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.sql.claim import cache
-from ropewalk.backends.sql.claim.cache import Outlook
+from ropewalk.backends.sql.claim.cache import ClaimCache
 from ropewalk.domain.jobs.operations import Revival
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
@@ -251,7 +251,7 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
     """Claims that go on where the last one stopped, and begin again when that leads nowhere."""
     store = await open_store()
     await submitted(store, *(new_job(id=f"a{number:02}") for number in range(MANY)))
-    store._outlook = Outlook(time.perf_counter)
+    store._outlook = ClaimCache(time.perf_counter)
     cache.DEAR_US, before = -1, cache.DEAR_US
     try:
         first = await claimed(store, 10, owner="w")

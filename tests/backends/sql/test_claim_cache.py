@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.backends.sql.claim.cache import BEFORE_ALL, DEAR_US, KEYED_FROM, SWEEP_EVERY_US, Outlook
+from ropewalk.backends.sql.claim.cache import BEFORE_ALL, DEAR_US, KEYED_FROM, SWEEP_EVERY_US, ClaimCache
 from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.build import claim_request
 
@@ -18,7 +18,7 @@ class Clock:
 
 
 def test_a_sweep_is_due_at_first_then_once_a_second() -> None:
-    outlook = Outlook(Clock())
+    outlook = ClaimCache(Clock())
     assert outlook.sweep_due(NOW)
     outlook.swept(NOW, None)
     assert not outlook.sweep_due(NOW + SWEEP_EVERY_US - 1)
@@ -26,7 +26,7 @@ def test_a_sweep_is_due_at_first_then_once_a_second() -> None:
 
 
 def test_a_sweep_is_due_when_a_known_lease_is_over() -> None:
-    outlook = Outlook(Clock())
+    outlook = ClaimCache(Clock())
     outlook.swept(NOW, NOW + 500)
     assert not outlook.sweep_due(NOW + 499)
     assert outlook.sweep_due(NOW + 500)
@@ -36,13 +36,13 @@ def test_a_sweep_is_due_when_a_known_lease_is_over() -> None:
 
 
 def test_a_clock_that_was_set_back_does_not_stop_the_sweeps() -> None:
-    outlook = Outlook(Clock())
+    outlook = ClaimCache(Clock())
     outlook.swept(NOW, None)
     assert outlook.sweep_due(NOW - 10 * SWEEP_EVERY_US)
 
 
 def test_what_was_cheap_to_find_is_looked_for_every_time() -> None:
-    outlook = Outlook(Clock())
+    outlook = ClaimCache(Clock())
     outlook.looked([2, 4], DEAR_US)
     outlook.reached(2, (0, 5, 9))
     assert outlook.streams is None
@@ -51,7 +51,7 @@ def test_what_was_cheap_to_find_is_looked_for_every_time() -> None:
 
 def test_what_was_dear_is_remembered_for_a_second() -> None:
     clock = Clock()
-    outlook = Outlook(clock)
+    outlook = ClaimCache(clock)
     outlook.looked([2, 4], DEAR_US + 1)
     outlook.reached(2, (0, 5, 9))
     clock.seconds += 0.99
@@ -65,7 +65,7 @@ def test_what_was_dear_is_remembered_for_a_second() -> None:
 
 def test_looking_takes_at_most_a_tenth_of_the_time() -> None:
     clock = Clock()
-    outlook = Outlook(clock)
+    outlook = ClaimCache(clock)
     outlook.looked([2], SECOND // 2)
     clock.seconds += 4.9
     assert outlook.streams == [2]
@@ -74,7 +74,7 @@ def test_looking_takes_at_most_a_tenth_of_the_time() -> None:
 
 
 def test_after_a_claim_that_was_held_up_the_next_reads_as_many_as_can_start() -> None:
-    outlook = Outlook(Clock())
+    outlook = ClaimCache(Clock())
     request = claim_request(limit=300, slots=4)
     assert outlook.readable(request) == 300
     outlook.held_up()
@@ -91,7 +91,7 @@ def test_streams_of_keys_are_looked_at_in_turns() -> None:
     def survey(behind: int, before: int, count: int) -> list[int]:
         return [stream for stream in ready if behind < stream < before][:count]
 
-    outlook = Outlook(Clock())
+    outlook = ClaimCache(Clock())
     looks = [outlook.keys_of(3, 10, survey) for _ in range(4)]
     assert [stream for streams, _ in looks[:3] for stream in streams] == ready
     assert looks[3] == looks[0]

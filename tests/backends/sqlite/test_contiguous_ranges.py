@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.backends.sqlite.contiguous_ranges import BYTES_MAX, FEWEST, Alike, parted, ways_of
+from ropewalk.backends.sqlite.contiguous_ranges import BYTES_MAX, FEWEST, Alike, parted, ranges_of
 from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.ports.store.messages import Settled
@@ -25,9 +25,9 @@ def rows_of(numbers: Sequence[int], result: Callable[[int], bytes | None] = lamb
 
 
 def test_a_block_tells_how_neighbours_are_changed() -> None:
-    ways = ways_of("UPDATE any\n-- neighbours: up, same\nUPDATE range")
+    ways = ranges_of("UPDATE any\n-- neighbours: up, same\nUPDATE range")
     assert (ways.of_any, ways.of_neighbours, ways.alike) == ("UPDATE any", "UPDATE range", ("up", "same"))
-    assert ways_of("UPDATE any").alike == ()
+    assert ranges_of("UPDATE any").alike == ()
 
 
 def test_those_in_a_row_are_said_at_once() -> None:

@@ -15,11 +15,11 @@ import pytest
 from ropewalk.backends.sql import submission
 from ropewalk.backends.sql.blocks import parts_of
 from ropewalk.backends.sql.claim import claim
-from ropewalk.backends.sql.claim.cache import Outlook
+from ropewalk.backends.sql.claim.cache import ClaimCache
 from ropewalk.backends.sql.queries import Query
 from ropewalk.backends.sql.tx import Row, SqlValue, Tx, Values
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.backends.sqlite.contiguous_ranges import ways_of
+from ropewalk.backends.sqlite.contiguous_ranges import ranges_of
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
 from ropewalk.backends.sqlite.tx import SQL
@@ -86,8 +86,8 @@ def plan(
         (SQL.past_retention, "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at<?)"),
         (SQL.seq_of_id, "SEARCH job USING INDEX job_by_id (id=? AND tenant=?)"),
         (SQL.load_jobs, BY_NUMBER),
-        *((ways_of(block).of_any, BY_NUMBER) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),
-        *((ways_of(block).of_neighbours, IN_A_ROW) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),
+        *((ranges_of(block).of_any, BY_NUMBER) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),
+        *((ranges_of(block).of_neighbours, IN_A_ROW) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),
         (SQL.renew_leases, BY_NUMBER),
         (SQL.save_jobs, BY_NUMBER),
         (SQL.held_members, BY_NUMBER),
@@ -253,7 +253,7 @@ def test_nor_is_a_type_that_the_worker_has_little_room_for(db: sqlite.Connection
 
 def _asked_for(db: sqlite.Connection, request: ClaimRequest, **fields: Any) -> list[list[object]]:
     """By each of three claims that give two jobs."""
-    tx, outlook = Counting(db, 1_000_000), Outlook(time.monotonic)
+    tx, outlook = Counting(db, 1_000_000), ClaimCache(time.monotonic)
     submission.submit(tx, tx.lanes, [Submission(jobs=[plain(f"job-{number}", **fields) for number in range(400)])])
     asked_for: list[list[object]] = []
     for _ in range(3):
@@ -279,7 +279,7 @@ def test_a_claim_over_many_keys_knows_their_lanes_by_their_names(db: sqlite.Conn
     submitter, tx = SqliteTx(db, 1_000_000), Writing(db, 1_000_000)
     submission.submit(submitter, submitter.lanes, [Submission(jobs=jobs)])
     tx.written = []
-    given = claim.claim(tx, tx.lanes, Outlook(time.monotonic), claim_request(types=["t"], limit=20)).jobs
+    given = claim.claim(tx, tx.lanes, ClaimCache(time.monotonic), claim_request(types=["t"], limit=20)).jobs
     assert len(given) == 20
     assert SQL.lease_jobs in tx.written
     assert SQL.insert_lanes not in tx.written

@@ -14,9 +14,9 @@ from msgspec import structs
 
 from ropewalk.backends.memory.graph import ParentKey, Untold
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.backends.workflow.propagation import BUDGET, Rippling
+from ropewalk.backends.workflow.propagation import BUDGET, Propagation
 from ropewalk.backends.workflow.scopes import orphan_of
-from ropewalk.backends.workflow.unit_of_work import Item, Ledger
+from ropewalk.backends.workflow.unit_of_work import Item, UnitOfWork
 from ropewalk.domain.jobs.flags import KEYED
 from ropewalk.domain.jobs.idempotency import KeyRecord
 from ropewalk.domain.jobs.record import JobRecord
@@ -29,7 +29,7 @@ from ropewalk.domain.workflow.scope import Scope
 from ropewalk.ports.store.messages import Consequences, Moved
 
 
-class MemoryLedger(Ledger):
+class MemoryLedger(UnitOfWork):
     def __init__(self, tables: Tables, now: Instant) -> None:
         self._tables = tables
         self._now = now
@@ -163,7 +163,7 @@ class Change:
     def __init__(self, tables: Tables, now: Instant, *, left_over: Iterable[Item] = (), budget: int = BUDGET) -> None:
         self.now = now
         self.ledger = MemoryLedger(tables, now)
-        self.rippling = Rippling(self.ledger, budget)
+        self.rippling = Propagation(self.ledger, budget)
         self.rippling.add(left_over)
 
     def moved(self, job: JobRecord, effects: Effects) -> None:

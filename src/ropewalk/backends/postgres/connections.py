@@ -18,11 +18,17 @@ from ropewalk.backends.postgres.faults import breaks_connection, may_run_again, 
 from ropewalk.backends.postgres.opening import PREPARED_MAX, Opened, open_store
 from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import Tx
-from ropewalk.backends.postgres.wire.connection import SILENCE_SECONDS_MAX, Line, Silence, has_come, may_watch
-from ropewalk.backends.postgres.wire.pipeline import Post
-from ropewalk.backends.postgres.wire.statement import Reply, Said
-from ropewalk.backends.postgres.wire.transaction import COMMIT, ROLLBACK, Trips
-from ropewalk.backends.sql.connection_thread import Request, Servant, deliver
+from ropewalk.backends.postgres.wire.connection import (
+    SILENCE_SECONDS_MAX,
+    Silence,
+    WatchedConnection,
+    has_come,
+    may_watch,
+)
+from ropewalk.backends.postgres.wire.pipeline import Pipeline
+from ropewalk.backends.postgres.wire.statement import Reply, Statement
+from ropewalk.backends.postgres.wire.transaction import COMMIT, ROLLBACK, PipelinedTransaction
+from ropewalk.backends.sql.connection_thread import ConnectionThread, Request, deliver
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.domain.limits.fleet_limit import LaneName
@@ -45,12 +51,12 @@ BEGUN: Final = "(extract(epoch FROM transaction_timestamp()) * 1000000)::bigint"
 """the time throughout a transaction of ours: whichever statement asks is told the same"""
 # Every statement of ours finds few rows by an index, whatever the statistics say of a table that grows and shrinks.
 _PLANS: Final = ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
-_OF_PARENTS: Final[list[Line]] = []
+_OF_PARENTS: Final[list[WatchedConnection]] = []
 """connections that another process uses: kept here, where nobody closes them"""
 _log = logging.getLogger("ropewalk.postgres")
 
 
-class Door:
+class Connector:
     """How connections are made: which settings were found, and since when none could be made."""
 
     def __init__(
@@ -66,7 +72,7 @@ class Door:
         self._closed_until = 0.0
         self._pause_seconds = PAUSE_SECONDS_FIRST
 
-    def open(self, *, silence_seconds_max: float = SILENCE_SECONDS_MAX) -> Line:
+    def open(self, *, silence_seconds_max: float = SILENCE_SECONDS_MAX) -> WatchedConnection:
         """While the server does not answer, most are told so at once: one in a while tries."""
         if self._failed is not None and self._runtime.monotonic() < self._closed_until:
             raise self._failed
@@ -95,7 +101,7 @@ class Door:
         self.weakness, self.replicated = opened.weakness, opened.replicated
 
 
-class Session(Servant):
+class Session(ConnectionThread):
     """One thread, one connection. `clock="runtime"` lets a fake clock decide instead of the server's.
 
     The loop may speak on that connection itself while the thread does not (`at_once`).
@@ -106,14 +112,14 @@ class Session(Servant):
     _plans: tuple[str, ...] = _PLANS
     _silence_seconds_max: float = SILENCE_SECONDS_MAX
 
-    def __init__(self, runtime: Runtime, door: Door, name: str, *, clock: Clock) -> None:
+    def __init__(self, runtime: Runtime, door: Connector, name: str, *, clock: Clock) -> None:
         self._door = door
         self._clock = clock
         self._lanes = LaneBook()
-        self._db: Line | None = None
-        self._left_behind: Line | None = None
-        self._post: Post | None = None
-        self._begin: Sequence[Said] = ()
+        self._db: WatchedConnection | None = None
+        self._left_behind: WatchedConnection | None = None
+        self._post: Pipeline | None = None
+        self._begin: Sequence[Statement] = ()
         self._ours = False
         """no pooler is in between"""
         self._on_loop = False
@@ -124,7 +130,7 @@ class Session(Servant):
         """Of the lanes this session has met so far."""
         return self._lanes.known_names
 
-    async def at_once(self, said: Sequence[Said]) -> list[Reply] | None:
+    async def at_once(self, said: Sequence[Statement]) -> list[Reply] | None:
         """A whole transaction in one trip, without the thread. None, and nothing has happened, where that cannot be:
         there is no connection yet, somebody uses it, or one of the statements failed. Then `ask`.
 
@@ -139,7 +145,7 @@ class Session(Servant):
             self._on_loop = False
             self._busy.release()
 
-    async def _trip_on_loop(self, said: Sequence[Said]) -> list[Reply] | None:
+    async def _trip_on_loop(self, said: Sequence[Statement]) -> list[Reply] | None:
         db, post = self._db, self._post
         if db is None or post is None or not self._ours or not may_watch(db.pgconn.socket):
             return None
@@ -160,7 +166,7 @@ class Session(Servant):
         assert committed.status == b"COMMIT", f"not committed, though nothing failed: {committed.status!r}"
         return answers
 
-    async def _roll_back_on_loop(self, post: Post) -> None:
+    async def _roll_back_on_loop(self, post: Pipeline) -> None:
         try:
             await post.together_on_loop([ROLLBACK])
         except BaseException:
@@ -227,14 +233,14 @@ class Session(Servant):
                     raise
         return self._run(work, self._trips(self._connected()))
 
-    def _connected(self) -> Post:
+    def _connected(self) -> Pipeline:
         db = self._db = self._door.open(silence_seconds_max=self._silence_seconds_max)
         ours = self._ours = db.prepare_threshold is not None
-        self._begin = (Said(self._begin_as), Said(self._settled_in(db) if ours else self._settling_in()))
-        self._post = Post(db, prepared_max=PREPARED_MAX if ours else None)
+        self._begin = (Statement(self._begin_as), Statement(self._settled_in(db) if ours else self._settling_in()))
+        self._post = Pipeline(db, prepared_max=PREPARED_MAX if ours else None)
         return self._post
 
-    def _settled_in(self, db: Line) -> bytes:
+    def _settled_in(self, db: WatchedConnection) -> bytes:
         """Where the session is ours alone, it keeps its settings."""
         db.execute(beginning(self._door.address.schema, self._plans, for_good=True))
         return f"SELECT {BEGUN}".encode()
@@ -242,10 +248,10 @@ class Session(Servant):
     def _settling_in(self) -> bytes:
         return beginning(self._door.address.schema, self._plans, BEGUN)
 
-    def _trips(self, post: Post) -> Trips:
-        return Trips(post, self._begin, self._runtime.now if self._clock == "runtime" else None)
+    def _trips(self, post: Pipeline) -> PipelinedTransaction:
+        return PipelinedTransaction(post, self._begin, self._runtime.now if self._clock == "runtime" else None)
 
-    def _run(self, work: Callable[[Tx], T], trips: Trips) -> T:
+    def _run(self, work: Callable[[Tx], T], trips: PipelinedTransaction) -> T:
         try:
             value = work(Tx(trips, self._lanes, self._sql))
             self._commit(trips)
@@ -256,7 +262,7 @@ class Session(Servant):
             raise
         return value
 
-    def _commit(self, trips: Trips) -> None:
+    def _commit(self, trips: PipelinedTransaction) -> None:
         """Together with what was put off until now: where that fails, the commit is not even tried."""
         trips.commit()
 
@@ -288,9 +294,9 @@ class ReadingSession(Session):
     _sql = READING
     _plans = ("jit",)
     _silence_seconds_max = 25.0  # to count a great many takes its time
-    _unended: Trips | None = None
+    _unended: PipelinedTransaction | None = None
 
-    def _commit(self, trips: Trips) -> None:
+    def _commit(self, trips: PipelinedTransaction) -> None:
         """Nothing depends on it: whoever asked is told first."""
         self._unended = trips
 

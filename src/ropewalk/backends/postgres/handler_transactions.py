@@ -14,11 +14,11 @@ import psycopg
 from psycopg.errors import SerializationFailure
 from psycopg.pq import TransactionStatus
 
-from ropewalk.backends.postgres.connections import Clock, Door, beginning
+from ropewalk.backends.postgres.connections import Clock, Connector, beginning
 from ropewalk.backends.postgres.faults import translated
 from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.tx import Connection, Tx
-from ropewalk.backends.postgres.wire.transaction import AtOnce
+from ropewalk.backends.postgres.wire.transaction import UserTransactionWire
 from ropewalk.backends.sql import leases
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.domain.jobs.transition import Settlement
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class PostgresTransaction(UserTransaction):
-    def __init__(self, runtime: Runtime, door: Door, *, clock: Clock, limit_us: Span) -> None:
+    def __init__(self, runtime: Runtime, door: Connector, *, clock: Clock, limit_us: Span) -> None:
         self._runtime = runtime
         self._door = door
         self._clock = clock
@@ -98,7 +98,9 @@ class PostgresTransaction(UserTransaction):
 
     def _settle(self, db: Connection, owner: str, settlement: Settlement) -> Settlements:
         try:
-            answers = leases.settle(Tx(AtOnce(db, self._enter(db)), LaneBook(), SQL), LaneBook(), owner, [settlement])
+            answers = leases.settle(
+                Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL), LaneBook(), owner, [settlement]
+            )
         except SerializationFailure:
             # A job was moved while we waited for it. Undone is undone; if it was this one, say so.
             db.execute(b"ROLLBACK")
@@ -119,7 +121,7 @@ class PostgresTransaction(UserTransaction):
 
     def _lost(self, db: Connection, owner: str, settlement: Settlement) -> Settled | None:
         db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
-        tx = Tx(AtOnce(db, self._enter(db)), LaneBook(), SQL)
+        tx = Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL)
         reason = leases.why_lost(tx, owner, settlement.seq, settlement.fence)
         db.execute(b"ROLLBACK")
         return None if reason is None else Settled(seq=settlement.seq, fence=settlement.fence, lost=reason)

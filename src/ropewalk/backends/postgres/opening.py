@@ -10,7 +10,7 @@ from psycopg.sql import SQL, Identifier
 
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.tx import Connection, Raw
-from ropewalk.backends.postgres.wire.connection import Line
+from ropewalk.backends.postgres.wire.connection import WatchedConnection
 from ropewalk.backends.sql.migrations import Compat, Migration, missing, read_migrations, refuse_outdated, state_of
 from ropewalk.errors import SchemaMismatch, StoreRefused, WeakDurability
 from ropewalk.ports.store.migrations import SchemaState
@@ -35,16 +35,16 @@ SELECT
 
 
 class Opened(Struct, frozen=True):
-    db: Line
+    db: WatchedConnection
     weakness: str | None
     """why an acknowledged job may not survive a power loss, where that was allowed"""
     replicated: bool
     """a commit waits for a standby"""
 
 
-def connect(address: Address) -> Line:
+def connect(address: Address) -> WatchedConnection:
     """A connection on which transactions are ours to begin, and nothing outlives them."""
-    db = Line.connect(
+    db = WatchedConnection.connect(
         address.url,
         autocommit=True,
         prepare_threshold=None,
@@ -107,7 +107,7 @@ def ddl_of(address: Address) -> str:
     return "\n".join([*lines, "COMMIT;", ""])
 
 
-def _checked(db: Line, address: Address, *, allow_weaker_durability: bool) -> Opened:
+def _checked(db: WatchedConnection, address: Address, *, allow_weaker_durability: bool) -> Opened:
     found = db.execute(_SETTINGS).fetchone()
     assert found is not None
     version, *settings, standbys, backend_pid = found
@@ -125,7 +125,7 @@ def _checked(db: Line, address: Address, *, allow_weaker_durability: bool) -> Op
     return Opened(db, weakness, replicated=bool(standbys))
 
 
-def _migrate(db: Line, address: Address) -> None:
+def _migrate(db: WatchedConnection, address: Address) -> None:
     """Apply what is missing in one transaction; whoever comes second waits, and finds it done."""
     if not _missing(db, address):
         return

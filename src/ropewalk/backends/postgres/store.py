@@ -14,7 +14,7 @@ import psycopg
 
 from ropewalk.backends.postgres import completion
 from ropewalk.backends.postgres.address import Address
-from ropewalk.backends.postgres.connections import Clock, Door, ReadingSession, Session
+from ropewalk.backends.postgres.connections import Clock, Connector, ReadingSession, Session
 from ropewalk.backends.postgres.diagnosis import facts
 from ropewalk.backends.postgres.faults import translated
 from ropewalk.backends.postgres.handler_transactions import PostgresTransaction
@@ -22,7 +22,7 @@ from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
 from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.tx import said
-from ropewalk.backends.postgres.user_transactions import House, Identity, PostgresJoining, ask_identity
+from ropewalk.backends.postgres.user_transactions import Identity, PostgresJoining, StoreIdentity, ask_identity
 from ropewalk.backends.sql import leases, queries, quotas, steps
 from ropewalk.backends.sql.claim import claim as claiming
 from ropewalk.backends.sql.claim import single_stream
@@ -70,7 +70,7 @@ class PostgresStore(SqlStore):
         super().__init__(runtime)
         self._address = address = Address.of(url)
         self._clock: Clock = clock
-        self._door = Door(runtime, address, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
+        self._door = Connector(runtime, address, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         self._changes = Session(runtime, self._door, "changes", clock=clock)
         self._claims = Session(runtime, self._door, "claims", clock=clock)
         self._settlements = Session(runtime, self._door, "settlements", clock=clock)
@@ -80,7 +80,7 @@ class PostgresStore(SqlStore):
         self._allow_weaker_durability = allow_weaker_durability
         self._lanes_made: set[LaneName] = set()
         self._joining = PostgresJoining()
-        self._house: House | None = None
+        self._house: StoreIdentity | None = None
         self._opened = False
 
     @property
@@ -147,10 +147,10 @@ class PostgresStore(SqlStore):
             await self._write(lambda tx: quotas.pay(tx, submissions))
         return join
 
-    async def _identified(self) -> House:
+    async def _identified(self) -> StoreIdentity:
         identity = await self._write(lambda tx: tx.row(ask_identity(self._address.schema)))
         assert identity is not None
-        return House(
+        return StoreIdentity(
             address=self._address,
             identity=Identity(*identity),
             runtime=self._runtime,

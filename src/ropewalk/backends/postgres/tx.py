@@ -21,7 +21,7 @@ from psycopg.adapt import Loader
 from psycopg.errors import UniqueViolation
 from psycopg.pq import Format
 
-from ropewalk.backends.postgres.wire.statement import Given, Said
+from ropewalk.backends.postgres.wire.statement import Given, Statement
 from ropewalk.backends.postgres.wire.transaction import Answer, Wire
 from ropewalk.backends.sql import blocks
 from ropewalk.backends.sql.lanes import LaneBook
@@ -144,17 +144,17 @@ class Tx:
         return self._wire.ask(said(sql, values))[-1]
 
 
-def said(sql: str, values: Values | list[Any]) -> list[Said]:
+def said(sql: str, values: Values | list[Any]) -> list[Statement]:
     """The statements of a block as they are sent."""
     given: Given = values
     if isinstance(values, Mapping):
         sql = _named(sql)
     elif "%(1)s" in sql:
         given = {str(number): value for number, value in enumerate(values, 1)}
-    return [Said(part, given) for part in parts_of(sql)]
+    return [Statement(part, given) for part in parts_of(sql)]
 
 
-def _said_of_rows(block: str, rows: Sequence[Row], rest: Sequence[SqlValue]) -> list[Said]:
+def _said_of_rows(block: str, rows: Sequence[Row], rest: Sequence[SqlValue]) -> list[Statement]:
     return [each for part in _parts(block, rows) for each in said(block, [*_arrays(part), *rest])]
 
 

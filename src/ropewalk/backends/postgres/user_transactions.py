@@ -30,10 +30,16 @@ from ropewalk.backends.postgres.faults import may_run_again, translated
 from ropewalk.backends.postgres.notifier import letters
 from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.tx import Tx
-from ropewalk.backends.postgres.wire.transaction import AtOnce
+from ropewalk.backends.postgres.wire.transaction import UserTransactionWire
 from ropewalk.backends.sql import quotas, sqlalchemy_sessions
 from ropewalk.backends.sql.lanes import LaneBook, QuotaBook
-from ropewalk.backends.sql.user_transactions import Turns, queues_served, submit_all, to_its_end, unknown
+from ropewalk.backends.sql.user_transactions import (
+    ConnectionLocks,
+    queues_served,
+    run_to_completion,
+    submit_all,
+    unknown,
+)
 from ropewalk.domain.time import Instant
 from ropewalk.errors import InvalidInput, WeakDurability
 from ropewalk.ports.runtime import Runtime
@@ -48,7 +54,7 @@ async def on_this_loop(runtime: Runtime, speaker: AsyncSpeaker, work: Callable[[
     bridge = Bridge(speaker)
     outcome: Future[T] = Future()
     runtime.spawn(_in_thread(runtime, outcome, lambda: work(bridge)), name="ropewalk-joining")
-    return await to_its_end(asyncio.wrap_future(outcome), when_cancelled=bridge.interrupt)
+    return await run_to_completion(asyncio.wrap_future(outcome), when_cancelled=bridge.interrupt)
 
 
 class Bridge(Speaker):
@@ -115,7 +121,7 @@ class Identity(Struct, frozen=True):
     table: int | None
 
 
-class House(Struct, frozen=True, kw_only=True):
+class StoreIdentity(Struct, frozen=True, kw_only=True):
     """The store on whose behalf somebody visits."""
 
     address: Address
@@ -127,7 +133,7 @@ class House(Struct, frozen=True, kw_only=True):
     """as the last visitor saw them"""
 
 
-def visit(speaker: Speaker, house: House, work: Callable[[Tx], T]) -> T:
+def in_user_transaction(speaker: Speaker, house: StoreIdentity, work: Callable[[Tx], T]) -> T:
     """Run it in the user's transaction: all of it, or none, and the transaction goes on as before."""
     for left in reversed(range(TRIES_MAX)):
         try:
@@ -150,7 +156,7 @@ def ask_identity(schema: str) -> str:
     )
 
 
-def _visit_once(speaker: Speaker, house: House, work: Callable[[Tx], T]) -> T:
+def _visit_once(speaker: Speaker, house: StoreIdentity, work: Callable[[Tx], T]) -> T:
     speaker.surely("SAVEPOINT ropewalk")
     try:
         now, found = _look(speaker, house)
@@ -158,7 +164,7 @@ def _visit_once(speaker: Speaker, house: House, work: Callable[[Tx], T]) -> T:
         if found["lock_timeout"] != "0":
             del ours["lock_timeout"]  # the user's own patience
         _set(speaker, ours)
-        value = work(Tx(AtOnce(Voice(speaker), now), LaneBook(house.quotas), SQL))
+        value = work(Tx(UserTransactionWire(Voice(speaker), now), LaneBook(house.quotas), SQL))
         _set(speaker, {name: found[name] for name in ours})
         speaker.surely("RELEASE ropewalk")
     except BaseException:
@@ -167,7 +173,7 @@ def _visit_once(speaker: Speaker, house: House, work: Callable[[Tx], T]) -> T:
     return value
 
 
-def _look(speaker: Speaker, house: House) -> tuple[Instant, dict[str, str]]:
+def _look(speaker: Speaker, house: StoreIdentity) -> tuple[Instant, dict[str, str]]:
     """The time, and the settings as the user has them. Raises where this transaction cannot take a job."""
     names = "', '".join((*_LOOKED_AT, *settings_in(house.address.schema)))
     settings = f"SELECT json_object_agg(name, current_setting(name)) FROM unnest(ARRAY['{names}']) AS name"  # noqa: S608  ours
@@ -180,7 +186,7 @@ def _look(speaker: Speaker, house: House) -> tuple[Instant, dict[str, str]]:
     return house.runtime.now() if house.clock == "runtime" else now, found
 
 
-def _check_place(identity: Identity, house: House) -> None:
+def _check_place(identity: Identity, house: StoreIdentity) -> None:
     if identity != house.identity:
         place = f"schema {house.address.schema} of {house.address.shown}"
         raise InvalidInput(f"connection= leads to another database than {place}: jobs go there", field="connection")
@@ -200,7 +206,7 @@ def _check_settings(found: dict[str, str]) -> None:
         raise InvalidInput(f"connection= {wrong}", field="connection")
 
 
-def _check_durability(synchronous_commit: str, house: House) -> None:
+def _check_durability(synchronous_commit: str, house: StoreIdentity) -> None:
     if synchronous_commit not in _KEPT and not house.allow_weaker_durability:
         raise WeakDurability(
             f"connection= could lose acknowledged jobs: synchronous_commit is {synchronous_commit!r}. Say "
@@ -227,9 +233,9 @@ WANTED: Final = f"a psycopg (3) or asyncpg connection, or of SQLAlchemy on one o
 class PostgresJoining:
     def __init__(self) -> None:
         self._watches = sqlalchemy_sessions.Watches()
-        self._turns = Turns()
+        self._turns = ConnectionLocks()
 
-    def join(self, connection: UserConnection, house: House) -> Join:
+    def join(self, connection: UserConnection, house: StoreIdentity) -> Join:
         if psycopg3.is_blocking(connection) or sqlalchemy_sessions.is_blocking(connection):
             return Blocking(lambda submissions, after: self._here(connection, _Errand(house, submissions), after))
         if (
@@ -260,11 +266,11 @@ class PostgresJoining:
 class _Errand(Struct, frozen=True):
     """What to do in the user's transaction. `notify`: nobody will tell of its commit, so it does itself."""
 
-    house: House
+    house: StoreIdentity
     submissions: Sequence[Submission]
 
     def run(self, speaker: Speaker, *, notify: bool) -> Answers:
-        return visit(speaker, self.house, lambda tx: self._write(tx, notify=notify))
+        return in_user_transaction(speaker, self.house, lambda tx: self._write(tx, notify=notify))
 
     def _write(self, tx: Tx, *, notify: bool) -> Answers:
         answers = submit_all(tx, self.submissions, quotas.passing)

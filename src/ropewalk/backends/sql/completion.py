@@ -16,7 +16,7 @@ from ropewalk.backends.sql.statistics import Done
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.completion import Prepared
-from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.flags import GROUPED, SETTLES_ALONE
 from ropewalk.domain.jobs.lease import loss_reason
@@ -38,7 +38,7 @@ _COMPLETE: Final = Move.COMPLETE
 class Settling:
     """One batch under way. The ledger is flushed by whoever made it."""
 
-    def __init__(self, tx: Tx, ledger: SqlLedger, rippling: Rippling, owner: str) -> None:
+    def __init__(self, tx: Tx, ledger: SqlLedger, rippling: Propagation, owner: str) -> None:
         self._tx = tx
         self._ledger = ledger
         self._rippling = rippling

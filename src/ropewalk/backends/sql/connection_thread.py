@@ -94,7 +94,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 SERVED_TOGETHER_MAX: Final = 256
 
 
-class Servant(ABC):
+class ConnectionThread(ABC):
     def __init__(self, runtime: Runtime, name: str) -> None:
         self._runtime = runtime
         self._name = name

@@ -19,7 +19,7 @@ from ropewalk.backends.sql.rows import json_text, load
 from ropewalk.backends.sql.statistics import TallyBook
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
-from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import lease
 from ropewalk.domain.jobs.flags import SETTLES_ALONE
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
@@ -136,7 +136,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
         logs.keep(tx, settlements)
         return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Consequences())
     ledger = SqlLedger(tx, lanes)
-    rippling = Rippling(ledger)
+    rippling = Propagation(ledger)
     settling = Settling(tx, ledger, rippling, owner)
     settling.members(settlements, answers)
     ledger.load([asked.seq for asked, answer in zip(settlements, answers, strict=True) if answer is None])

@@ -11,7 +11,7 @@ from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import count_removed
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
-from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.flags import HAS_DEPENDANTS, OWNS_SCOPE
 from ropewalk.domain.jobs.states import TERMINAL
@@ -28,7 +28,7 @@ _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
     ledger = SqlLedger(tx, lanes)
-    rippling = Rippling(ledger)
+    rippling = Propagation(ledger)
     _lose(tx, ledger, rippling, _run_out(tx, limit))
     ledger.flush()
     expire(ledger, rippling, _ints.decode(tx.value(tx.sql.past_deadline, (tx.now, limit))))
@@ -46,7 +46,7 @@ def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequ
     if not lost and not over:
         return Consequences()
     ledger = SqlLedger(tx, lanes)
-    rippling = Rippling(ledger)
+    rippling = Propagation(ledger)
     _lose(tx, ledger, rippling, lost)
     _wake(ledger, rippling, over)
     ripple = rippling.run()
@@ -54,7 +54,7 @@ def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequ
     return ripple
 
 
-def expire(ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+def expire(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
     """Waiting jobs whose deadline passed."""
     for job in ledger.load(seqs):
         effects = transition.expire(job, ledger.now)
@@ -66,7 +66,7 @@ def _run_out(tx: Tx, limit: int) -> list[int]:
     return _ints.decode(tx.value(tx.sql.leases_run_out, (tx.now, limit)))
 
 
-def _lose(tx: Tx, ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+def _lose(tx: Tx, ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
     if not seqs:
         return
     started_upto = _upto.decode(tx.value(tx.sql.started_upto))
@@ -79,7 +79,7 @@ def _lose(tx: Tx, ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) ->
         rippling.ended(job, effects)
 
 
-def _wake(ledger: SqlLedger, rippling: Rippling, seqs: Sequence[int]) -> None:
+def _wake(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
     """Waits that are over: a gate is given up, a job that waited for a signal goes back to its handler."""
     for job in ledger.load(seqs):
         ledger.take(job)

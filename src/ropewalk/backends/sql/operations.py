@@ -12,7 +12,7 @@ from ropewalk.backends.sql.maintenance import remove
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow import revival as reviving
-from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.operations import Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.domain.jobs.record import JobRecord
@@ -27,7 +27,7 @@ def cancel(
     tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool
 ) -> Cancellations:
     ledger = SqlLedger(tx, lanes)
-    rippling = Rippling(ledger)
+    rippling = Propagation(ledger)
     jobs = ledger.find(tenant, ids)
     answers = [_cancel(ledger, rippling, jobs.get(each), each, reason=reason, force=force) for each in ids]
     ripple = rippling.run()
@@ -75,7 +75,7 @@ def _deletion(job: JobRecord | None, in_use: set[int]) -> Deletion:
 
 
 def _cancel(
-    ledger: SqlLedger, rippling: Rippling, job: JobRecord | None, job_id: str, *, reason: str | None, force: bool
+    ledger: SqlLedger, rippling: Propagation, job: JobRecord | None, job_id: str, *, reason: str | None, force: bool
 ) -> CancelAnswer:
     if job is None:
         return CancelAnswer(id=job_id, status=CancelStatus.NOT_FOUND, previous=None)

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from ropewalk.backends.sql.user_transactions import kinds_of, to_its_end
+from ropewalk.backends.sql.user_transactions import kinds_of, run_to_completion
 
 PACKAGE: Final = "sqlalchemy"
 _BLOCKING: Final = frozenset({"Session", "scoped_session", "Connection"})
@@ -54,7 +54,9 @@ async def begun_async(connection: Any) -> Begun:
         return Begun(connection, None)
     session = _session(connection, "async_scoped_session", "AsyncSession")
     core = connection if session is None else await session.connection()
-    await to_its_end(core.exec_driver_sql(_BEGIN))  # SQLAlchemy gives up a connection whose statement was cancelled
+    await run_to_completion(
+        core.exec_driver_sql(_BEGIN)
+    )  # SQLAlchemy gives up a connection whose statement was cancelled
     raw = await core.get_raw_connection()
     return Begun(raw.driver_connection, None if session is None else _owner(session.sync_session))
 

@@ -34,7 +34,7 @@ from ropewalk.backends.sql import (
     workflows,
 )
 from ropewalk.backends.sql.claim import claim as claiming
-from ropewalk.backends.sql.claim.cache import Outlook
+from ropewalk.backends.sql.claim.cache import ClaimCache
 from ropewalk.backends.sql.graph import edges_of
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
@@ -95,7 +95,7 @@ T = TypeVar("T")
 class SqlStore(Store, ABC):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._outlook = Outlook(runtime.monotonic)
+        self._outlook = ClaimCache(runtime.monotonic)
 
     @abstractmethod
     async def _write(self, work: Callable[[Tx], T]) -> T:

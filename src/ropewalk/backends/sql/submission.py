@@ -24,7 +24,7 @@ from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
 from ropewalk.backends.sql.tx import AlreadyThere, Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
-from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import owned_scope, root_scope, scope_of
 from ropewalk.backends.workflow.submission import Draft
 from ropewalk.domain.jobs import transition
@@ -91,7 +91,7 @@ class Intake:
         self._lanes = lanes
         self._admission = admission
         self._ledger = SqlLedger(tx, lanes)
-        self._rippling = Rippling(self._ledger)
+        self._rippling = Propagation(self._ledger)
 
     def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
         drafts = [self._accept(submission) for submission in submissions]

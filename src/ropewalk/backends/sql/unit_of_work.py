@@ -17,7 +17,7 @@ from ropewalk.backends.sql.keys import KeyBook
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import TallyBook
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.backends.workflow.unit_of_work import Item, Ledger, Resolve
+from ropewalk.backends.workflow.unit_of_work import Item, Resolve, UnitOfWork
 from ropewalk.domain.jobs.idempotency import KeyRecord
 from ropewalk.domain.jobs.record import EventRecord, JobRecord
 from ropewalk.domain.jobs.transition import Effects
@@ -29,7 +29,7 @@ from ropewalk.domain.workflow.scope import Scope, ScopeChange
 _left = msgspec.json.Decoder(list[tuple[str, str]])
 
 
-class SqlLedger(Ledger):
+class SqlLedger(UnitOfWork):
     def __init__(self, tx: Tx, lanes: LaneBook) -> None:
         self._tx = tx
         self._jobs = JobBook(tx, lanes)

@@ -23,7 +23,7 @@ from ropewalk.ports.store.user_transactions import Answers
 T = TypeVar("T")
 
 
-async def to_its_end(work: Awaitable[T], when_cancelled: Callable[[], None] | None = None) -> T:
+async def run_to_completion(work: Awaitable[T], when_cancelled: Callable[[], None] | None = None) -> T:
     """Its answer. A cancellation goes on once it has ended; `when_cancelled` may hasten that."""
     done = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
@@ -44,7 +44,7 @@ async def to_its_end(work: Awaitable[T], when_cancelled: Callable[[], None] | No
 L = TypeVar("L")
 
 
-class Turns:
+class ConnectionLocks:
     def __init__(self) -> None:
         self._blocking: Locks[threading.Lock] = Locks(threading.Lock)
         self._awaited: Locks[asyncio.Lock] = Locks(asyncio.Lock)

@@ -18,7 +18,7 @@ from ropewalk.backends.sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.completion import resolved
-from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import scope_of
 from ropewalk.domain.jobs.operations import Resolution
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
@@ -86,7 +86,7 @@ def resolve(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: Resolution
         return ResolveAnswer(id=job_id, state=job.state_at(tx.now))
     if job.status is Status.RUNNING:
         tx.run(tx.sql.bump_control)  # its holder hears of it soon
-    rippling = Rippling(ledger)
+    rippling = Propagation(ledger)
     resolved(ledger, rippling, job, asked)
     ripple = rippling.run()
     ledger.flush()
@@ -133,7 +133,7 @@ def await_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, span_us: Sp
 
 def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
     ledger = SqlLedger(tx, lanes)
-    rippling = Rippling(ledger, limit)
+    rippling = Propagation(ledger, limit)
     rippling.add(ledger.take_postponed(limit))
     ripple = rippling.run()
     ledger.flush()

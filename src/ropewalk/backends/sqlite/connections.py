@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any, Final
 
-from ropewalk.backends.sql.connection_thread import Request, Servant, deliver
+from ropewalk.backends.sql.connection_thread import ConnectionThread, Request, deliver
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.checkpoint import Checkpointer
 from ropewalk.backends.sqlite.library import breaks_connection, is_busy, sqlite, translated
@@ -25,7 +25,7 @@ from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.runtime import Runtime
 
 
-class Reader(Servant):
+class Reader(ConnectionThread):
     def __init__(self, runtime: Runtime, path: Path) -> None:
         self._path = path
         self._db: sqlite.Connection | None = None
@@ -63,7 +63,7 @@ STEP_SECONDS_MAX: Final = 0.004
 _log = logging.getLogger("ropewalk.sqlite")
 
 
-class Writer(Servant):
+class Writer(ConnectionThread):
     def __init__(self, runtime: Runtime, path: Path, *, allow_weaker_durability: bool, migrate: bool = True) -> None:
         self._path = path
         self._allow_weaker_durability = allow_weaker_durability

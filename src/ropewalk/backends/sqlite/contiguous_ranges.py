@@ -37,7 +37,7 @@ class Ways(Struct, frozen=True):
 
 
 @lru_cache(maxsize=512)
-def ways_of(block: str) -> Ways:
+def ranges_of(block: str) -> Ways:
     of_any, *other = _OTHER_WAY.split(block)
     if not other:
         return Ways(block)

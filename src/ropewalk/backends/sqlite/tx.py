@@ -23,7 +23,7 @@ from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, load, parts_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
-from ropewalk.backends.sqlite.contiguous_ranges import Ways, parted, ways_of
+from ropewalk.backends.sqlite.contiguous_ranges import Ways, parted, ranges_of
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.time import Instant
 
@@ -59,7 +59,7 @@ class Tx:
 
     def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
         """The same for many rows at once; `rest` follows them in the statement."""
-        ways, before = ways_of(block), self._db.total_changes
+        ways, before = ranges_of(block), self._db.total_changes
         pieces, others = parted(rows, ways.alike)
         self._run_pieces(ways, pieces, others, rest)
         return self._db.total_changes - before
@@ -86,7 +86,7 @@ class Tx:
 
         It is two statements: one tells, of rows named by their first two values; the other changes them.
         """
-        which, change = map(ways_of, parts_of(block))
+        which, change = map(ranges_of, parts_of(block))
         pieces, others = parted(sorted(rows, key=_number), which.alike)
         answers = [self.value(which.of_neighbours, (*said, *rest)) for said in pieces]
         if others:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from ropewalk.backends.sql import quotas, sqlalchemy_sessions
-from ropewalk.backends.sql.user_transactions import Turns, kinds_of, submit_all, unknown
+from ropewalk.backends.sql.user_transactions import ConnectionLocks, kinds_of, submit_all, unknown
 from ropewalk.backends.sqlite.library import sqlite, translated
 from ropewalk.backends.sqlite.opening import check_visited
 from ropewalk.backends.sqlite.tx import Tx
@@ -40,7 +40,7 @@ class SqliteJoining:
         self._runtime = runtime
         self._allow_weaker_durability = allow_weaker_durability
         self._watches = sqlalchemy_sessions.Watches()
-        self._turns = Turns()
+        self._turns = ConnectionLocks()
 
     def join(self, connection: UserConnection) -> Join:
         if sqlalchemy_sessions.is_awaited(connection):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import chain_head, root_scope, scope_of
 from ropewalk.backends.workflow.submission import Draft
-from ropewalk.backends.workflow.unit_of_work import Ledger
+from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.flags import CHAINED
 from ropewalk.domain.jobs.operations import Resolution
@@ -21,7 +21,7 @@ _RESULT: Final = frozenset({"last", "final"})
 """what these contribute is the result itself, as long as nobody else contributes"""
 
 
-def resolved(ledger: Ledger, rippling: Rippling, job: JobRecord, asked: Resolution) -> None:
+def resolved(ledger: UnitOfWork, rippling: Propagation, job: JobRecord, asked: Resolution) -> None:
     """Somebody outside ends a job, with everything an ending brings; its value counts for its group like any other."""
     ledger.take(job)
     effects = operations.resolve(job, asked, ledger.now)
@@ -34,7 +34,7 @@ def resolved(ledger: Ledger, rippling: Rippling, job: JobRecord, asked: Resoluti
 class Prepared:
     """A sequel found possible, before anything is written. `write` it after the job completed."""
 
-    def __init__(self, ledger: Ledger, job: JobRecord, sequel: CompletionPlan) -> None:
+    def __init__(self, ledger: UnitOfWork, job: JobRecord, sequel: CompletionPlan) -> None:
         self._ledger = ledger
         self._job = job
         self._sequel = sequel
@@ -61,7 +61,7 @@ class Prepared:
             return refused.with_traceback(None)
         return None
 
-    def write(self, rippling: Rippling) -> None:
+    def write(self, rippling: Propagation) -> None:
         """The job is completed already; its own ending is passed on after this."""
         if self._children is not None:
             rippling.written(self._children)
@@ -88,7 +88,7 @@ class Prepared:
         if job.idempotency_key is not None and any(_same_key(child, job) for child in self._sequel.children):
             raise Conflict(f"continue_with: key {job.idempotency_key!r} is that of a child, too; use another one")
 
-    def _continue(self, draft: Draft, rippling: Rippling) -> None:
+    def _continue(self, draft: Draft, rippling: Propagation) -> None:
         """(chain, index) is unique, and a job continues only once: when it completes."""
         job = self._job
         self._ledger.take(job)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from ropewalk.backends.workflow.scopes import chain_head, owned_scope, root_of
-from ropewalk.backends.workflow.unit_of_work import Ledger
+from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs.flags import CHAINED
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef, ending_of
@@ -35,7 +35,7 @@ class Parent(Struct, frozen=True):
         return chain_head(job) if self.ref.kind is ParentKind.CHAIN else job.seq
 
 
-def found(ledger: Ledger, gate: NewGate, tenant: str, drafted: Mapping[str, JobRecord]) -> list[Parent]:
+def found(ledger: UnitOfWork, gate: NewGate, tenant: str, drafted: Mapping[str, JobRecord]) -> list[Parent]:
     """Every parent, in order, each once. `drafted` are the jobs submitted together with this one. Raises NotFound."""
     outside = ledger.find(tenant, [ref.id for ref in gate.parents if ref.id not in drafted])
     parents: dict[tuple[ParentKind, str], Parent] = {}
@@ -51,7 +51,9 @@ def found(ledger: Ledger, gate: NewGate, tenant: str, drafted: Mapping[str, JobR
     return list(parents.values())
 
 
-def check_inside(ledger: Ledger, parents: list[Parent], scope_id: int, root: int, siblings: Collection[str]) -> None:
+def check_inside(
+    ledger: UnitOfWork, parents: list[Parent], scope_id: int, root: int, siblings: Collection[str]
+) -> None:
     """From inside a group only siblings and older groups: whatever is queued later, nothing can wait for itself.
 
     `siblings` are the ids submitted together with this one.
@@ -83,7 +85,7 @@ def highest_priority(parents: list[Parent]) -> int | None:
     return max((parent.job.priority for parent in parents if parent.job is not None), default=None)
 
 
-def _parent(ledger: Ledger, ref: ParentRef, job: JobRecord | None) -> Parent:
+def _parent(ledger: UnitOfWork, ref: ParentRef, job: JobRecord | None) -> Parent:
     if job is None:
         return Parent(ref, None, Ending.COMPLETED)
     match ref.kind:
@@ -95,14 +97,14 @@ def _parent(ledger: Ledger, ref: ParentRef, job: JobRecord | None) -> Parent:
             return _chain(ledger, ref, job)
 
 
-def _tree_ending(ledger: Ledger, job: JobRecord) -> Ending | None:
+def _tree_ending(ledger: UnitOfWork, job: JobRecord) -> Ending | None:
     scope = owned_scope(ledger, job)
     if scope is not None:
         return scope.ending if scope.closed_at is not None else None
     return ending_of(job.status) if job.terminal else None
 
 
-def _chain(ledger: Ledger, ref: ParentRef, job: JobRecord) -> Parent:
+def _chain(ledger: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
     if not job.flags & CHAINED or job.chain_id is None:
         return Parent(ref, job, ending_of(job.status) if job.terminal else None)
     first = job if job.id == job.chain_id else ledger.find(job.tenant, [job.chain_id]).get(job.chain_id)

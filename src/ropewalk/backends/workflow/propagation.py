@@ -14,7 +14,7 @@ from typing import Final
 
 from ropewalk.backends.workflow.scopes import endings_of
 from ropewalk.backends.workflow.submission import Draft, Ended
-from ropewalk.backends.workflow.unit_of_work import Item, Ledger, Resolve
+from ropewalk.backends.workflow.unit_of_work import Item, Resolve, UnitOfWork
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.workflow import gate
@@ -29,10 +29,10 @@ BUDGET: Final = 1000
 _PLACE: Final = attrgetter("seq", "position")
 
 
-class Rippling:
+class Propagation:
     """One transaction's consequences. Feed it with `ended` and `add`, then `run` it once."""
 
-    def __init__(self, ledger: Ledger, budget: int = BUDGET) -> None:
+    def __init__(self, ledger: UnitOfWork, budget: int = BUDGET) -> None:
         self._ledger = ledger
         self._budget = budget
         self._resolve: dict[tuple[ParentKind, int], Resolve] = {}

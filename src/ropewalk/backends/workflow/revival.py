@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ropewalk.backends.workflow.scopes import chain_head, owned_scope
-from ropewalk.backends.workflow.unit_of_work import Ledger
+from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.operations import Revival
 from ropewalk.domain.jobs.record import JobRecord
@@ -16,7 +16,7 @@ from ropewalk.domain.workflow.dependency import Edge, ParentKind
 _DOOMED = frozenset({Move.DOOM, Move.CANCEL})
 
 
-def revive(ledger: Ledger, job: JobRecord, asked: Revival) -> None:
+def revive(ledger: UnitOfWork, job: JobRecord, asked: Revival) -> None:
     """The caller found no reason to refuse it."""
     was = job.status
     ledger.take(job)
@@ -33,7 +33,7 @@ def revive(ledger: Ledger, job: JobRecord, asked: Revival) -> None:
             _revive_dependant(ledger, edge)
 
 
-def _reopen(ledger: Ledger, job: JobRecord, was: Status) -> list[int]:
+def _reopen(ledger: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
     """The trees that had ended and are open again, by the number of their owner."""
     own = owned_scope(ledger, job)
     broken = was is not Status.COMPLETED
@@ -56,7 +56,7 @@ def _reopen(ledger: Ledger, job: JobRecord, was: Status) -> list[int]:
     return reopened
 
 
-def _revive_dependant(ledger: Ledger, edge: Edge) -> None:
+def _revive_dependant(ledger: UnitOfWork, edge: Edge) -> None:
     """What never started waits for this parent again; what its failure had ended is revived for that.
 
     Unless another parent keeps the gate from opening: then it waits to be revived together with that one.

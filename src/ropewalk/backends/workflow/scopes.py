@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ropewalk.backends.workflow.unit_of_work import Item, Ledger, Resolve
+from ropewalk.backends.workflow.unit_of_work import Item, Resolve, UnitOfWork
 from ropewalk.domain.jobs.flags import CHAINED, GROUPED, HAS_DEPENDANTS, OWNS_SCOPE
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
@@ -19,7 +19,7 @@ from ropewalk.domain.workflow.scope import Scope, ScopeChange
 from ropewalk.ports.store.messages import UnawaitedGroup
 
 
-def scope_of(ledger: Ledger, owner: JobRecord) -> Scope:
+def scope_of(ledger: UnitOfWork, owner: JobRecord) -> Scope:
     """The owner's scope; opened if it has none yet."""
     held = owned_scope(ledger, owner)
     if held is not None:
@@ -32,11 +32,11 @@ def scope_of(ledger: Ledger, owner: JobRecord) -> Scope:
     return opened
 
 
-def owned_scope(ledger: Ledger, owner: JobRecord) -> Scope | None:
+def owned_scope(ledger: UnitOfWork, owner: JobRecord) -> Scope | None:
     return ledger.scopes([owner.seq]).get(owner.seq) if owner.flags & OWNS_SCOPE else None
 
 
-def root_scope(ledger: Ledger, job: JobRecord) -> Scope | None:
+def root_scope(ledger: UnitOfWork, job: JobRecord) -> Scope | None:
     """The scope of the group's root; None for a root without one, and where the root is deleted."""
     if job.scope_id is None:
         return owned_scope(ledger, job)
@@ -44,7 +44,7 @@ def root_scope(ledger: Ledger, job: JobRecord) -> Scope | None:
     return None if above is None else ledger.scopes([above.root]).get(above.root)
 
 
-def root_of(ledger: Ledger, job: JobRecord) -> int:
+def root_of(ledger: UnitOfWork, job: JobRecord) -> int:
     """The number of its group's root."""
     if job.scope_id is None:
         return job.seq

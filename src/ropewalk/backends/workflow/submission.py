@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from ropewalk.backends.workflow import parents
 from ropewalk.backends.workflow.parents import Parent
 from ropewalk.backends.workflow.scopes import enter, root_of, scope_of
-from ropewalk.backends.workflow.unit_of_work import Ledger
+from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.flags import HAS_DEPENDANTS
 from ropewalk.domain.jobs.idempotency import (
@@ -54,7 +54,7 @@ class Draft:
     `owner` is the job in whose scope these are written; None for the roots of new groups.
     """
 
-    def __init__(self, ledger: Ledger, jobs: Sequence[NewJob], owner: JobRecord | None = None) -> None:
+    def __init__(self, ledger: UnitOfWork, jobs: Sequence[NewJob], owner: JobRecord | None = None) -> None:
         self._ledger = ledger
         self._jobs = jobs
         self._owner = owner

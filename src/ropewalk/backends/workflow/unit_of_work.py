@@ -35,7 +35,7 @@ Item = Resolve | ScopeChange
 """what is left to do after a transition"""
 
 
-class Ledger(Protocol):
+class UnitOfWork(Protocol):
     @property
     def now(self) -> Instant: ...
 

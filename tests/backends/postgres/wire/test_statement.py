@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg.adapt import Transformer
 
-from ropewalk.backends.postgres.wire.statement import Given, Said
+from ropewalk.backends.postgres.wire.statement import Given, Statement
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from ropewalk.backends.postgres.wire.statement import Given, Said
     ],
 )
 def test_a_statement_is_numbered(statement: bytes, values: Given, numbered: bytes, sent: list[bytes | None]) -> None:
-    bound = Said(statement, values).bound(Transformer())
+    bound = Statement(statement, values).bound(Transformer())
     assert bound.statement == numbered
     assert (None if bound.values is None else list(bound.values)) == sent
     assert len(bound.types) == len(sent or ())

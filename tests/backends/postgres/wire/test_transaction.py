@@ -9,8 +9,8 @@ import pytest
 from psycopg.abc import PQGen
 
 from ropewalk.backends.postgres import PostgresStore
-from ropewalk.backends.postgres.wire.pipeline import Post
-from ropewalk.backends.postgres.wire.statement import Reply, Said
+from ropewalk.backends.postgres.wire.pipeline import Pipeline
+from ropewalk.backends.postgres.wire.statement import Reply, Statement
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError
@@ -28,14 +28,14 @@ END_SESSION = "UPDATE meta SET epoch = length(pg_terminate_backend(pg_backend_pi
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[bytes]]]:
     """By trip the first words of its statements."""
     trips: list[list[bytes]] = []
-    whole = Post.trip
+    whole = Pipeline.trip
 
-    def trip(self: Post, said: Sequence[Said]) -> PQGen[list[Reply]]:
+    def trip(self: Pipeline, said: Sequence[Statement]) -> PQGen[list[Reply]]:
         trips.append([each.statement.split()[0] for each in said])
         return whole(self, said)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Post, "trip", trip)
+        patched.setattr(Pipeline, "trip", trip)
         yield trips
 
 

@@ -82,7 +82,7 @@ class Silence(psycopg.OperationalError):
     """The server said nothing for too long. The connection is closed."""
 
 
-class Line(psycopg.Connection[tuple[Any, ...]]):
+class WatchedConnection(psycopg.Connection[tuple[Any, ...]]):
     silence_seconds_max: float | None = SILENCE_SECONDS_MAX
     """how long one trip may take to be answered; None: as long as it likes"""
 

@@ -18,17 +18,17 @@ from psycopg.pq import ConnStatus, ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg.waiting import Ready, Wait
 
-from ropewalk.backends.postgres.wire.connection import Line
-from ropewalk.backends.postgres.wire.statement import Bound, Reply, Said
+from ropewalk.backends.postgres.wire.connection import WatchedConnection
+from ropewalk.backends.postgres.wire.statement import BoundStatement, Reply, Statement
 
 Shape: TypeAlias = tuple[bytes, tuple[int, ...]]
 """a statement, and the types of its values"""
 
 
-class Post:
+class Pipeline:
     """Belongs to one connection, on which nothing else prepares statements."""
 
-    def __init__(self, db: Line, *, prepared_max: int | None) -> None:
+    def __init__(self, db: WatchedConnection, *, prepared_max: int | None) -> None:
         """Without `prepared_max` nothing is prepared."""
         self._db = db
         self._prepared_max = prepared_max
@@ -39,16 +39,16 @@ class Post:
     def closed(self) -> bool:
         return self._db.closed
 
-    def together(self, said: Sequence[Said]) -> list[Reply]:
+    def together(self, said: Sequence[Statement]) -> list[Reply]:
         """Run them. The first one that fails is told; those behind it are not run."""
         self._forget_some()
         return self._db.wait(self.trip(said))
 
-    async def together_on_loop(self, said: Sequence[Said]) -> list[Reply]:
+    async def together_on_loop(self, said: Sequence[Statement]) -> list[Reply]:
         """The same without holding up the loop that runs this. For few statements: none is ever forgotten."""
         return await self._db.wait_on_loop(self.trip(said))
 
-    def trip(self, said: Sequence[Said]) -> PQGen[list[Reply]]:
+    def trip(self, said: Sequence[Statement]) -> PQGen[list[Reply]]:
         """The conversation, for whoever waits."""
         talk, transformer = self._db.pgconn, Transformer(self._db)
         bound = [each.bound(transformer) for each in said]
@@ -67,7 +67,7 @@ class Post:
             self._db.execute(b"DEALLOCATE ALL")
             self._prepared.clear()
 
-    def _told(self, talk: PGconn, bound: Sequence[Bound]) -> PQGen[list[PGresult]]:
+    def _told(self, talk: PGconn, bound: Sequence[BoundStatement]) -> PQGen[list[PGresult]]:
         sent = [shape for each in bound for shape in self._send(talk, each)]
         talk.pipeline_sync()
         results = yield from _results(talk)
@@ -79,7 +79,7 @@ class Post:
                 raise _error_in(result)
         return [result for shape, result in zip(sent, results, strict=True) if shape is None]
 
-    def _send(self, talk: PGconn, bound: Bound) -> list[Shape | None]:
+    def _send(self, talk: PGconn, bound: BoundStatement) -> list[Shape | None]:
         """What will be answered: that something is prepared, or (None) the statement itself."""
         statement, values, types, formats = bound
         if self._prepared_max is None:

@@ -17,23 +17,23 @@ Given: TypeAlias = Sequence[Any] | Mapping[str, Any] | None
 _MARK: Final = re.compile(rb"%(?:(?P<percent>%)|s|\((?P<name>\w+)\)s)")
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """Written as the driver takes it: `%s`, `%(name)s`. Without values it is sent as it is."""
 
     statement: bytes
     values: Given = None
 
-    def bound(self, transformer: Transformer) -> Bound:
+    def bound(self, transformer: Transformer) -> BoundStatement:
         """For the server."""
         if self.values is None:
-            return Bound(self.statement, None, (), None)
+            return BoundStatement(self.statement, None, (), None)
         statement, names = _numbered(self.statement)
         values = [self.values[name] for name in names] if isinstance(self.values, Mapping) else self.values
         dumped = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
-        return Bound(statement, dumped, transformer.types or (), transformer.formats)
+        return BoundStatement(statement, dumped, transformer.types or (), transformer.formats)
 
 
-class Bound(NamedTuple):
+class BoundStatement(NamedTuple):
     """With numbered parameters, and values as they travel."""
 
     statement: bytes

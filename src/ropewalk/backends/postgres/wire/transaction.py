@@ -2,8 +2,8 @@
 
 A round trip costs more than most statements do, and beside a thread that computes it ends with a wait for the
 interpreter: 1.3 ms, whatever was asked. So a transaction of ours begins with its first statement, and what only has to
-be done by the commit goes along with it (`Trips`). A user's transaction is the user's: there every statement is run
-where it stands (`AtOnce`).
+be done by the commit goes along with it (`PipelinedTransaction`). A user's transaction is the user's: there every
+statement is run where it stands (`UserTransactionWire`).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, Protocol, TypeAlias
 
-from ropewalk.backends.postgres.wire.pipeline import Post
-from ropewalk.backends.postgres.wire.statement import Given, Reply, Said
+from ropewalk.backends.postgres.wire.pipeline import Pipeline
+from ropewalk.backends.postgres.wire.statement import Given, Reply, Statement
 from ropewalk.domain.time import Instant
 
-COMMIT: Final = Said(b"COMMIT")
-_SAVEPOINT: Final = Said(b"SAVEPOINT part")
-_RELEASE: Final = Said(b"RELEASE part")
-_BACK: Final = (Said(b"ROLLBACK TO part"), _RELEASE)
-ROLLBACK: Final = Said(b"ROLLBACK")
+COMMIT: Final = Statement(b"COMMIT")
+_SAVEPOINT: Final = Statement(b"SAVEPOINT part")
+_RELEASE: Final = Statement(b"RELEASE part")
+_BACK: Final = (Statement(b"ROLLBACK TO part"), _RELEASE)
+ROLLBACK: Final = Statement(b"ROLLBACK")
 
 
 class Answer(Protocol):
@@ -46,15 +46,15 @@ class Wire(Protocol):
         """The same for a statement that can find it out itself; None where it has to."""
         ...
 
-    def ask(self, said: Sequence[Said]) -> Sequence[Answer]:
+    def ask(self, said: Sequence[Statement]) -> Sequence[Answer]:
         """Run them one after the other; the answer of each."""
         ...
 
-    def ask_last(self, said: Sequence[Said]) -> Sequence[Answer]:
+    def ask_last(self, said: Sequence[Statement]) -> Sequence[Answer]:
         """The same together with the commit: what is asked for after it begins another transaction."""
         ...
 
-    def later(self, said: Said, heard: Heard) -> None:
+    def later(self, said: Statement, heard: Heard) -> None:
         """Run it by the commit, behind everything said before and before everything said after it."""
         ...
 
@@ -72,17 +72,17 @@ class Talk(Protocol):
     def execute(self, sql: bytes, values: Given = None, /, *, prepare: bool, binary: bool) -> Answer: ...
 
 
-class Trips:
+class PipelinedTransaction:
     """A transaction on a connection of ours, from `begin` to `commit`.
 
     Without a `clock` the time is the server's, which the second statement of `begin` tells.
     """
 
-    def __init__(self, post: Post, begin: Sequence[Said], clock: Callable[[], Instant] | None) -> None:
+    def __init__(self, post: Pipeline, begin: Sequence[Statement], clock: Callable[[], Instant] | None) -> None:
         self._post = post
         self._begin = begin
         self._clock = clock
-        self._waiting: list[tuple[Said, Heard]] = []
+        self._waiting: list[tuple[Statement, Heard]] = []
         self._used = False
         """whether anything has happened that must not be undone"""
         self._now: Instant | None = None
@@ -109,17 +109,17 @@ class Trips:
             self._now = self._clock()
         return self._now
 
-    def ask(self, said: Sequence[Said]) -> Sequence[Answer]:
+    def ask(self, said: Sequence[Statement]) -> Sequence[Answer]:
         self._used = True
         return self._travel(said)
 
-    def ask_last(self, said: Sequence[Said]) -> Sequence[Answer]:
+    def ask_last(self, said: Sequence[Statement]) -> Sequence[Answer]:
         answers = self._travel_last(said)
         self._begun = self._used = False
         self._now = None
         return answers
 
-    def later(self, said: Said, heard: Heard) -> None:
+    def later(self, said: Statement, heard: Heard) -> None:
         self._used = True
         self._waiting.append((said, heard))
 
@@ -153,7 +153,7 @@ class Trips:
         self._begun = self._used = False
         self._now = None
 
-    def _travel_last(self, said: Sequence[Said]) -> list[Reply]:
+    def _travel_last(self, said: Sequence[Statement]) -> list[Reply]:
         self.committing = True
         *answers, committed = self._travel([*said, COMMIT])
         told = committed.status
@@ -161,7 +161,7 @@ class Trips:
         self.committing = False
         return answers
 
-    def _travel(self, said: Sequence[Said]) -> list[Reply]:
+    def _travel(self, said: Sequence[Statement]) -> list[Reply]:
         """One round trip, with all that waits."""
         begin, waiting = () if self._begun else self._begin, self._waiting
         self.tried = True
@@ -181,7 +181,7 @@ class Trips:
         return now
 
 
-class AtOnce:
+class UserTransactionWire:
     """A transaction that somebody else began, and will end."""
 
     def __init__(self, talk: Talk, now: Instant) -> None:
@@ -189,13 +189,13 @@ class AtOnce:
         self.now = now
         self.given_now = now
 
-    def ask(self, said: Sequence[Said]) -> Sequence[Answer]:
+    def ask(self, said: Sequence[Statement]) -> Sequence[Answer]:
         return [self._talk.execute(each.statement, each.values, prepare=True, binary=True) for each in said]
 
-    def ask_last(self, said: Sequence[Said]) -> Sequence[Answer]:
+    def ask_last(self, said: Sequence[Statement]) -> Sequence[Answer]:
         return self.ask(said)
 
-    def later(self, said: Said, heard: Heard) -> None:
+    def later(self, said: Statement, heard: Heard) -> None:
         [answer] = self.ask([said])
         heard(answer)
 

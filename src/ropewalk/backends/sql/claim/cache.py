@@ -48,7 +48,7 @@ TRUSTED_SECONDS_MIN: Final = 1.0
 SHARE_OF_LOOKING: Final = 0.1
 
 
-class Outlook:
+class ClaimCache:
     """Used by one claim at a time, but for one that is answered on a loop while a thread begins the next: neither can
     make the other miss a job for longer than a look is trusted."""
 

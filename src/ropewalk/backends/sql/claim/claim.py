@@ -14,15 +14,15 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.backends.sql.claim.cache import KEYED_FROM, Outlook, SingleStream
+from ropewalk.backends.sql.claim.cache import KEYED_FROM, ClaimCache, SingleStream
 from ropewalk.backends.sql.claim.single_stream import claim_single_stream
-from ropewalk.backends.sql.claim.snapshot import Heads, Situation, asked_by, first_of_each, next_of, rank_of
+from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, Heads, asked_by, first_of_each, next_of, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
 from ropewalk.backends.sql.maintenance import catch_up, expire
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
-from ropewalk.backends.workflow.propagation import Rippling
+from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
 from ropewalk.domain.jobs.record import JobRecord
@@ -48,14 +48,14 @@ _expiry = attrgetter("lease_expires_at")
 _ints = msgspec.json.Decoder(list[int])
 
 
-def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed:
+def claim(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -> Claimed:
     at_once = claim_single_stream(tx, lanes, outlook, request)
     if at_once is not None:
         return at_once
     if tx.sql.note_started:
         tx.run(tx.sql.note_started, asked_by(request))
     look = outlook.streams is None
-    situation, before = Situation.read(tx, request, look=look), Consequences()
+    situation, before = ClaimSnapshot.read(tx, request, look=look), Consequences()
     take_back = request.take_back and outlook.sweep_due(tx.now)
     if take_back or situation.wait_is_over:
         before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
@@ -65,14 +65,16 @@ def claim(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> C
     if situation.something_is_due:
         tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
     if take_back or situation.wait_is_over or situation.something_is_due:
-        situation = Situation.read(tx, request, look=look)
+        situation = ClaimSnapshot.read(tx, request, look=look)
     return Claiming(tx, lanes, outlook, situation, request).run(before)
 
 
 class Claiming:
     """One claim under way."""
 
-    def __init__(self, tx: Tx, lanes: LaneBook, outlook: Outlook, situation: Situation, request: ClaimRequest) -> None:
+    def __init__(
+        self, tx: Tx, lanes: LaneBook, outlook: ClaimCache, situation: ClaimSnapshot, request: ClaimRequest
+    ) -> None:
         self._tx = tx
         self._lanes = lanes
         self._outlook = outlook
@@ -277,7 +279,7 @@ class Claiming:
 
     def _expire(self) -> Consequences:
         ledger = SqlLedger(self._tx, self._lanes)
-        rippling = Rippling(ledger)
+        rippling = Propagation(ledger)
         expire(ledger, rippling, self._overdue)
         ripple = rippling.run()
         ledger.flush()

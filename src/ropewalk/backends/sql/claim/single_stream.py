@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ropewalk.backends.sql.claim.cache import BEFORE_ALL, Outlook, Rank, SingleStream
-from ropewalk.backends.sql.claim.snapshot import NamesOf, Situation, asked_by, rank_of
+from ropewalk.backends.sql.claim.cache import BEFORE_ALL, ClaimCache, Rank, SingleStream
+from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, NamesOf, asked_by, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import records_in
 from ropewalk.backends.sql.tx import SqlValue, Tx
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
     values: dict[str, SqlValue]
 
 
-def claim_single_stream(tx: Tx, lanes: LaneBook, outlook: Outlook, request: ClaimRequest) -> Claimed | None:
+def claim_single_stream(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -> Claimed | None:
     """None where it takes more than that."""
     asked = ask(outlook, request, tx.given_now)
     if asked is None:
@@ -43,7 +43,7 @@ def claim_single_stream(tx: Tx, lanes: LaneBook, outlook: Outlook, request: Clai
     return tell(found, asked, outlook, request, lambda dues: lanes.names_of(tx, dues))
 
 
-def ask(outlook: Outlook, request: ClaimRequest, now: Instant | None) -> Asked | None:
+def ask(outlook: ClaimCache, request: ClaimRequest, now: Instant | None) -> Asked | None:
     """What the statement is given, if this claim may be such a one. Without `now` the store knows the time."""
     single = outlook.single
     if single is None or not _suits(single, request):
@@ -56,7 +56,7 @@ def ask(outlook: Outlook, request: ClaimRequest, now: Instant | None) -> Asked |
 
 
 def tell(
-    found: Sequence[Any] | None, asked: Asked, outlook: Outlook, request: ClaimRequest, names: NamesOf
+    found: Sequence[Any] | None, asked: Asked, outlook: ClaimCache, request: ClaimRequest, names: NamesOf
 ) -> Claimed | None:
     """What came of it; None where anything was otherwise."""
     assert found is not None
@@ -64,7 +64,7 @@ def tell(
     if not as_expected:
         outlook.single = None
         return None
-    situation, jobs = Situation(rest[:6], request, now), records_in(rest[6:])
+    situation, jobs = ClaimSnapshot(rest[:6], request, now), records_in(rest[6:])
     epoch, first_ticket = situation.epoch, request.first_ticket
     claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=request.types, now=now)
     if asked.look:

@@ -74,7 +74,7 @@ _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 _survey = msgspec.json.Decoder(tuple[list[int], Span])
 
 
-class Situation:
+class ClaimSnapshot:
     def __init__(self, found: Sequence[Any], request: ClaimRequest, now: Instant) -> None:
         """`found` as the statement tells it."""
         self._request = request
@@ -88,7 +88,7 @@ class Situation:
         self._survey: bytes | str | None = found[5]
 
     @classmethod
-    def read(cls, tx: Tx, request: ClaimRequest, *, look: bool) -> Situation:
+    def read(cls, tx: Tx, request: ClaimRequest, *, look: bool) -> ClaimSnapshot:
         found = tx.row(tx.sql.situation, {**asked_by(request), "look": look})
         assert found is not None
         return cls(found, request, tx.now)
