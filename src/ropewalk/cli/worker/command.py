@@ -12,7 +12,7 @@ from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.worker.log import LEVELS
 from ropewalk.cli.worker.options import WorkerOptions
-from ropewalk.cli.worker.parent_link import Leash
+from ropewalk.cli.worker.parent_link import ParentLink
 
 EXAMPLES: Final = (
     "ropewalk worker shop:app                       # `app = App(...)` in shop.py",
@@ -92,4 +92,4 @@ def worker(
         return asyncio.run(supervise(options, processes, as_json=as_json))
     from ropewalk.cli.worker.serving import serve  # a supervisor neither loads the app nor runs anything of it
 
-    return serve(options, Leash.taken(), as_json=as_json)
+    return serve(options, ParentLink.taken(), as_json=as_json)

@@ -27,7 +27,7 @@ WORKING_SECONDS: Final = 5.0
 HOPELESS_SECONDS: Final = 60.0
 
 
-class Patience:
+class RestartBackoff:
     """With one place of the fleet: each pause is twice the last, until somebody holds out there."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Patience:
         return pause
 
 
-class Hope:
+class FleetHealth:
     """With the fleet as a whole: lost when for a minute nobody at all was able to work."""
 
     def __init__(self, now: float) -> None:
@@ -88,7 +88,7 @@ class Place:
         self.name = name
         self.go = asyncio.Event()
         """it need not wait any longer to start somebody"""
-        self.patience = Patience()
+        self.patience = RestartBackoff()
         self.member: Member | None = None
         self.announcement: Announcement | None = None
         self.serves_since: float | None = None
@@ -117,7 +117,7 @@ class Fleet:
         self._stopping = False
         self._hurried = False
         self._timers: list[Timer] = []
-        self._hope = Hope(runtime.monotonic())
+        self._hope = FleetHealth(runtime.monotonic())
         self._worst = ExitCode.OK.value
 
     async def run(self) -> int:

@@ -74,7 +74,7 @@ def spelled(fd: int, name: str) -> dict[str, str]:
     return {VARIABLE: f"{fd}:{name}"}
 
 
-class Leash:
+class ParentLink:
     """The worker's end."""
 
     def __init__(self, connection: socket.socket, name: str) -> None:

@@ -12,14 +12,14 @@ from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.loading import load_app_or_worker
 from ropewalk.cli.worker.log import log_events, start_logging
 from ropewalk.cli.worker.options import WorkerOptions
-from ropewalk.cli.worker.parent_link import HURRIED_BY, Announcement, Leash
-from ropewalk.cli.worker.shutdown import DrainWatch, hear_no_more
+from ropewalk.cli.worker.parent_link import HURRIED_BY, Announcement, ParentLink
+from ropewalk.cli.worker.shutdown import DrainWatch, ignore_stop_signals
 from ropewalk.ports.store.messages import Durability
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
 
 
-def serve(options: WorkerOptions, leash: Leash | None, *, as_json: bool) -> ExitCode:
+def serve(options: WorkerOptions, leash: ParentLink | None, *, as_json: bool) -> ExitCode:
     """On a leash it belongs to a fleet, which speaks for it."""
     if leash is not None:
         leash.heed(SystemRuntime())
@@ -44,7 +44,7 @@ def serve(options: WorkerOptions, leash: Leash | None, *, as_json: bool) -> Exit
         async with app, log_events(app):
             await DrainWatch(worker.grace_seconds).run(worker, on_started=announce, hurried_by=hurried_by)
             if leash is not None:  # where nobody supervises, a signal is the way out of a store that does not close
-                hear_no_more()
+                ignore_stop_signals()
 
     # What was imported stays for good: to look through it takes 3 ms of a small app, in which no handler runs.
     gc.collect()

@@ -22,7 +22,7 @@ from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
 
 
-def hear_no_more() -> None:
+def ignore_stop_signals() -> None:
     """Whoever asks again to stop has what they ask for."""
     loop = asyncio.get_running_loop()
     # Held back meanwhile: without the loop's handler, and before it is ignored, a signal kills.

@@ -11,7 +11,7 @@ from ropewalk.cli.worker.fleet_process import start_worker
 from ropewalk.cli.worker.log import start_logging
 from ropewalk.cli.worker.options import WorkerOptions
 from ropewalk.cli.worker.parent_link import Announcement
-from ropewalk.cli.worker.shutdown import OVERTIME_SECONDS, hear_no_more
+from ropewalk.cli.worker.shutdown import OVERTIME_SECONDS, ignore_stop_signals
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.parts import DEFAULT_GRACE_SECONDS
 from ropewalk.worker.worker import STOPPING
@@ -44,4 +44,4 @@ async def supervise(options: WorkerOptions, processes: int, *, as_json: bool) ->
     try:
         return await fleet.run()
     finally:
-        hear_no_more()
+        ignore_stop_signals()
