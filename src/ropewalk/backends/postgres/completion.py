@@ -30,7 +30,7 @@ def settle(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> Settlements
     if asked is not None:
         try:
             with tx.savepoint():
-                tx.row(tx.sql.complete_alone, asked)
+                tx.row(tx.sql.complete_in_one_statement, asked)
             return completed(settlements)
         except DivisionByZero:
             pass  # which is how it says so

@@ -178,7 +178,10 @@ class PostgresStore(SqlStore):
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         asked = completion.ask(owner, settlements, None)
-        if asked is not None and await self._settlements.at_once(said(SQL.complete_alone, asked)) is not None:
+        if (
+            asked is not None
+            and await self._settlements.at_once(said(SQL.complete_in_one_statement, asked)) is not None
+        ):
             return completion.completed(settlements)
         return await self._settlements.ask(lambda tx: completion.settle(tx, owner, settlements))
 

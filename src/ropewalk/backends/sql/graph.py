@@ -151,16 +151,16 @@ def put_orphan(tx: Tx, scope: Scope) -> None:
     assert scope.closed_at is not None, f"group {scope.group_id} is open"
     told_as = f"{scope.tenant}/{scope.group_id}/{scope.generation}"
     orphan = UnawaitedGroup(id=told_as, tenant=scope.tenant, group_id=scope.group_id, closed_at=scope.closed_at)
-    tx.run(tx.sql.put_orphan, (orphan.id, tx.now, tx.now, msgspec.json.encode(orphan).decode()))
+    tx.run(tx.sql.put_unawaited_group, (orphan.id, tx.now, tx.now, msgspec.json.encode(orphan).decode()))
 
 
 def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
-    orphans = _payloads.decode(tx.value(tx.sql.due_orphans, (tx.now, limit)))
+    orphans = _payloads.decode(tx.value(tx.sql.due_unawaited_groups, (tx.now, limit)))
     if orphans:
         ids = msgspec.json.encode([orphan.id for orphan in orphans]).decode()
-        tx.run(tx.sql.hide_orphans, (tx.now + hide_us, ids))
+        tx.run(tx.sql.hide_unawaited_groups, (tx.now + hide_us, ids))
     return orphans
 
 
 def orphan_told(tx: Tx, orphan_id: str) -> None:
-    tx.run(tx.sql.delete_orphan, (orphan_id,))
+    tx.run(tx.sql.delete_unawaited_group, (orphan_id,))

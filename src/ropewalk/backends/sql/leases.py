@@ -126,7 +126,7 @@ _COMPLETE: Final = Move.COMPLETE
 def enlist(tx: Tx, card: WorkerCard) -> None:
     serves = (json_text(card.types) or "[]", _names(card.queues), _names(card.tenants))
     values = (card.id, card.host, card.pid, *serves, card.concurrency, tx.now, tx.now, card.lease_us)
-    tx.run(tx.sql.enlist_worker, values)
+    tx.run(tx.sql.register_worker, values)
 
 
 def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> Settlements:

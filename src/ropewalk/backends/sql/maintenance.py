@@ -33,7 +33,7 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
     ledger.flush()
     expire(ledger, rippling, _ints.decode(tx.value(tx.sql.past_deadline, (tx.now, limit))))
     ledger.flush()
-    _wake(ledger, rippling, _ints.decode(tx.value(tx.sql.waits_over, (tx.now, limit))))
+    _wake(ledger, rippling, _ints.decode(tx.value(tx.sql.expired_waits, (tx.now, limit))))
     ripple = rippling.run()
     ledger.flush()
     return ripple
@@ -42,7 +42,7 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
 def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequences:
     """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
     lost = _run_out(tx, limit) if take_back else []
-    over = _ints.decode(tx.value(tx.sql.waits_over, (tx.now, limit)))
+    over = _ints.decode(tx.value(tx.sql.expired_waits, (tx.now, limit)))
     if not lost and not over:
         return Consequences()
     ledger = SqlLedger(tx, lanes)
@@ -63,7 +63,7 @@ def expire(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> Non
 
 
 def _run_out(tx: Tx, limit: int) -> list[int]:
-    return _ints.decode(tx.value(tx.sql.leases_run_out, (tx.now, limit)))
+    return _ints.decode(tx.value(tx.sql.expired_leases, (tx.now, limit)))
 
 
 def _lose(tx: Tx, ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:

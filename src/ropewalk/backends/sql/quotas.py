@@ -55,7 +55,7 @@ def pay(tx: Tx, submissions: Sequence[Submission]) -> None:
 def spend(tx: Tx, admission: Admission) -> None:
     """Keep what came in under rates."""
     rows = [(tenant, msgspec.json.encode(spent).decode()) for tenant, spent in sorted(admission.spent().items())]
-    tx.run_rows(tx.sql.spend_quotas, rows)
+    tx.run_rows(tx.sql.charge_quotas, rows)
 
 
 def outside(submissions: Sequence[Submission]) -> set[str]:
@@ -104,7 +104,7 @@ def use(tx: Tx, tenant: str) -> QuotaUse | None:
 
 def _hold(tx: Tx, tenants: list[str]) -> None:
     if tenants:
-        tx.run(tx.sql.hold_quotas, (msgspec.json.encode(tenants).decode(),))
+        tx.run(tx.sql.lock_quotas, (msgspec.json.encode(tenants).decode(),))
 
 
 def _measured(tx: Tx, quotas: dict[str, Quota]) -> Admission:
@@ -127,4 +127,4 @@ def _waiting(tx: Tx, quota: Quota) -> int:
 
 
 def _spent_by(tx: Tx, tenants: Sequence[str]) -> dict[str, QuotaCharge]:
-    return dict(_spent.decode(tx.value(tx.sql.quotas_spent, (msgspec.json.encode(list(tenants)).decode(),))))
+    return dict(_spent.decode(tx.value(tx.sql.quota_charges, (msgspec.json.encode(list(tenants)).decode(),))))

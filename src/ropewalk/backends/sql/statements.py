@@ -37,9 +37,9 @@ class Statements(Struct, frozen=True, kw_only=True):
     promote_due: str
     claim_single_stream: str = ""
     """a whole claim of one stream, where every statement is a trip"""
-    situation: str
+    claim_snapshot: str
     survey: str
-    survey_keys: str
+    ready_key_streams: str
     ready_heads: str
     ready_jobs: str
     lease_jobs: str
@@ -54,29 +54,29 @@ class Statements(Struct, frozen=True, kw_only=True):
     forget_rates: str
     prune_rates: str
     # tallies.sql
-    insert_tallies: str
-    oldest_tallies: str
-    delete_tallies: str
+    insert_counters: str
+    oldest_counters: str
+    delete_counters: str
     sums_to_fold: str
     delete_sums: str
     insert_sums: str
     forget_sums: str
-    endings_of: str
+    finished_counts_of: str
     lanes_counted: str
     lanes_of_types: str
-    tallies_of: str
+    counters_of: str
     not_ready: str
     # quotas.sql
     all_quotas: str
     put_quota: str
     remove_quota: str
-    hold_quotas: str
+    lock_quotas: str
     waiting_of: str
-    quotas_spent: str
-    spend_quotas: str
+    quota_charges: str
+    charge_quotas: str
     # hold.sql
     complete_plain: str
-    complete_alone: str = ""
+    complete_in_one_statement: str = ""
     """a whole settlement of such, where every statement is a trip"""
     leases_to_renew: str
     standing_of: str
@@ -84,13 +84,13 @@ class Statements(Struct, frozen=True, kw_only=True):
     trim_lines: str
     renew_leases: str
     write_note: str
-    enlist_worker: str
+    register_worker: str
     beat: str
     drain_worker: str
-    dismiss_worker: str
+    unregister_worker: str
     bump_control: str
     # upkeep.sql
-    leases_run_out: str
+    expired_leases: str
     earliest_expiry: str
     started_upto: str
     past_deadline: str
@@ -147,7 +147,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     contributions_of: str
     seqs_of_spawns: str
     chain_of: str
-    waits_over: str
+    expired_waits: str
     held_members: str
     insert_cascade: str
     oldest_cascade: str
@@ -161,10 +161,10 @@ class Statements(Struct, frozen=True, kw_only=True):
     put_signal: str
     oldest_signal: str
     delete_signal: str
-    put_orphan: str
-    due_orphans: str
-    hide_orphans: str
-    delete_orphan: str
+    put_unawaited_group: str
+    due_unawaited_groups: str
+    hide_unawaited_groups: str
+    delete_unawaited_group: str
     in_use: str
     delete_edges: str
     delete_scopes: str

@@ -85,7 +85,7 @@ class TallyBook:
         tallies, self._tallies = self._tallies, Tallies[int]()
         counted = [(lane, _text(tally)) for lane, tally in tallies.by_lane.items() if tally != _EMPTY]
         rows = [(minute_of(self._tx.now), *of_lane) for of_lane in counted]
-        self._tx.run_rows_later(self._tx.sql.insert_tallies, rows)
+        self._tx.run_rows_later(self._tx.sql.insert_counters, rows)
 
 
 def count_submitted(tx: Tx, lanes: LaneBook, ids: Sequence[int]) -> None:
@@ -98,14 +98,14 @@ def count_submitted(tx: Tx, lanes: LaneBook, ids: Sequence[int]) -> None:
 def count_removed(tx: Tx, lanes: LaneBook, seqs: str) -> None:
     """Finished jobs that are about to be forgotten."""
     book = TallyBook(tx, lanes)
-    book.gone(_endings.decode(tx.value(tx.sql.endings_of, (seqs,))))
+    book.gone(_endings.decode(tx.value(tx.sql.finished_counts_of, (seqs,))))
     book.flush()
 
 
 def fold_tallies(tx: Tx, keep_us: Span | None, limit: int) -> int:
-    rows = _rows.decode(tx.value(tx.sql.oldest_tallies, (limit,)))
+    rows = _rows.decode(tx.value(tx.sql.oldest_counters, (limit,)))
     if rows:
-        tx.run(tx.sql.delete_tallies, (_json([number for number, *_ in rows]),))
+        tx.run(tx.sql.delete_counters, (_json([number for number, *_ in rows]),))
         _add_to_sums(tx, [(at, lane, tally) for _, at, lane, tally in rows])
     for span, kept_us in ((MINUTE, MINUTES_KEPT_US), (HOUR, keep_us)):
         if kept_us is not None:
@@ -118,7 +118,7 @@ def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
     whose = (tenant, asked.queue, asked.type)
     places = {lane: (queue, of) for lane, queue, of in _places.decode(tx.value(tx.sql.lanes_counted, whose))}
     lanes = _json(list(places))
-    found = _told.decode(tx.value(tx.sql.tallies_of, (lanes, window.span_us, window.since, window.end)))
+    found = _told.decode(tx.value(tx.sql.counters_of, (lanes, window.span_us, window.since, window.end)))
     apart = Counter[tuple[int, State]]()
     for lane, state, jobs in _apart.decode(tx.value(tx.sql.not_ready, (tenant, tx.now))):
         apart[_above(lane), state] += jobs
@@ -139,7 +139,7 @@ def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
     """By what was counted, so that no job is looked at."""
     tenants = dict(_owners.decode(tx.value(tx.sql.lanes_of_types, (KEYS_MAX, _json(types)))))
     counted = Counter[str]()
-    for span, _, lane, tally in _told.decode(tx.value(tx.sql.tallies_of, (_json(list(tenants)), EVER, 0, 0))):
+    for span, _, lane, tally in _told.decode(tx.value(tx.sql.counters_of, (_json(list(tenants)), EVER, 0, 0))):
         assert span is None or span == EVER
         counted[tenants[lane]] += tally.kept(ended)
     return sorted(tenant for tenant, jobs in counted.items() if jobs)

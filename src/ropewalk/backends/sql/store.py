@@ -128,7 +128,7 @@ class SqlStore(Store, ABC):
         await self._write(lambda tx: leases.enlist(tx, card))
 
     async def dismiss(self, owner: str) -> None:
-        await self._write(lambda tx: tx.run(tx.sql.dismiss_worker, (owner,)))
+        await self._write(lambda tx: tx.run(tx.sql.unregister_worker, (owner,)))
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await self._write(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))

@@ -20,7 +20,7 @@ noted AS (
 ) AS due) AS dues,
 (SELECT min(wake_at) FROM waiting WHERE wake_at IS NOT NULL) AS next_wait
 
--- name: situation
+-- name: claim_snapshot
 -- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold. With
 -- `look` also which streams have ready jobs.
 WITH /* see noted */
@@ -117,7 +117,7 @@ SELECT json_build_array(
 )
 FROM found
 
--- name: survey_keys
+-- name: ready_key_streams
 -- The next streams of the limit keys of one (tenant, queue, type).
 WITH RECURSIVE given AS (SELECT %s::bigint AS behind, %s::bigint AS before, %s::integer AS most),
 found (stream, number) AS (

@@ -24,7 +24,7 @@ SELECT json_build_array(
     coalesce(json_agg(finished_at - started_at), '[]'), coalesce(json_agg(finished_at - created_at), '[]')
 ) FROM done
 
--- name: complete_alone
+-- name: complete_in_one_statement
 -- The same of all of these, or of none: where one cannot be completed so, it fails (there is no other way to say that
 -- without a trip). What has to be counted of them is counted here, too: a histogram's bucket is what a span begins with as
 -- a float (domain.statistics.histogram). How long each waited at its worker and ran is given, where that knows. Results come in one
@@ -115,7 +115,7 @@ WHERE seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(5)s
 -- name: write_note
 UPDATE running SET checkpoint = %s, progress = %s WHERE seq = %s AND fence = %s AND owner = %s
 
--- name: enlist_worker
+-- name: register_worker
 INSERT INTO worker (id, host, pid, types, queues, tenants, concurrency, started_at, beat_at, lease_us)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (id) DO UPDATE SET
@@ -136,7 +136,7 @@ SELECT draining FROM worker WHERE id = (SELECT id FROM given)
 -- name: drain_worker
 UPDATE worker SET draining = 1 WHERE id = %s
 
--- name: dismiss_worker
+-- name: unregister_worker
 DELETE FROM worker WHERE id = %s
 
 -- name: bump_control

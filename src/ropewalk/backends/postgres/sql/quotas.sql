@@ -17,7 +17,7 @@ ON CONFLICT (tenant) DO UPDATE SET
 -- name: remove_quota
 DELETE FROM quota WHERE tenant = %s
 
--- name: hold_quotas
+-- name: lock_quotas
 -- In order of name, so that two who want several never wait for each other. A row that was ever there stays.
 INSERT INTO quota_use (tenant)
 SELECT tenant FROM json_array_elements_text(%s) AS wanted (tenant) ORDER BY tenant COLLATE "C"
@@ -50,11 +50,11 @@ SELECT coalesce(sum(
 FROM given
 JOIN lane ON lane.tenant = given.tenant AND lane.limit_key = ''
 
--- name: quotas_spent
+-- name: quota_charges
 SELECT coalesce(json_agg(json_build_array(tenant, spent::json)), '[]') FROM quota_use
 WHERE tenant = ANY (ARRAY(SELECT json_array_elements_text(%s))) AND spent IS NOT NULL
 
--- name: spend_quotas
+-- name: charge_quotas
 INSERT INTO quota_use (tenant, spent)
 SELECT * FROM unnest(%s::text[], %s::text[])
 ON CONFLICT (tenant) DO UPDATE SET spent = excluded.spent

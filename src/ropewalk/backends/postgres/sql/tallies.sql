@@ -1,14 +1,14 @@
 -- What was counted. `counts` is JSON (domain.statistics.counters.Counters), added up in Python: the store only finds it, and puts it into
 -- the answer as it is. Two who fold at once pass over what the other one holds.
 
--- name: insert_tallies
+-- name: insert_counters
 INSERT INTO tally (at, lane, counts) SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
 
--- name: oldest_tallies
+-- name: oldest_counters
 WITH oldest AS MATERIALIZED (SELECT id, at, lane, counts FROM tally ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
 SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', id, at, lane, counts), ','), '') || ']' FROM oldest
 
--- name: delete_tallies
+-- name: delete_counters
 DELETE FROM tally WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: sums_to_fold
@@ -37,7 +37,7 @@ WITH old AS MATERIALIZED (
 )
 DELETE FROM tally_sum WHERE id = ANY (ARRAY(SELECT id FROM old))
 
--- name: endings_of
+-- name: finished_counts_of
 SELECT coalesce(json_agg(json_build_array(lane, status, jobs)), '[]') FROM (
     SELECT stream / 2 AS lane, status, count(*) AS jobs FROM finished
     WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
@@ -55,7 +55,7 @@ JOIN lane ON lane.tenant = given.tenant AND lane.limit_key = ''
 SELECT coalesce(json_agg(json_build_array(id, tenant)), '[]') FROM lane
 WHERE id < %s AND type = ANY (ARRAY(SELECT json_array_elements_text(%s)))
 
--- name: tallies_of
+-- name: counters_of
 -- What is not folded yet, the sums of one span, and those for good.
 WITH wanted AS MATERIALIZED (SELECT value::bigint AS lane FROM json_array_elements_text(%(1)s))
 SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', span_us, at, lane, counts), ','), '') || ']' FROM (

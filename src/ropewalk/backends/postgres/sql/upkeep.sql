@@ -1,7 +1,7 @@
 -- What is found here is locked as it is found, and what others hold is left to them: between the look and the write
 -- nothing changes.
 
--- name: leases_run_out
+-- name: expired_leases
 WITH lost AS MATERIALIZED (
     SELECT seq FROM running WHERE lease_expires_at <= %s
     ORDER BY lease_expires_at, seq

@@ -163,7 +163,7 @@ SELECT coalesce(json_agg(seq), '[]') FROM (
     SELECT seq FROM submitted WHERE chain_id = %s AND tenant = %s ORDER BY chain_index DESC LIMIT nullif(%s::bigint, -1)
 ) AS members
 
--- name: waits_over
+-- name: expired_waits
 WITH over AS MATERIALIZED (
     SELECT seq FROM waiting WHERE wake_at IS NOT NULL AND wake_at <= %s
     ORDER BY wake_at, seq
@@ -237,11 +237,11 @@ SELECT position, value FROM signal WHERE seq = %s AND name = %s ORDER BY positio
 -- name: delete_signal
 DELETE FROM signal WHERE seq = %s AND name = %s AND position = %s
 
--- name: put_orphan
+-- name: put_unawaited_group
 INSERT INTO outbox (id, kind, created_at, next_at, payload) VALUES (%s, 'orphan', %s, %s, %s)
 ON CONFLICT (id) DO NOTHING
 
--- name: due_orphans
+-- name: due_unawaited_groups
 WITH due AS MATERIALIZED (
     SELECT payload FROM outbox WHERE kind = 'orphan' AND next_at <= %s
     ORDER BY created_at, id
@@ -250,10 +250,10 @@ WITH due AS MATERIALIZED (
 )
 SELECT coalesce(json_agg(payload::json), '[]') FROM due
 
--- name: hide_orphans
+-- name: hide_unawaited_groups
 UPDATE outbox SET next_at = %s WHERE id = ANY (ARRAY(SELECT value FROM json_array_elements_text(%s)))
 
--- name: delete_orphan
+-- name: delete_unawaited_group
 DELETE FROM outbox WHERE id = %s AND kind = 'orphan'
 
 -- name: in_use

@@ -163,7 +163,7 @@ class Claiming:
         return plain
 
     def _survey_keys(self, behind: int, before: int, count: int) -> list[int]:
-        return _ints.decode(self._tx.value(self._tx.sql.survey_keys, (behind, before, count)))
+        return _ints.decode(self._tx.value(self._tx.sql.ready_key_streams, (behind, before, count)))
 
     def _choose(self, streams: Sequence[int]) -> None:
         """Which jobs to give."""

@@ -89,7 +89,7 @@ class ClaimSnapshot:
 
     @classmethod
     def read(cls, tx: Tx, request: ClaimRequest, *, look: bool) -> ClaimSnapshot:
-        found = tx.row(tx.sql.situation, {**asked_by(request), "look": look})
+        found = tx.row(tx.sql.claim_snapshot, {**asked_by(request), "look": look})
         assert found is not None
         return cls(found, request, tx.now)
 

@@ -10,7 +10,7 @@ UPDATE job SET place = 1 WHERE seq IN (
     SELECT seq FROM job WHERE place = 0 AND unmet = 0 AND run_at <= ? ORDER BY run_at LIMIT ? + 0
 )
 
--- name: situation
+-- name: claim_snapshot
 -- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold. With
 -- `look` also which streams have ready jobs.
 SELECT
@@ -39,7 +39,7 @@ WITH RECURSIVE found (stream) AS (
 )
 SELECT json_array(json_group_array(stream), 0) FROM found WHERE stream IS NOT NULL
 
--- name: survey_keys
+-- name: ready_key_streams
 -- The next streams of the limit keys of one (tenant, queue, type).
 WITH RECURSIVE given (behind, before, most) AS (VALUES (?, ?, ?)),
 found (stream, number) AS (

@@ -62,7 +62,7 @@ WHERE job.seq = renewed.seq AND job.fence = renewed.fence AND job.owner = ? AND 
 -- name: write_note
 UPDATE job SET checkpoint = ?, progress = ? WHERE seq = ? AND fence = ? AND owner = ? AND place = 2
 
--- name: enlist_worker
+-- name: register_worker
 INSERT INTO worker (id, host, pid, types, queues, tenants, concurrency, started_at, beat_at, lease_us)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET
@@ -76,7 +76,7 @@ UPDATE worker SET beat_at = ? WHERE id = ? RETURNING draining
 -- name: drain_worker
 UPDATE worker SET draining = 1 WHERE id = ?
 
--- name: dismiss_worker
+-- name: unregister_worker
 DELETE FROM worker WHERE id = ?
 
 -- name: bump_control

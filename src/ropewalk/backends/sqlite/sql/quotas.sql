@@ -13,7 +13,7 @@ INSERT OR REPLACE INTO quota (
 -- name: remove_quota
 DELETE FROM quota WHERE tenant = ?
 
--- name: hold_quotas
+-- name: lock_quotas
 -- A writer is alone here: nobody else submits meanwhile.
 SELECT ?
 
@@ -42,10 +42,10 @@ SELECT count(*) FROM (
     LIMIT ?2
 )
 
--- name: quotas_spent
+-- name: quota_charges
 SELECT json_group_array(json_array(tenant, json(spent)))
 FROM json_each(?) AS wanted
 CROSS JOIN quota_use ON tenant = wanted.value
 
--- name: spend_quotas
+-- name: charge_quotas
 INSERT OR REPLACE INTO quota_use (tenant, spent) VALUES (?, ?) /* each row */

@@ -1,14 +1,14 @@
 -- What was counted. `counts` is JSON (domain.statistics.counters.Counters), added up in Python: the store only finds it, and puts it into
 -- the answer as it is.
 
--- name: insert_tallies
+-- name: insert_counters
 INSERT INTO tally (at, lane, counts) VALUES (?, ?, ?) /* each row */
 
--- name: oldest_tallies
+-- name: oldest_counters
 SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%s]', id, at, lane, counts)), '') || ']'
 FROM (SELECT * FROM tally ORDER BY id LIMIT ? + 0)
 
--- name: delete_tallies
+-- name: delete_counters
 DELETE FROM tally WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: sums_to_fold
@@ -26,7 +26,7 @@ INSERT INTO tally_sum (span_us, at, lane, counts) VALUES (?, ?, ?, ?) /* each ro
 -- name: forget_sums
 DELETE FROM tally_sum WHERE id IN (SELECT id FROM tally_sum WHERE span_us = ? AND at <= ? LIMIT ? + 0)
 
--- name: endings_of
+-- name: finished_counts_of
 SELECT json_group_array(json_array(lane, status, jobs)) FROM (
     SELECT lane, status, count(*) AS jobs
     FROM json_each(?) AS gone
@@ -43,7 +43,7 @@ WHERE tenant = ?1 AND limit_key = '' AND (?2 IS NULL OR queue = ?2) AND (?3 IS N
 -- Of all tenants; the lanes of keys, which may be very many, are behind those without one.
 SELECT json_group_array(json_array(id, tenant)) FROM lane WHERE id < ?1 AND type IN (SELECT value FROM json_each(?2))
 
--- name: tallies_of
+-- name: counters_of
 -- What is not folded yet, the sums of one span, and those for good.
 SELECT '[' || coalesce(group_concat(printf('[%s,%d,%d,%s]', span_us, at, lane, counts)), '') || ']' FROM (
     SELECT 'null' AS span_us, at, lane, counts FROM tally WHERE lane IN (SELECT value FROM json_each(?1))

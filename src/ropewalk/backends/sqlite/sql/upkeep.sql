@@ -1,4 +1,4 @@
--- name: leases_run_out
+-- name: expired_leases
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job WHERE place = 2 AND lease_expires_at <= ? ORDER BY lease_expires_at, seq LIMIT ? + 0
 )

@@ -126,7 +126,7 @@ SELECT json_group_array(seq) FROM (
     SELECT seq FROM job WHERE chain_id = ? AND tenant = ? ORDER BY chain_index DESC LIMIT ? + 0
 )
 
--- name: waits_over
+-- name: expired_waits
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
     WHERE wake_at IS NOT NULL AND wake_at <= ? AND place = 0
@@ -186,18 +186,18 @@ SELECT position, value FROM signal WHERE seq = ? AND name = ? ORDER BY position 
 -- name: delete_signal
 DELETE FROM signal WHERE seq = ? AND name = ? AND position = ?
 
--- name: put_orphan
+-- name: put_unawaited_group
 INSERT OR IGNORE INTO outbox (id, kind, created_at, next_at, payload) VALUES (?, 'orphan', ?, ?, ?)
 
--- name: due_orphans
+-- name: due_unawaited_groups
 SELECT json_group_array(json(payload)) FROM (
     SELECT payload FROM outbox WHERE kind = 'orphan' AND next_at <= ? ORDER BY created_at, id LIMIT ? + 0
 )
 
--- name: hide_orphans
+-- name: hide_unawaited_groups
 UPDATE outbox SET next_at = ? WHERE id IN (SELECT value FROM json_each(?))
 
--- name: delete_orphan
+-- name: delete_unawaited_group
 DELETE FROM outbox WHERE id = ? AND kind = 'orphan'
 
 -- name: in_use
