@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from msgspec import structs
@@ -133,6 +133,10 @@ class FakeAttempt(AttemptPort):
         self.stored[step.position] = step
         self.job.flags |= STEPPED
         return step
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        self.said.append(("in_thread",))
+        return await asyncio.to_thread(call)
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -119,6 +120,37 @@ async def test_a_step_runs_once(port: FakeAttempt) -> None:
     assert await run(port, handler) == expected
     assert calls == ["double", "point", "undeclared", "undeclared"]
     assert port.said.count(("steps",)) == 2, "loaded once an attempt"
+
+
+class Halver:
+    async def __call__(self, number: int) -> int:
+        return halve(number)
+
+
+@pytest.mark.parametrize(
+    ("fn", "threads"),
+    [
+        (halve, 1),
+        (partial(halve, number=8), 1),
+        (lambda *_: Halver()(8), 1),  # no coroutine function, though it makes a coroutine
+        (Halver(), 0),
+        (partial(Halver(), 8), 0),
+    ],
+)
+async def test_a_plain_function_runs_in_a_thread(port: FakeAttempt, fn: Any, threads: int) -> None:
+    async def handler(ctx: Context) -> int:
+        return await (ctx.step("half", fn) if isinstance(fn, partial) else ctx.step("half", fn, 8))
+
+    for _ in range(2):
+        assert await run(port, handler) == Completed(b"4")
+    assert calls == ["halve"], "the effect happens once"
+    assert port.said.count(("in_thread",)) == threads
+
+
+async def test_a_step_in_a_step_that_runs_in_a_thread(port: FakeAttempt) -> None:
+    ctx = Context(port)
+    with pytest.raises(Abort, match="step 'inner' is inside step 'outer'"):
+        await ctx.step("outer", lambda: ctx.sync.step("inner", halve, 2))
 
 
 async def test_a_replayed_value_has_its_declared_type(port: FakeAttempt) -> None:
@@ -247,7 +279,7 @@ async def test_a_fault_that_is_caught_is_a_fault(port: FakeAttempt) -> None:
         (lambda ctx: ctx.step("", double, 1), "a step's name is ''"),
         (lambda ctx: ctx.step(3, double, 1), "a step's name is 3"),
         (lambda ctx: ctx.step("x" * 257, double, 1), "a step's name has 257 characters"),
-        (lambda ctx: ctx.step("taken", double, 1), "two steps are named 'taken'"),
+        (lambda ctx: ctx.step("call", double(1)), "give the function itself and then its arguments"),
         (lambda ctx: ctx.step("odd", undeclared, object()), "step 'odd': its value does not fit"),
         (lambda ctx: ctx.step("big", undeclared, "x" * 60), "is 62 bytes, over result_bytes_max=61"),
     ],
@@ -261,6 +293,32 @@ async def test_steps_that_cannot_be(port: FakeAttempt, use: Callable[[Context], 
     assert told in str(raised.value)
     assert isinstance(raised.value.cause, InvalidInput)
     assert list(port.stored) == [0]
+
+
+async def test_two_steps_of_one_name(port: FakeAttempt) -> None:
+    async def handler(ctx: Context) -> None:
+        await ctx.step("same", double, 1)
+        with suppress(Nondeterministic):
+            await ctx.step("same", double, 2)
+
+    assert "two steps are named 'same'" in why(await run(port, handler))
+    assert calls == ["double"]
+
+
+@pytest.mark.parametrize(
+    ("fn", "told"),
+    [
+        (double, "double is an async function"),
+        (partial(double, 1), "is an async function"),
+        (lambda: double(1), "<lambda> returned a coroutine"),
+        (3, "3 is no function"),
+    ],
+)
+def test_what_the_sync_face_cannot_call(port: FakeAttempt, fn: Any, told: str) -> None:
+    with pytest.raises(Abort, match=told):
+        Context(port).sync.step("odd", fn)
+    assert calls == []
+    assert port.stored == {}
 
 
 async def test_a_value_that_does_not_fit_its_annotation(port: FakeAttempt) -> None:

@@ -103,6 +103,7 @@ def weigh(order: str) -> float:
 @job
 async def order_flow(ctx: Context, order: str) -> Result[Receipt, Receipt] | None:
     assert_type(await ctx.step("reserve", reserve, order, pieces=2), float)
+    assert_type(await ctx.step("weigh", weigh, order), float)
     if not order:
         return None
     result = ctx.continue_with(approved(order))

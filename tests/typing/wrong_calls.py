@@ -140,7 +140,9 @@ async def in_a_handler(ctx: Context) -> None:
     ctx.result(1, final=True, append="list")  # E
     await ctx.step("a", waited, 3)  # E
     await ctx.step("a", waited, "x", tims=2)  # E
-    await ctx.step("a", at_once, "x")  # E
+    await ctx.step("a", at_once, 3)  # E
+    number: int = await ctx.step("a", at_once, "x")  # E
+    print(number)
     await ctx.step(waited, "x")  # E
     await ctx.sleep("3")  # E
     await ctx.wait_for(3)  # E

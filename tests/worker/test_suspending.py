@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -30,6 +31,29 @@ async def sleeper(ctx: Context) -> str:
     await ctx.sleep(0.05)
     ran.append("awake")
     return made
+
+
+def count_words(text: str) -> int:
+    ran.append(threading.current_thread())
+    return len(text.split())
+
+
+@job
+async def counts(ctx: Context) -> int:
+    return await ctx.step("count", count_words, "one two three")
+
+
+release = threading.Event()
+
+
+def blocks() -> None:
+    ran.append("blocks")
+    release.wait(30)
+
+
+@job(timeout=0.05, max_attempts=1)
+async def blocked(ctx: Context) -> None:
+    await ctx.step("block", blocks)
 
 
 @job
@@ -64,7 +88,7 @@ async def mops_up(ctx: Context) -> None:
     ran.append(ctx.compensates.error.message)
 
 
-ALL = (sleeper, asks, asks_in_a_thread, never, after, mops_up)
+ALL = (sleeper, counts, blocked, asks, asks_in_a_thread, never, after, mops_up)
 
 
 async def test_a_sleep_gives_the_attempt_back_and_replays_steps(make_app: MakeApp) -> None:
@@ -84,6 +108,30 @@ async def test_a_sleep_gives_the_attempt_back_and_replays_steps(make_app: MakeAp
             "complete",
         ]
     assert [event.kind for event in heard] == ["queued", "started", "suspended", "started", "succeeded"]
+
+
+async def test_a_step_may_be_a_plain_function(make_app: MakeApp) -> None:
+    app = make_app(*ALL)
+    async with app.running():
+        assert await app.enqueue(counts()).result(timeout=30) == 3
+    [thread] = ran
+    assert thread is not threading.current_thread()
+
+
+async def test_a_step_in_a_thread_keeps_its_slot_until_it_returns(make_app: MakeApp) -> None:
+    release.clear()
+    app = make_app(*ALL)
+    async with app.running(concurrency=1):
+        handle = await app.enqueue(blocked())
+        try:
+            with pytest.raises(JobFailed, match="timeout"):
+                await handle.result(timeout=30)
+            behind = await app.enqueue(counts())
+            assert (await app.get(behind.id)).state is State.SCHEDULED
+        finally:
+            release.set()
+        assert await behind.result(timeout=30) == 3
+    assert ran[0] == "blocks"
 
 
 async def test_a_signal_wakes_who_waits_for_it(make_app: MakeApp) -> None:

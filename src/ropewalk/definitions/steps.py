@@ -10,8 +10,9 @@ The value of a step, as it is kept: by the return annotation of its function, el
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from functools import partial
 from types import NoneType
@@ -103,19 +104,35 @@ class Steps:
 
     # ── a function ──────────────────────────────────────────────────────────────────────────────────────────
 
-    async def step(self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def step(self, name: str, fn: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Run `fn` once: a coroutine function on the loop, a plain function in a thread."""
+        _check_function(name, fn)
         place = self._take_place(name)
         values = StepValues(self._port, name, fn)
         held = await self._held(place, name, "step")
         if held is not None:
-            return cast("T", values.decode(held.value))
+            return values.decode(held.value)
         with _Inside(name):
-            value = await fn(*args, **kwargs)
+            if _is_async(fn):
+                value = await cast("Coroutine[Any, Any, object]", fn(*args, **kwargs))
+            else:
+                value = await self._port.in_thread(partial(fn, *args, **kwargs))
+                if inspect.isawaitable(value):  # a plain function that makes a coroutine, such as a lambda
+                    value = await cast("Awaitable[object]", value)
         await self._port.record_step(_done(place, name, values.encode(value)))
         return value
 
     def step_blocking(self, name: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for a plain function, in the handler's own thread."""
+        """Run a plain function once, in the handler's own thread."""
+        _check_function(name, fn)
+        if _is_async(fn):
+            raise Abort(
+                InvalidInput(
+                    f"step {name!r}: {_shown(fn)} is an async function, and ctx.sync.step calls plain ones: make the "
+                    "handler async and write `await ctx.step(...)`, or give a plain function",
+                    field="fn",
+                )
+            )
         place = self._take_place(name)
         values = StepValues(self._port, name, fn)
         held = self._port.blocking(self._held(place, name, "step"))
@@ -123,6 +140,15 @@ class Steps:
             return cast("T", values.decode(held.value))
         with _Inside(name):
             value = fn(*args, **kwargs)
+            if inspect.iscoroutine(value):
+                value.close()
+                raise Abort(
+                    InvalidInput(
+                        f"step {name!r}: {_shown(fn)} returned a coroutine, which ctx.sync.step cannot await: give a "
+                        "plain function",
+                        field="fn",
+                    )
+                )
         self._port.blocking(self._port.record_step(_done(place, name, values.encode(value))))
         return value
 
@@ -197,7 +223,8 @@ class Steps:
         if not isinstance(name, str) or not name:
             raise Abort(InvalidInput(f"a step's name is {name!r}: give it at least one character", field="name"))
         if name in self._names:
-            raise Abort(InvalidInput(f"two steps are named {name!r}: give each its own name", field="name"))
+            self._fault = Nondeterministic(f"two steps are named {name!r}: give each its own name")
+            raise self._fault
         limits = self._port.limits
         if len(name) > limits.name_chars_max:
             raise Abort(LimitExceeded(f"a step's name has {len(name)} characters: {name[:40]!r}...", field="name"))
@@ -242,6 +269,32 @@ class _Inside:
 
     def __exit__(self, *_: object) -> None:
         _INSIDE.reset(self._token)
+
+
+def _is_async(fn: Callable[..., object]) -> bool:
+    """Whether calling it only makes a coroutine, so that it belongs on the loop."""
+    while isinstance(fn, partial):
+        fn = fn.func
+    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(type(fn).__call__)
+
+
+def _check_function(name: str, fn: object) -> None:
+    """Refuse before anything is called what could not be a step: every attempt would do the same again."""
+    if callable(fn):
+        return
+    if inspect.iscoroutine(fn):
+        fn.close()
+    raise Abort(
+        InvalidInput(
+            f"step {name!r}: {fn!r} is no function: give the function itself and then its arguments, "
+            "as in ctx.step('charge', charge, order)",
+            field="fn",
+        )
+    )
+
+
+def _shown(fn: Callable[..., object]) -> str:
+    return getattr(fn, "__qualname__", None) or repr(fn)
 
 
 def _done(place: int, name: str, value: bytes | None) -> StepRecord:

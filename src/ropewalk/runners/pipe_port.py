@@ -205,6 +205,9 @@ class PipePort(AttemptPort):
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("there is no transaction to commit here")
 
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.to_thread(call)
+
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         try:
             asyncio.get_running_loop()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import structs
 
@@ -252,6 +252,9 @@ class Attempt:
 
     async def once(self, key: str, ttl: Seconds) -> bool:
         return await self._bench.store.once(self.job.tenant, key, to_span(ttl, "ttl"))
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        return cast("T", await self._bench.in_thread([self], call))
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ropewalk.definitions.context.attempt_port import Isolation
 from ropewalk.definitions.middleware import Middleware
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from ropewalk.domain.jobs.transition import Settlement
     from ropewalk.ports.store.messages import Settlements
     from ropewalk.worker.attempt import Attempt
+
+InThread: TypeAlias = "Callable[[Sequence[Attempt], Callable[[], object]], Coroutine[Any, Any, object]]"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +60,8 @@ class WorkerContext:
     """held jobs that were running when a worker died: never more than one at a time"""
     refused: int = 0
     """settlements the store answered as stale"""
+    in_thread: InThread = field(init=False)
+    """run part of a handler in a thread; the executor, which knows the slots, puts it here"""
     settled_elsewhere: Callable[[list[tuple[Attempt, Settlement]], Settlements], object] = lambda _, __: None
     """tell of jobs that a handler's own transaction completed"""
 

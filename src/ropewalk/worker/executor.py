@@ -74,6 +74,7 @@ class Executor:
         """attempts that ended in an error"""
         self.on_begin: Callable[[Attempt], object] | None = None
         self.batches = Batches(bench, self)
+        bench.in_thread = self.in_thread
 
     def start(self) -> None:
         for _ in range(self.slots):

@@ -9,8 +9,7 @@ process said; only what a middleware makes of it is judged or encoded here.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, assert_never
 
 from ropewalk.definitions.context.attempt_port import Isolation
 from ropewalk.definitions.context.context import Context, activate, deactivate
@@ -37,7 +36,7 @@ from ropewalk.domain.time import SECOND, to_datetime, to_seconds
 from ropewalk.errors import Defer, InvalidInput, JobCancelled, JobFailed, StoreUnavailable
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.completion import pending_fold
-from ropewalk.worker.context import WorkerContext
+from ropewalk.worker.context import InThread, WorkerContext
 from ropewalk.worker.middleware_chain import MiddlewareChain
 
 _NOTHING: Final = object()
@@ -111,9 +110,6 @@ def _exception(outcome: Outcome, job_id: str) -> BaseException:
 def _failed(error: ErrorInfo, job_id: str) -> JobFailed:
     told = error.message if error.type is None else f"{error.type}: {error.message}"
     return JobFailed(told, job_id=job_id, state=State.RUNNING.value, error=error)
-
-
-InThread: TypeAlias = Callable[[Sequence[Attempt], Callable[[], object]], Coroutine[Any, Any, object]]
 
 
 class HandlerCall:

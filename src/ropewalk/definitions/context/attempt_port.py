@@ -5,7 +5,7 @@ The port behind which a handler runs in a process of its own.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct
@@ -139,6 +139,13 @@ class AttemptPort(Protocol):
 
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
         """Complete the job with what was `returned` and commit, together. Raises LeaseLost, and what refuses it."""
+        ...
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        """Run `call` in a thread, with this task's context variables; its value or error.
+
+        A thread cannot be stopped: an attempt that must end meanwhile keeps its slot until the call returns.
+        """
         ...
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:

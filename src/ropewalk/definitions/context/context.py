@@ -11,7 +11,7 @@ from contextvars import ContextVar, Token
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.context.blocking import ONCE_TTL, SyncContext
@@ -219,10 +219,17 @@ class Context(Results):
         """Queue children, all or none; ids in order."""
         return await self._spawn([(self.port.prepare(job), None) for job in jobs])
 
-    async def step(self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    @overload
+    async def step(
+        self, name: str, fn: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
+    @overload
+    async def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call `fn` and keep what it returns: when the handler runs again from the top, that is the value at once.
 
-        Only success is kept. Every run must come by the same steps in the same order.
+        A coroutine function runs on the loop, a plain function in a thread. Only success is kept. Every run must come
+        by the same steps in the same order.
         """
         return await self.steps.step(name, fn, *args, **kwargs)
 
