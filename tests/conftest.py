@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Generator
+from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +18,25 @@ settings.register_profile(
 settings.load_profile("ropewalk")
 
 pytest_plugins = ["tests.servers.fixtures", "tests.backends.postgres.backend", "tests.apps"]
+
+
+INHERITED_BY_CHILDREN = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
+"""Signals that nohup, or a shell that starts a command in the background, makes its children ignore."""
+
+
+def pytest_configure() -> None:
+    """Programs that tests start react to signals as usual, even where this process was started to ignore some.
+
+    A process passes on to the programs it starts which signals it ignores, but not which ones it handles. So a signal
+    that is ignored gets a handler that does nothing: this process still survives it, and its children do not.
+    """
+    for number in INHERITED_BY_CHILDREN:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, _do_nothing)
+
+
+def _do_nothing(_number: int, _frame: FrameType | None) -> None:
+    pass
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
