@@ -31,6 +31,9 @@ verify: development ## try what is drawn at random BUDGET=10 times as often (ARG
 check: development ## lint, format, types (twice), layers, dependencies
 	@$(MAKE) --no-print-directory --keep-going --jobs $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(CHECKS)
 
+api: development ## write the snapshot of the public API anew
+	@$(PYTHON_IN_VENV) -m tests.project.public_api
+
 bench: development ## measure (ARGS= goes to the benchmarks)
 	@$(PYTHON_IN_VENV) -m benchmarks $(ARGS)
 
@@ -81,4 +84,4 @@ check-dependencies: RUN = deptry src
 $(CHECKS):
 	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system verify check bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers clean runtime development $(CHECKS)
+.PHONY: help demo test test-system verify check api bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers clean runtime development $(CHECKS)
