@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from ropewalk.client.waiter import Seen
-from ropewalk.domain.jobs.flags import REPORT_ORPHAN
+from ropewalk.domain.jobs.flags import CONTINUED, REPORT_ORPHAN
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND, Span
 from ropewalk.ports.runtime import Runtime
@@ -108,9 +108,15 @@ class ChainCompletion:
         for job_id in ids:
             members = await self._store.chain(tenant, job_id, last=1)
             if members:
-                last = members[-1]
-                seen[job_id] = Seen(last) if last.terminal else Seen(watch=last.id)
+                seen[job_id] = _end(job_id, members[-1])
         return seen
+
+
+def _end(job_id: str, last: JobRecord) -> Seen[JobRecord]:
+    if last.flags & CONTINUED:
+        gone = f"the last job of the chain of {job_id} is gone (deleted, or pruned after its retention), and its result"
+        return Seen(gone=gone)
+    return Seen(last) if last.terminal else Seen(watch=last.id)
 
 
 def _closed(root: JobRecord, record: GroupRecord | None) -> ClosedGroupRecord | None:

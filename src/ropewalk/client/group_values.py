@@ -8,9 +8,10 @@ from typing import cast
 import msgspec
 
 from ropewalk.client.views.jobs import Describer
+from ropewalk.domain.jobs.flags import FORGOTTEN
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
-from ropewalk.errors import GroupFailed
+from ropewalk.errors import GroupFailed, NotFound
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import GroupRecord
 
@@ -35,6 +36,12 @@ async def group_value(store: Store, root: JobRecord, group: GroupRecord | None, 
             return values if held.reducer == "list" else _merged(values)
 
 
+def value_is_gone(root: JobRecord, group: GroupRecord | None) -> bool:
+    """The value is the result of the root, the only job of its group, and that result was forgotten."""
+    alone = group is None or (group.value.reducer is None and sum(counts_of(root, group)) == 1)
+    return alone and bool(root.flags & FORGOTTEN)
+
+
 def counts_of(root: JobRecord, group: GroupRecord | None) -> tuple[int, int, int, int]:
     """(open, completed, failed, cancelled)."""
     if group is not None:
@@ -49,9 +56,17 @@ def counts_of(root: JobRecord, group: GroupRecord | None) -> tuple[int, int, int
 
 
 def check_group(root: JobRecord, group: GroupRecord | None, *, raise_on_failure: bool) -> None:
-    """Raises GroupFailed where its value cannot be told, or where a job of it did not complete and that matters."""
+    """Raises GroupFailed where its value cannot be told, or where a job of it did not complete and that matters.
+
+    Raises NotFound where its value was forgotten.
+    """
     opened, completed, failed, cancelled = counts_of(root, group)
     told = None
+    if value_is_gone(root, group):
+        raise NotFound(
+            f"the value of group {root.id} ({root.type}) is gone: "
+            "Retention.of(results=...) keeps results shorter than jobs"
+        )
     if group is not None and group.value.conflict is not None:
         told = f"its value cannot be told: {group.value.conflict}"
     elif raise_on_failure and (failed or cancelled):

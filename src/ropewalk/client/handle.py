@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.domain.jobs.flags import FORGOTTEN
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
-from ropewalk.errors import JobCancelled, JobFailed, NeverEnqueued
+from ropewalk.errors import JobCancelled, JobFailed, NeverEnqueued, NotFound
 from ropewalk.observe.events import Event
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Handle(Generic[S, G]):
         return cast("G", value)
 
     async def chain(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
-        """The result of the last job of its chain. Raises like result()."""
+        """The result of the last job of its chain. Raises like result(), and NotFound where that job is gone."""
         return result_of(await self._client.wait_for_chain(self.id, timeout), self._decode)
 
     def _decode(self, job: JobRecord) -> S:
@@ -202,6 +203,11 @@ def result_of(job: JobRecord, decode: Callable[[JobRecord], S]) -> S:
     """The decoded result of a finished job, or the error that says how it ended."""
     match job.status:
         case Status.COMPLETED:
+            if job.flags & FORGOTTEN:
+                raise NotFound(
+                    f"the result of job {job.id} ({job.type}) is gone: Retention.of(results=...) keeps results shorter "
+                    "than jobs"
+                )
             return decode(job)
         case Status.CANCELLED:
             reason = job.cancel.reason if job.cancel is not None else None

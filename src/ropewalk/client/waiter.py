@@ -32,6 +32,8 @@ class Seen(Struct, Generic[T_co], frozen=True):
     answer: T_co | None = None
     watch: str | None = None
     """the id to listen for, where it is another than the one asked about (the last member of a chain)"""
+    gone: str | None = None
+    """what no longer exists of it, so that its answer is lost"""
 
 
 class Look(Protocol[T_co]):
@@ -127,6 +129,8 @@ class Waiter(Generic[T]):
             if seen is None:
                 missing = NotFound(f"no {self._look_at.what} {wanted!r} (never submitted here, or deleted)")
                 self._answer((tenant, wanted), missing)
+            elif seen.gone is not None:
+                self._answer((tenant, wanted), NotFound(seen.gone))
             elif seen.answer is not None:
                 self._answer((tenant, wanted), seen.answer)
             elif seen.watch is not None and (tenant, wanted) in self._waiting:

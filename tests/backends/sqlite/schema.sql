@@ -169,6 +169,9 @@ CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
 
 CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
 
+CREATE INDEX job_shared_result ON job (type, finished_at)
+    WHERE place = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL;
+
 CREATE INDEX job_waiting ON job (lane) WHERE place = 0;
 
 CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;

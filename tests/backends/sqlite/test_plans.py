@@ -84,6 +84,11 @@ def plan(
         (SQL.expired_leases, "SEARCH job USING INDEX job_lease (lease_expires_at<?)"),
         (SQL.past_deadline, "SEARCH job USING INDEX job_deadline (deadline>? AND deadline<?)"),
         (SQL.past_retention, "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at<?)"),
+        (
+            SQL.old_results,
+            "SEARCH job USING INDEX job_finished (status=? AND type=? AND finished_at>? AND finished_at<?)",
+        ),
+        (SQL.old_shared_results, "SEARCH job USING INDEX job_shared_result (type=? AND finished_at<?)"),
         (SQL.seq_of_id, "SEARCH job USING INDEX job_by_id (id=? AND tenant=?)"),
         (SQL.load_jobs, BY_NUMBER),
         *((ranges_of(block).of_any, BY_NUMBER) for block in (SQL.lease_jobs, *parts_of(SQL.complete_plain))),

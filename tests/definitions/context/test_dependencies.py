@@ -8,9 +8,11 @@ import pytest
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.decorator import job
+from ropewalk.domain.jobs.flags import CONTINUED, FORGOTTEN
 from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
+from ropewalk.errors import NotFound
 from ropewalk.ports.store.messages import Dependency
 from tests.definitions.attempts import NOW, attempt_of
 from tests.definitions.ports import FakeAttempt
@@ -35,8 +37,10 @@ def parent(job_id: str, status: Status, result: bytes | None = None, kind: str =
     return record
 
 
-def waited_for(parent_id: str, found: JobRecord | None, ending: Ending | None) -> Dependency:
-    edge = Edge(kind=ParentKind.JOB, parent=9, parent_id=parent_id, seq=1, position=0, ending=ending)
+def waited_for(
+    parent_id: str, found: JobRecord | None, ending: Ending | None, kind: ParentKind = ParentKind.JOB
+) -> Dependency:
+    edge = Edge(kind=kind, parent=9, parent_id=parent_id, seq=1, position=0, ending=ending)
     return Dependency(edge=edge, job=found)
 
 
@@ -55,7 +59,7 @@ def test_in_order_with_results(port: FakeAttempt) -> None:
     port.waited_for = [
         waited_for("a", parent("a", Status.COMPLETED, b'{"number":1}'), Ending.COMPLETED),
         waited_for("b", parent("b", Status.DEAD_LETTER), Ending.FAILED),
-        waited_for("c", None, Ending.COMPLETED),
+        waited_for("c", None, Ending.COMPLETED, ParentKind.MISSING),
         waited_for("d", parent("last", Status.COMPLETED, b'{"number":4}', "stranger"), Ending.COMPLETED),
         waited_for("e", parent("e", Status.RUNNING), None),
         waited_for("f", parent("f", Status.COMPLETED), Ending.COMPLETED),
@@ -78,6 +82,21 @@ def test_in_order_with_results(port: FakeAttempt) -> None:
     assert (last.type, last.result) == ("stranger", {"number": 4})
     assert (running.state, running.ending, running.result) == (State.RUNNING, None, None)
     assert empty.result is None
+
+
+def test_a_result_that_is_gone_is_not_none(port: FakeAttempt) -> None:
+    forgotten = parent("forgotten", Status.COMPLETED)
+    forgotten.flags |= FORGOTTEN
+    middle = parent("middle", Status.COMPLETED)
+    middle.flags |= CONTINUED
+    port.waited_for = [
+        waited_for("deleted", None, Ending.COMPLETED),
+        waited_for("forgotten", forgotten, Ending.COMPLETED),
+        waited_for("chain", middle, Ending.COMPLETED, ParentKind.CHAIN),
+    ]
+    for each in Context(port).dependencies:
+        with pytest.raises(NotFound, match=rf"the result of {each.id}.* is gone"):
+            each.result  # noqa: B018
 
 
 def test_it_cannot_be_changed(port: FakeAttempt) -> None:

@@ -52,9 +52,11 @@ class Edges:
         """By child and position."""
         return [edge for seq in sorted(set(seqs)) for _, edge in sorted(self._of_child.get(seq, {}).items())]
 
-    def dependants(self, parent: int) -> Iterator[int]:
+    def dependants(
+        self, parent: int, kinds: Iterable[ParentKind] = (ParentKind.JOB, ParentKind.TREE, ParentKind.CHAIN)
+    ) -> Iterator[int]:
         """Everybody with an edge to this job, its tree or its chain, resolved or not."""
-        for kind in (ParentKind.JOB, ParentKind.TREE, ParentKind.CHAIN):
+        for kind in kinds:
             for side in (self._waiting, self._resolved):
                 yield from (seq for seq, _ in side.get((kind, parent), {}))
 

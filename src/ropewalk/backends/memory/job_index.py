@@ -5,9 +5,11 @@ Finished jobs in the order they finished, so that retention finds the oldest wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Final
 
+from ropewalk.domain.jobs.flags import FORGOTTEN
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.retention import Retention, is_over
@@ -81,17 +83,15 @@ class Finished:
                     break  # the rest of this shelf finished later
                 yield job
 
-    def forget_results(self, before: Instant, limit: int) -> int:
-        """Drop the results of jobs that finished up to `before`."""
-        old: list[JobRecord] = []
-        for job in self._with_result.values():
-            if _finished_at(job) > before or len(old) == limit:
-                break
-            old.append(job)
-        for job in old:
+    def old_results(self, before: Instant) -> Iterator[JobRecord]:
+        """Jobs that finished up to `before` and still have their result."""
+        return takewhile(lambda job: _finished_at(job) <= before, self._with_result.values())
+
+    def forget_results(self, jobs: Iterable[JobRecord]) -> None:
+        for job in jobs:
             job.result = None
+            job.flags |= FORGOTTEN
             del self._with_result[job.seq]
-        return len(old)
 
 
 def _finished_at(job: JobRecord) -> Instant:

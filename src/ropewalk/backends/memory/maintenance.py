@@ -5,7 +5,7 @@ What may be forgotten, and what is still needed by something that goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 
 from msgspec import structs
@@ -13,12 +13,13 @@ from msgspec import structs
 from ropewalk.backends.memory.tables import Tables
 from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.flags import HAS_DEPENDANTS, OWNS_SCOPE
+from ropewalk.domain.jobs.flags import CHAINED, MAY_BE_NEEDED, OWNS_SCOPE
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
+from ropewalk.domain.workflow.dependency import ParentKind
 from ropewalk.ports.store.messages import Consequences, Deletion, Pruned
 
 
@@ -31,9 +32,16 @@ def in_use(tables: Tables, job: JobRecord, together: Collection[int] = ()) -> bo
     """Whether what was queued under it goes on, or a job depends on it that has not ended and is not in `together`."""
     if job.flags & OWNS_SCOPE and tables.groups.is_open(job.seq):
         return True
-    return bool(job.flags & HAS_DEPENDANTS) and any(
-        seq not in together and not tables.jobs[seq].terminal for seq in tables.edges.dependants(job.seq)
+    return bool(job.flags & MAY_BE_NEEDED) and any(
+        seq not in together and not tables.jobs[seq].terminal for seq in _dependants(tables, job)
     )
+
+
+def _dependants(tables: Tables, job: JobRecord) -> Iterator[int]:
+    """Of a later member of a chain, too, who depends on the chain, whose number is that of its first member."""
+    yield from tables.edges.dependants(job.seq)
+    if job.flags & CHAINED and job.chain_index and job.scope_id is not None:
+        yield from tables.edges.dependants(job.scope_id, (ParentKind.CHAIN,))
 
 
 def _delete(tables: Tables, job: JobRecord | None, together: Collection[int]) -> Deletion:
@@ -83,7 +91,10 @@ def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pru
         tables.remove(job)
     results = 0
     if retention.results_us is not None:
-        results = tables.finished.forget_results(now - retention.results_us, limit)
+        old = (job for job in tables.finished.old_results(now - retention.results_us) if not in_use(tables, job))
+        forgotten = list(islice(old, limit))
+        tables.finished.forget_results(forgotten)
+        results = len(forgotten)
     keys = tables.keys.prune(now, limit)
     for name in [name for name, until in tables.once.items() if until <= now]:
         del tables.once[name]

@@ -54,14 +54,13 @@ def trail(tables: Tables, tenant: str, job_id: str, now: Instant) -> Trail | Non
 
 def chain(tables: Tables, tenant: str, job_id: str, last: int | None) -> list[JobRecord]:
     job = tables.find(tenant, job_id)
-    if job is None:
-        return []
-    if job.chain_id is None:
+    if job is not None and job.chain_id is None:
         return [copied(job)]
-    members = tables.continuations.get((tenant, job.chain_id), [])
+    chain_id = job_id if job is None else job.chain_id or job.id
+    members = tables.continuations.get((tenant, chain_id), [])
     if last is not None and last <= len(members):
         return [copied(each) for each in members[-last:]]
-    first = tables.find(tenant, job.chain_id)
+    first = tables.find(tenant, chain_id)
     return [copied(each) for each in (members if first is None else [first, *members])]
 
 
@@ -123,8 +122,8 @@ def _parent(tables: Tables, edge: Edge) -> JobRecord | None:
     if edge.kind is ParentKind.MISSING:
         return None
     job = tables.jobs.get(edge.parent)
-    if job is not None and edge.kind is ParentKind.CHAIN:
-        job = tables.continuations.get((job.tenant, job.id), [job])[-1]
+    if edge.kind is ParentKind.CHAIN:
+        job = next(reversed(tables.continuations.get((tables.jobs[edge.seq].tenant, edge.parent_id), [])), job)
     return None if job is None else copied(job)
 
 

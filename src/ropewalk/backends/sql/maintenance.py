@@ -13,7 +13,7 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.flags import HAS_DEPENDANTS, OWNS_SCOPE
+from ropewalk.domain.jobs.flags import FORGOTTEN, MAY_BE_NEEDED
 from ropewalk.domain.jobs.states import TERMINAL
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.time import DAY, Instant, Span
@@ -141,8 +141,7 @@ def _past_retention(tx: Tx, retention: Retention, types: Sequence[str], limit: i
         for job_type in types:
             span = keep_for(retention, status, job_type)
             if span is not None and len(gone) < limit:
-                marks = HAS_DEPENDANTS | OWNS_SCOPE
-                wanted = (status.value, job_type, tx.now - span, tx.now, marks, limit - len(gone))
+                wanted = (status.value, job_type, tx.now - span, tx.now, MAY_BE_NEEDED, limit - len(gone))
                 gone += _ints.decode(tx.value(tx.sql.past_retention, wanted))
     return gone
 
@@ -153,10 +152,16 @@ def _forget_results(tx: Tx, types: Sequence[str], before: Instant, limit: int) -
         upto = tx.value(tx.sql.results_upto, (job_type,))
         room = limit - forgotten
         old = _results.decode(tx.value(tx.sql.old_results, (job_type, upto, before, room)))
-        if old:
-            tx.run(tx.sql.forget_results, (msgspec.json.encode([seq for seq, _ in old]).decode(),))
-            forgotten += len(old)
+        _forget(tx, [seq for seq, _ in old])
         seen = before if len(old) < room else old[-1][1] if old else upto
         if seen > upto:
             tx.run(tx.sql.note_forgotten, (job_type, seen))
+        shared = _ints.decode(tx.value(tx.sql.old_shared_results, (job_type, before, room - len(old))))
+        _forget(tx, shared)
+        forgotten += len(old) + len(shared)
     return forgotten
+
+
+def _forget(tx: Tx, seqs: Sequence[int]) -> None:
+    if seqs:
+        tx.run(tx.sql.forget_results, (FORGOTTEN, msgspec.json.encode(seqs).decode()))

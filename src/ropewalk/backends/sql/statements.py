@@ -103,6 +103,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     delete_jobs: str
     results_upto: str
     old_results: str
+    old_shared_results: str
     forget_results: str
     note_forgotten: str
     prune_once: str

@@ -65,10 +65,11 @@ def contributions(tx: Tx, tenant: str, group_id: str) -> list[GroupContribution]
 
 def chain(tx: Tx, tenant: str, job_id: str, last: int | None) -> list[JobRecord]:
     job = records.find(tx, tenant, job_id)
-    if job is None or job.chain_id is None:
-        return [] if job is None else [job]
+    if job is not None and job.chain_id is None:
+        return [job]
+    chain_id = job_id if job is None else job.chain_id
     limit = -1 if last is None else last  # as SQLite says "all"
-    return load(tx, _ints.decode(tx.value(tx.sql.chain_of, (job.chain_id, tenant, limit)))[::-1])
+    return load(tx, _ints.decode(tx.value(tx.sql.chain_of, (chain_id, tenant, limit)))[::-1])
 
 
 def dependencies(tx: Tx, seq: int) -> list[Dependency]:

@@ -9,7 +9,7 @@ from ropewalk.backends.workflow.scopes import chain_head, root_scope, scope_of
 from ropewalk.backends.workflow.submission import Draft
 from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.flags import CHAINED
+from ropewalk.domain.jobs.flags import CHAINED, CONTINUED
 from ropewalk.domain.jobs.operations import Resolution
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.workflow.completion import CompletionPlan
@@ -95,7 +95,7 @@ class Prepared:
         [(following, _)] = draft.answers()
         if job.chain_index:
             following.scope_id = job.scope_id
-        job.flags |= CHAINED
+        job.flags |= CHAINED | CONTINUED
         job.chain_id = job.chain_id or job.id
         job.chain_index = job.chain_index or 0
         following.flags |= CHAINED

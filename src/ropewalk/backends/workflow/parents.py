@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ropewalk.backends.workflow.scopes import chain_head, owned_scope, root_of
 from ropewalk.backends.workflow.unit_of_work import UnitOfWork
-from ropewalk.domain.jobs.flags import CHAINED
+from ropewalk.domain.jobs.flags import CHAINED, CONTINUED
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef, ending_of
 from ropewalk.domain.workflow.gate import ParentEnd
@@ -27,8 +27,12 @@ class Parent(Struct, frozen=True):
         kind = ParentKind.MISSING if self.job is None else self.ref.kind
         # A missing parent has no number: its place among the others keeps the edge apart from them.
         parent = -1 - position if self.job is None else self._number(self.job)
-        parent_id = self.ref.id if self.job is None else self.job.id
+        parent_id = self.ref.id if self.job is None else self._name(self.job)
         return Edge(kind=kind, parent=parent, parent_id=parent_id, seq=seq, position=position, ending=self.ending)
+
+    def _name(self, job: JobRecord) -> str:
+        """A chain is named after its first member, even where that was deleted."""
+        return job.chain_id or job.id if self.ref.kind is ParentKind.CHAIN else job.id
 
     def _number(self, job: JobRecord) -> int:
         """A chain is resolved by the number of its first member, even where that was deleted."""
@@ -40,13 +44,13 @@ def found(ledger: UnitOfWork, gate: NewGate, tenant: str, drafted: Mapping[str, 
     outside = ledger.find(tenant, [ref.id for ref in gate.parents if ref.id not in drafted])
     parents: dict[tuple[ParentKind, str], Parent] = {}
     for ref in gate.parents:
-        job = drafted.get(ref.id) or outside.get(ref.id)
-        if job is None and not gate.allow_missing:
+        parent = _parent(ledger, ref, drafted.get(ref.id) or outside.get(ref.id))
+        if parent.job is None and not gate.allow_missing:
+            what = "job" if ref.kind is not ParentKind.CHAIN or ref.id not in outside else "end of the chain of"
             raise NotFound(
-                f"depends_on: no job {ref.id!r} (never submitted here, or deleted); "
+                f"depends_on: no {what} {ref.id!r} (never submitted here, or deleted); "
                 "submit it first or in the same batch, or say allow_missing=True"
             )
-        parent = _parent(ledger, ref, job)
         parents.setdefault((ref.kind, ref.id if parent.job is None else parent.job.id), parent)
     return list(parents.values())
 
@@ -109,4 +113,6 @@ def _chain(ledger: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
         return Parent(ref, job, ending_of(job.status) if job.terminal else None)
     first = job if job.id == job.chain_id else ledger.find(job.tenant, [job.chain_id]).get(job.chain_id)
     tail = ledger.chain_tail(job.tenant, job.chain_id) or job
+    if tail.flags & CONTINUED:
+        return Parent(ref, None, Ending.COMPLETED)  # how the chain ended went with the member that ended it
     return Parent(ref, first or job, ending_of(tail.status) if tail.terminal else None)

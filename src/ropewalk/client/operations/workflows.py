@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ropewalk.client.filter import Filter
-from ropewalk.client.group_values import counts_of, group_value
+from ropewalk.client.group_values import counts_of, group_value, value_is_gone
 from ropewalk.client.operations.base import Bound, in_bulk, missing
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import JobInfo
@@ -21,7 +21,7 @@ from ropewalk.domain.time import to_datetime
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded
 from ropewalk.observe.publish import NOTHING_ELSE, Change
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store.messages import SignalAnswer
+from ropewalk.ports.store.messages import GroupRecord, SignalAnswer
 
 
 class Flowing(Bound):
@@ -82,7 +82,7 @@ class Flowing(Bound):
             generation=root.run if record is None else record.generation,
             closed_at=None if closed_at is None else to_datetime(closed_at),
             value=await group_value(store, root, record, self._describe),
-            conflict=None if record is None else record.value.conflict,
+            conflict=_conflict(root, record),
             nodes=nodes,
             edges=edges,
         )
@@ -142,6 +142,12 @@ class Flowing(Bound):
         if len(data) > limit:
             raise LimitExceeded(f"the value is {len(data):,} bytes, over payload_bytes_max={limit:,}", field="value")
         return data
+
+
+def _conflict(root: JobRecord, record: GroupRecord | None) -> str | None:
+    if value_is_gone(root, record):
+        return "the result that is its value was forgotten before the job (Retention.of(results=...))"
+    return None if record is None else record.value.conflict
 
 
 _CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.jobs.flags import SKIPPED
+from ropewalk.domain.jobs.flags import FORGOTTEN, SKIPPED
 from ropewalk.domain.jobs.history import HistoryEntry, assemble
 from ropewalk.domain.jobs.record import AttemptRecord, JobRecord
 from ropewalk.domain.jobs.states import State
@@ -65,7 +65,9 @@ class JobInfo:
     arguments: Mapping[str, object] | None = field(repr=False)
     """decoded by the type where it is registered here; None when they cannot be decoded"""
     result: object = field(repr=False)
-    """decoded by the type's return annotation where it is registered here"""
+    """decoded by the type's return annotation where it is registered here; None too where it was forgotten"""
+    result_forgotten: bool = False
+    """it had a result, which was kept shorter than the job (`Retention.of(results=...)`)"""
 
     secrets: tuple[str, ...] = ()
     """names of arguments annotated as Secret, as far as the type is registered here"""
@@ -155,6 +157,7 @@ class Describer:
             cancel_requested=job.cancel is not None,
             arguments=self.arguments(job.type, job.input),
             result=self.value(job.type, job.result),
+            result_forgotten=bool(job.flags & FORGOTTEN),
             secrets=self._secrets(job),
         )
 

@@ -86,7 +86,7 @@ class GroupInfo:
     value: object = field(repr=False)
     """so far, while it is open"""
     conflict: str | None
-    """why the value cannot be told: contributions that fold differently"""
+    """why the value cannot be told: contributions that fold differently, or a result that was forgotten"""
     nodes: Sequence[JobInfo] = field(repr=False)
     edges: Sequence[EdgeInfo] = field(repr=False)
 
@@ -136,10 +136,16 @@ async def dependants_of(store: Store, tenant: str, parents: Sequence[JobRecord])
     seqs = list(by_seq)
     edges = [e for start in range(0, len(seqs), PAGE) for e in await store.edges(seqs[start : start + PAGE])]
     reached = {job.seq for job in parents}
+    chains = {job.scope_id for job in parents if job.chain_index}  # a chain has the number of its first member
     found: dict[int, JobRecord] = {}
     grown = True
     while grown:
-        new = {edge.seq for edge in edges if edge.parent in reached and edge.seq not in reached}
+        new = {
+            edge.seq
+            for edge in edges
+            if edge.seq not in reached
+            and (edge.parent in reached or (edge.kind is ParentKind.CHAIN and edge.parent in chains))
+        }
         found.update({seq: by_seq[seq] for seq in new})
         reached |= new
         grown = bool(new)

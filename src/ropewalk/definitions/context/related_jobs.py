@@ -15,10 +15,11 @@ from msgspec import Struct
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.jobs.record import CompensatedJob
+from ropewalk.domain.jobs.flags import CONTINUED, FORGOTTEN
+from ropewalk.domain.jobs.record import CompensatedJob, JobRecord
 from ropewalk.domain.jobs.states import State, Status
-from ropewalk.domain.workflow.dependency import Ending
-from ropewalk.errors import InvalidInput
+from ropewalk.domain.workflow.dependency import Ending, ParentKind
+from ropewalk.errors import InvalidInput, NotFound
 from ropewalk.ports.store import messages
 
 
@@ -35,7 +36,10 @@ class Dependency(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     @cached_property
     def result(self) -> Any:
-        """Decoded when it is asked for. None where it did not complete, has none, is missing or was deleted."""
+        """Decoded when it is asked for. None where it did not complete, has none, or was missing from the beginning.
+
+        Raises NotFound where there was one and it is gone: deleted, or pruned after its retention.
+        """
         return self.read()
 
     def __repr__(self) -> str:
@@ -49,15 +53,31 @@ def dependencies_of(port: AttemptPort) -> tuple[Dependency, ...]:
 def _seen(port: AttemptPort, found: messages.Dependency) -> Dependency:
     job, ending = found.job, found.edge.ending
     if job is None:
-        return Dependency(id=found.edge.parent_id, type=None, state=None, ending=ending, read=lambda: None)
-    completed = job.status is Status.COMPLETED
+        missing = found.edge.kind is ParentKind.MISSING or ending is not Ending.COMPLETED
+        read = (lambda: None) if missing else _gone(found.edge.parent_id)
+        return Dependency(id=found.edge.parent_id, type=None, state=None, ending=ending, read=read)
     return Dependency(
         id=job.id,
         type=job.type,
         state=job.state_at(port.now()),
         ending=ending,
-        read=lambda: port.decode_result(job) if completed else None,
+        read=_reader(port, found, job),
     )
+
+
+def _reader(port: AttemptPort, found: messages.Dependency, job: JobRecord) -> Callable[[], object]:
+    if job.status is not Status.COMPLETED:
+        return lambda: None
+    if job.flags & FORGOTTEN or (found.edge.kind is ParentKind.CHAIN and job.flags & CONTINUED):
+        return _gone(job.id)
+    return lambda: port.decode_result(job)
+
+
+def _gone(job_id: str) -> Callable[[], object]:
+    def read() -> object:
+        raise NotFound(f"the result of {job_id}, which this job depended on, is gone (deleted, or pruned)")
+
+    return read
 
 
 class Compensated(Struct, frozen=True, kw_only=True):

@@ -28,6 +28,14 @@ OWN_LEASE: Final = 4096
 UNRECORDED: Final = 8192
 """its sender's trace is one that nobody records: asked of every attempt, hence not read from the text of it"""
 
+CONTINUED: Final = 16_384
+"""completed with a continuation: a later member of its chain holds the result"""
+FORGOTTEN: Final = 32_768
+"""its result was forgotten before the job itself (`Retention.results_us`)"""
+
+MAY_BE_NEEDED: Final = HAS_DEPENDANTS | OWNS_SCOPE | CHAINED
+"""a finished job with none of these is needed by no other job; indexes of the stores name this number"""
+
 SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN | OWN_LEASE | UNRECORDED
 """a completed job with no other flag than these touches nothing but its own row"""
 

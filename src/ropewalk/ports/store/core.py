@@ -300,6 +300,8 @@ class Reading(Protocol):
     async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
         """The members of the chain this job is in, first to last; a job that never continued is alone in it.
 
+        A chain can be asked for by the id of its first member when that one is deleted. Its end may be gone, too: the
+        last of these then has the flag CONTINUED.
         With `last` only so many from its end, at a cost that does not depend on its length.
         """
         ...

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from ropewalk.domain.jobs.flags import CONTINUED
 from ropewalk.domain.jobs.operations import Resolution
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.retention import Retention
@@ -18,6 +19,7 @@ from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, new_job, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
+NO_RESULTS = Retention(results_us=0)
 AT_ONCE = Retention(completed_us=0, failed_us=0, dead_letter_us=0, cancelled_us=0)
 
 
@@ -56,6 +58,67 @@ class InUseContract(Contract):
         assert await _delete(bench, "a") == [Deletion.IN_USE], "its result may be read"
         await flow.end_all("q", "after")
         assert await _delete(bench, "a") == [Deletion.DELETED]
+
+    async def test_the_end_of_a_chain_somebody_waits_for(self, bench: Bench) -> None:
+        """Its last member holds the result, and those before it say which one that is."""
+        flow = await _chain_and_waiter(bench, chain("b"))
+        assert await _delete(bench, "c") == [Deletion.IN_USE]
+        assert await _delete(bench, "b", "c") == [Deletion.IN_USE] * 2
+        assert await _delete(bench, "a") == [Deletion.IN_USE]
+        await bench.runtime.advance(1)
+        assert await bench.store.prune(AT_ONCE, 9) == Pruned(jobs=0, results=0, keys=0)
+        assert await _waits_for(bench, "after") == [("c", b"3"), ("q", None)]
+        await flow.end_all("q", "after")
+        assert await _delete(bench, "a", "b", "c") == [Deletion.DELETED] * 3
+
+    async def test_the_end_of_a_chain_whose_beginning_is_gone(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"))
+        await flow.end("a", left=sequel(then=node("b")))
+        await flow.end("b", left=sequel(then=node("c")))
+        await flow.end("c", result=b"3")
+        assert await _delete(bench, "a") == [Deletion.DELETED]
+        assert [job.id for job in await bench.store.chain("default", "a")] == ["b", "c"], "found by the chain's name"
+        await flow.submit(node("q"), node("after", chain("b"), "q"))
+        assert await _delete(bench, "c") == [Deletion.IN_USE]
+        assert await _waits_for(bench, "after") == [("c", b"3"), ("q", None)]
+        await flow.end_all("q", "after")
+        assert await _delete(bench, "b", "c") == [Deletion.DELETED] * 2
+        assert await bench.store.chain("default", "a") == []
+
+    async def test_a_chain_whose_end_is_gone_cannot_be_waited_for(self, bench: Bench) -> None:
+        """What is left of it completed, but that is not how the chain ended."""
+        flow = Flow(bench)
+        await flow.submit(node("a"))
+        await flow.end("a", left=sequel(then=node("b")))
+        await flow.end("b", Move.FAIL)
+        assert await _delete(bench, "b") == [Deletion.DELETED]
+        assert (await bench.job("a")).flags & CONTINUED
+        assert isinstance(await bench.answer(node("after", chain("a"))), NotFound)
+        [accepted] = await bench.submit(node("after", chain("a"), gate={"allow_missing": True}))
+        assert accepted.state is State.SCHEDULED
+
+    @pytest.mark.parametrize("ref", [str, tree, chain])
+    async def test_a_result_somebody_waits_for_is_not_forgotten(self, bench: Bench, ref: object) -> None:
+        assert callable(ref)
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("q"), node("after", ref("a"), "q"), node("plain"))
+        await flow.end("a", result=b"1")
+        await flow.end("plain", result=b"2")
+        await bench.runtime.advance(1)
+        assert await bench.store.prune(NO_RESULTS, 9) == Pruned(jobs=0, results=1, keys=0)
+        assert [(await bench.job(name)).result for name in ("a", "plain")] == [b"1", None]
+        await flow.end_all("q", "after")
+        assert await bench.store.prune(NO_RESULTS, 9) == Pruned(jobs=0, results=1, keys=0)
+        assert (await bench.job("a")).result is None
+
+    async def test_nor_is_that_of_a_chain(self, bench: Bench) -> None:
+        flow = await _chain_and_waiter(bench, chain("a"))
+        await bench.runtime.advance(1)
+        assert await bench.store.prune(NO_RESULTS, 9) == Pruned(jobs=0, results=0, keys=0)
+        await flow.end_all("q", "after")
+        assert await bench.store.prune(NO_RESULTS, 9) == Pruned(jobs=0, results=1, keys=0)
+        assert (await bench.job("c")).result is None
 
     async def test_a_whole_graph_at_once(self, bench: Bench) -> None:
         """A dependant among them does not protect."""
@@ -145,6 +208,23 @@ class TenantGraphContract(Contract):
             new_job(id="x", tenant="acme"), node("y", "x", tenant="acme"), new_job(id="x", tenant="zeta")
         )
         assert await bench.state("y", tenant="acme") is State.PENDING
+
+
+async def _chain_and_waiter(bench: Bench, waited_for: object) -> Flow:
+    """A chain of a, b and c that ended with the result 3, and `after`, which waits for it and for `q`."""
+    flow = Flow(bench)
+    await flow.submit(node("a"))
+    await flow.end("a", left=sequel(then=node("b")))
+    await flow.submit(node("q"), node("after", waited_for, "q"))
+    await flow.end("b", left=sequel(then=node("c")))
+    await flow.end("c", result=b"3")
+    return flow
+
+
+async def _waits_for(bench: Bench, name: str) -> list[tuple[str, bytes | None]]:
+    """The jobs behind its dependencies, and their results."""
+    found = await bench.store.dependencies((await bench.job(name)).seq)
+    return [(each.job.id, each.job.result) for each in found if each.job is not None]
 
 
 async def _delete(bench: Bench, *ids: str) -> list[Deletion]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
+from ropewalk.domain.jobs.flags import FORGOTTEN
 from ropewalk.domain.jobs.operations import Revival
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.retention import Retention
@@ -110,6 +111,8 @@ class PruneContract(Contract):
         assert await bench.store.prune(retention, 9) == NOTHING
         after = await bench.job(job.id)
         assert (after.result, after.rev, after.status) == (None, done.rev, done.status)
+        assert after.flags & FORGOTTEN, "a result that is gone is told from one that never was"
+        assert not done.flags & FORGOTTEN
         assert await bench.job(failed.id) == failed
 
     async def test_no_more_than_the_limit_of_results(self, bench: Bench) -> None:

@@ -116,6 +116,8 @@ CREATE TABLE finished PARTITION OF standing FOR VALUES IN (3) WITH (
 );
 CREATE UNIQUE INDEX finished_by_seq ON finished (seq);
 CREATE INDEX finished_in_order ON finished (status, stream, finished_at);
+CREATE INDEX finished_shared_result ON finished (stream, finished_at)
+    WHERE status = 'completed' AND (flags & 769) <> 0 AND result IS NOT NULL;
 
 -- Both rows as one, for those who only look.
 CREATE VIEW job AS

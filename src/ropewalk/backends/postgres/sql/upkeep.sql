@@ -28,9 +28,26 @@ SELECT coalesce(json_agg(seq), '[]') FROM late
 -- name: types
 SELECT coalesce(json_agg(type), '[]') FROM (SELECT DISTINCT type FROM lane) AS named
 
+-- part: is_needed
+-- A finished job (`old`, and `body` as submitted) owns an open scope, or a job that has not ended depends on it or on the
+-- chain it is a later member of.
+EXISTS (SELECT 1 FROM scope WHERE scope.id = old.seq AND closed_at IS NULL)
+OR EXISTS (
+    SELECT 1
+    FROM edge
+    CROSS JOIN LATERAL (SELECT 1 FROM standing WHERE seq = edge.seq AND place < 3 OFFSET 0) AS child
+    WHERE edge.parent = old.seq
+)
+OR (body.chain_index > 0 AND EXISTS (
+    SELECT 1
+    FROM edge
+    CROSS JOIN LATERAL (SELECT 1 FROM standing WHERE seq = edge.seq AND place < 3 OFFSET 0) AS child
+    WHERE edge.parent = body.scope_id AND edge.parent_kind = 'chain'
+))
+
 -- name: past_retention
--- A key keeps its job while its window lasts: a repeated submission must find what it repeats. What owns an open scope,
--- or what somebody depends on who has not ended, stays, too; most jobs have no flag that makes us look.
+-- A key keeps its job while its window lasts: a repeated submission must find what it repeats. What other jobs need stays,
+-- too; most jobs have no flag that makes us look.
 -- Lane by lane, each from its oldest.
 WITH given AS (SELECT %s::text AS status, %s::text AS type, %s::bigint AS upto, %s::bigint AS now, %s::integer AS marks),
 gone AS MATERIALIZED (
@@ -45,20 +62,13 @@ gone AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS old
     CROSS JOIN LATERAL (
-        SELECT id, tenant, type, idempotency_key FROM submitted WHERE submitted.seq = old.seq OFFSET 0
+        SELECT id, tenant, type, idempotency_key, chain_index, scope_id FROM submitted WHERE submitted.seq = old.seq OFFSET 0
     ) AS body
     WHERE NOT EXISTS (
         SELECT 1 FROM key
         WHERE key.tenant = body.tenant AND key.type = body.type AND key.key = body.idempotency_key
             AND key.job_id = body.id AND key.opened_at + key.keep_us > given.now
-    ) AND NOT ((old.flags & given.marks) <> 0 AND (
-        EXISTS (SELECT 1 FROM scope WHERE scope.id = old.seq AND closed_at IS NULL) OR EXISTS (
-            SELECT 1
-            FROM edge
-            CROSS JOIN LATERAL (SELECT 1 FROM standing WHERE seq = edge.seq AND place < 3 OFFSET 0) AS child
-            WHERE edge.parent = old.seq
-        )
-    ))
+    ) AND NOT ((old.flags & given.marks) <> 0 AND (/* see is_needed */))
     LIMIT %s
 )
 SELECT coalesce(json_agg(seq), '[]') FROM gone
@@ -107,7 +117,7 @@ WITH old AS MATERIALIZED (
     CROSS JOIN LATERAL (
         SELECT seq, finished_at FROM finished
         WHERE status = 'completed' AND stream = wanted.stream
-            AND finished_at BETWEEN given.upto AND given.before AND result IS NOT NULL
+            AND finished_at BETWEEN given.upto AND given.before AND result IS NOT NULL AND (flags & 769) = 0
         ORDER BY finished_at
         LIMIT given.most
         FOR UPDATE
@@ -117,8 +127,31 @@ WITH old AS MATERIALIZED (
 )
 SELECT coalesce(json_agg(json_build_array(seq, finished_at)), '[]') FROM old
 
+-- name: old_shared_results
+-- Of jobs that others may need (769 is MAY_BE_NEEDED). They have an index of their own, because they are looked at again
+-- until nobody does.
+WITH given AS (SELECT %s::text AS type, %s::bigint AS before, %s::bigint AS most),
+found AS MATERIALIZED (
+    SELECT old.seq
+    FROM given
+    JOIN lane ON lane.type = given.type
+    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (stream)
+    CROSS JOIN LATERAL (
+        SELECT seq, finished_at FROM finished
+        WHERE status = 'completed' AND (flags & 769) <> 0 AND result IS NOT NULL
+            AND stream = wanted.stream AND finished_at <= given.before
+        ORDER BY finished_at
+        FOR UPDATE SKIP LOCKED
+    ) AS old
+    CROSS JOIN LATERAL (SELECT chain_index, scope_id FROM submitted WHERE submitted.seq = old.seq OFFSET 0) AS body
+    WHERE NOT (/* see is_needed */)
+    ORDER BY old.finished_at
+    LIMIT (SELECT most FROM given)
+)
+SELECT coalesce(json_agg(seq), '[]') FROM found
+
 -- name: forget_results
-UPDATE finished SET result = NULL
+UPDATE finished SET result = NULL, flags = flags | %s
 WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: note_forgotten

@@ -257,17 +257,25 @@ UPDATE outbox SET next_at = %s WHERE id = ANY (ARRAY(SELECT value FROM json_arra
 DELETE FROM outbox WHERE id = %s AND kind = 'orphan'
 
 -- name: in_use
--- What was queued under it is not finished, or a job that has not ended depends on it and does not go with it.
+-- What was queued under it is not finished, or a job that has not ended depends on it, or on the chain it is a later member
+-- of, and does not go with it.
 WITH wanted AS MATERIALIZED (SELECT value::bigint AS seq FROM json_array_elements_text(%s))
 SELECT coalesce(json_agg(job.seq), '[]')
 FROM wanted
-CROSS JOIN LATERAL (SELECT submitted.seq FROM submitted WHERE submitted.seq = wanted.seq OFFSET 0) AS job
+CROSS JOIN LATERAL (
+    SELECT submitted.seq, chain_index, scope_id FROM submitted WHERE submitted.seq = wanted.seq OFFSET 0
+) AS job
 WHERE EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL) OR EXISTS (
     SELECT 1
     FROM edge
     CROSS JOIN LATERAL (SELECT seq FROM standing WHERE standing.seq = edge.seq AND place < 3 OFFSET 0) AS child
     WHERE edge.parent = job.seq AND child.seq NOT IN (SELECT seq FROM wanted)
-)
+) OR (job.chain_index > 0 AND EXISTS (
+    SELECT 1
+    FROM edge
+    CROSS JOIN LATERAL (SELECT seq FROM standing WHERE standing.seq = edge.seq AND place < 3 OFFSET 0) AS child
+    WHERE edge.parent = job.scope_id AND edge.parent_kind = 'chain' AND child.seq NOT IN (SELECT seq FROM wanted)
+))
 
 -- name: delete_edges
 DELETE FROM edge WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))

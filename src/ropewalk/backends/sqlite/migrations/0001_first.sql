@@ -78,6 +78,8 @@ CREATE INDEX job_waiting ON job (lane) WHERE place = 0;
 CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
 CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
 CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
+CREATE INDEX job_shared_result ON job (type, finished_at)
+    WHERE place = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL;
 CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL AND place < 2;
 CREATE INDEX job_by_tenant ON job (tenant) WHERE tenant <> 'default';
 CREATE INDEX job_by_workflow ON job (workflow_id) WHERE workflow_id IS NOT NULL;

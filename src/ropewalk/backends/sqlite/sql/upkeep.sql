@@ -20,21 +20,28 @@ SELECT json_group_array(seq) FROM (
 -- name: types
 SELECT json_group_array(type) FROM (SELECT DISTINCT type FROM lane)
 
+-- part: is_needed
+-- A finished job owns an open scope, or a job that has not ended depends on it or on the chain it is a later member of.
+EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL)
+OR EXISTS (
+    SELECT 1 FROM edge CROSS JOIN job AS child ON child.seq = edge.seq
+    WHERE edge.parent = job.seq AND child.place < 3
+)
+OR (job.chain_index > 0 AND EXISTS (
+    SELECT 1 FROM edge CROSS JOIN job AS child ON child.seq = edge.seq
+    WHERE edge.parent = job.scope_id AND edge.parent_kind = 'chain' AND child.place < 3
+))
+
 -- name: past_retention
--- A key keeps its job while its window lasts: a repeated submission must find what it repeats. What owns an open scope,
--- or what somebody depends on who has not ended, stays, too; most jobs have no flag that makes us look.
+-- A key keeps its job while its window lasts: a repeated submission must find what it repeats. What other jobs need stays,
+-- too; most jobs have no flag that makes us look.
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
     WHERE place = 3 AND status = ?1 AND type = ?2 AND finished_at <= ?3 AND NOT EXISTS (
         SELECT 1 FROM key
         WHERE key.tenant = job.tenant AND key.type = job.type AND key.key = job.idempotency_key
             AND key.job_id = job.id AND key.opened_at + key.keep_us > ?4
-    ) AND NOT (flags & ?5 <> 0 AND (
-        EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL) OR EXISTS (
-            SELECT 1 FROM edge CROSS JOIN job AS child ON child.seq = edge.seq
-            WHERE edge.parent = job.seq AND child.place < 3
-        )
-    ))
+    ) AND NOT (flags & ?5 <> 0 AND (/* see is_needed */))
     ORDER BY finished_at
     LIMIT ?6 + 0
 )
@@ -66,12 +73,24 @@ SELECT coalesce((SELECT results_upto FROM forgotten WHERE type = ?), 0)
 SELECT json_group_array(json_array(seq, finished_at)) FROM (
     SELECT seq, finished_at FROM job
     WHERE place = 3 AND status = 'completed' AND type = ? AND finished_at BETWEEN ? AND ? AND result IS NOT NULL
+        AND flags & 769 = 0
+    ORDER BY finished_at
+    LIMIT ? + 0
+)
+
+-- name: old_shared_results
+-- Of jobs that others may need (769 is MAY_BE_NEEDED). They have an index of their own, because they are looked at again
+-- until nobody does.
+SELECT json_group_array(seq) FROM (
+    SELECT seq FROM job INDEXED BY job_shared_result
+    WHERE place = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL AND type = ? AND finished_at <= ?
+        AND NOT (/* see is_needed */)
     ORDER BY finished_at
     LIMIT ? + 0
 )
 
 -- name: forget_results
-UPDATE job SET result = NULL WHERE seq IN (SELECT value FROM json_each(?)) AND place = 3
+UPDATE job SET result = NULL, flags = flags | ? WHERE seq IN (SELECT value FROM json_each(?)) AND place = 3
 
 -- name: note_forgotten
 INSERT OR REPLACE INTO forgotten (type, results_upto) VALUES (?, ?)

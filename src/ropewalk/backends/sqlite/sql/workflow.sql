@@ -201,7 +201,8 @@ UPDATE outbox SET next_at = ? WHERE id IN (SELECT value FROM json_each(?))
 DELETE FROM outbox WHERE id = ? AND kind = 'orphan'
 
 -- name: in_use
--- What was queued under it is not finished, or a job that has not ended depends on it and does not go with it.
+-- What was queued under it is not finished, or a job that has not ended depends on it, or on the chain it is a later member
+-- of, and does not go with it.
 SELECT json_group_array(job.seq)
 FROM json_each(?1) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
@@ -210,7 +211,13 @@ WHERE EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL
     FROM edge
     CROSS JOIN job AS child ON child.seq = edge.seq
     WHERE edge.parent = job.seq AND child.place < 3 AND child.seq NOT IN (SELECT value FROM json_each(?1))
-)
+) OR (job.chain_index > 0 AND EXISTS (
+    SELECT 1
+    FROM edge
+    CROSS JOIN job AS child ON child.seq = edge.seq
+    WHERE edge.parent = job.scope_id AND edge.parent_kind = 'chain' AND child.place < 3
+        AND child.seq NOT IN (SELECT value FROM json_each(?1))
+))
 
 -- name: delete_edges
 DELETE FROM edge WHERE seq IN (SELECT value FROM json_each(?))
