@@ -90,7 +90,7 @@ async def test_parents_are_read_by_their_types(pool: ProcessPool) -> None:
     attempt.waited_for = [
         waited_for("a", parent("a", "discount", data)),
         waited_for("b", parent("b", "stranger", b'{"x":1}')),
-        waited_for("c", None),
+        waited_for("c", None, ParentKind.MISSING),
     ]
     outcome = await pool.run(attempt)
     assert isinstance(outcome, Completed)
@@ -106,6 +106,6 @@ def parent(job_id: str, kind: str, result: bytes) -> JobRecord:
     return job
 
 
-def waited_for(parent_id: str, job: JobRecord | None) -> Dependency:
-    edge = Edge(kind=ParentKind.JOB, parent=9, parent_id=parent_id, seq=1, position=0, ending=Ending.COMPLETED)
+def waited_for(parent_id: str, job: JobRecord | None, kind: ParentKind = ParentKind.JOB) -> Dependency:
+    edge = Edge(kind=kind, parent=9, parent_id=parent_id, seq=1, position=0, ending=Ending.COMPLETED)
     return Dependency(edge=edge, job=job)
