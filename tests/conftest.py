@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Iterator
 from types import FrameType
 
 import pytest
@@ -37,6 +38,23 @@ def pytest_configure() -> None:
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     pass
+
+
+STORE_THREADS = ("ropewalk-sqlite", "ropewalk-postgres")
+"""Threads with these names belong to stores, and end when their store is closed."""
+ENDS_WITHIN_SECONDS = 5.0
+
+
+@pytest.fixture(autouse=True)
+def every_store_is_closed() -> Iterator[None]:
+    """A store that a test leaves open fails this test, not one that comes later in the same process."""
+    before = set(threading.enumerate())
+    yield
+    left = [each for each in set(threading.enumerate()) - before if each.name.startswith(STORE_THREADS)]
+    for thread in left:
+        thread.join(ENDS_WITHIN_SECONDS)
+    still_there = sorted(thread.name for thread in left if thread.is_alive())
+    assert not still_there, f"the test left a store open, close it: {still_there}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

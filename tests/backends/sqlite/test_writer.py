@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.retention import Retention
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.store.messages import Submission
-from ropewalk.runtime.system import SystemRuntime
+from ropewalk.runtime.system import SystemRuntime, ThreadTask
 from tests.backends.sqlite.conftest import plain, submit
 
 LOG_HEADER_BYTES = 32
@@ -137,9 +139,23 @@ def test_one_store_outlives_its_event_loops(path: Path) -> None:
     asyncio.run(store.close())
 
 
+class RememberingRuntime(SystemRuntime):
+    """The system's runtime, which remembers the threads it started."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[tuple[str, threading.Thread]] = []
+
+    def thread(self, main: Callable[[], Coroutine[Any, Any, object]], *, name: str) -> ThreadTask:
+        task = ThreadTask(main, name)
+        self.started.append((name, task._thread))
+        return task
+
+
 async def test_closing_finishes_what_was_accepted_and_can_be_undone(path: Path) -> None:
-    before = set(threading.enumerate())  # other tests of this process may have left threads of their stores
-    store = SqliteStore(path, SystemRuntime())
+    """What other stores of this process do does not matter: threads are those that this store's runtime started."""
+    runtime = RememberingRuntime()
+    store = SqliteStore(path, runtime)
     await store.close()
     accepted = [asyncio.ensure_future(submit(store, plain(f"job-{number}"))) for number in range(10)]
     await asyncio.sleep(0)
@@ -149,8 +165,8 @@ async def test_closing_finishes_what_was_accepted_and_can_be_undone(path: Path) 
     await store.open()
     assert len((await store.get("default", [f"job-{number}" for number in range(10)])).jobs) == 10
     await store.close()
-    left = [thread.name for thread in set(threading.enumerate()) - before]
-    assert [name for name in left if name.startswith("ropewalk-sqlite")] == []
+    assert {"ropewalk-sqlite-writer", "ropewalk-sqlite-reader"} <= {name for name, _ in runtime.started}
+    assert [name for name, thread in runtime.started if thread.is_alive()] == []
 
 
 async def test_the_log_stays_small(store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
