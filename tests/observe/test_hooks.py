@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from ropewalk import Event
+from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.states import Move
 from ropewalk.observe.events import EventHook, EventHub
 from ropewalk.observe.publish import Change
@@ -123,6 +124,23 @@ def test_a_hook_that_raises_is_told_of_the_next(company: Callable[[EventHub], No
     company(hub)
     everything(hub)
     assert sorted(reported) == sorted(f"on_event: {kind}" for kind in ALL * 2)
+
+
+@pytest.mark.parametrize(
+    ("category", "told"),
+    [
+        (Category.TEMPORARY, [("failed", False), ("dead_lettered", None)]),
+        (Category.TIMEOUT, [("failed", False), ("dead_lettered", None)]),
+        (Category.WORKER_LOST, [("reclaimed", None), ("dead_lettered", None)]),
+    ],
+)
+def test_a_dead_letter_says_first_how_its_last_attempt_ended(
+    category: Category, told: list[tuple[str, bool | None]]
+) -> None:
+    heard: list[Event] = []
+    hub_of(heard.append).moved([Change(ONE, Move.BURY, ErrorInfo(category=category, message="last words"))], NOW)
+    assert [(event.kind, event.will_retry) for event in heard] == told
+    assert [event.error.message for event in heard if event.error is not None] == ["last words"] * 2
 
 
 def test_who_raises_does_not_keep_it_from_others() -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ropewalk import Abort, AppDefaults, Backoff, Context, Defer, JobFailed, Retry, State, batch_job, job
+from ropewalk import Abort, AppDefaults, Backoff, Context, Defer, Event, JobFailed, Retry, State, batch_job, job
 from ropewalk.definitions.options import Decision
 from ropewalk.domain.failure import Category
 from tests.apps import MakeApp
@@ -52,6 +52,33 @@ async def test_exhausted_attempts_end_in_the_dead_letter(make_app: MakeApp) -> N
     assert "in fails" in failure.error.traceback
     assert failure.error.worker is not None
     assert failure.error.duration_us is not None
+
+
+async def test_events_tell_of_every_failed_attempt(make_app: MakeApp) -> None:
+    """Whoever counts failures hears of the last one, too, and then that nothing more will be tried."""
+    heard: list[Event] = []
+    app = make_app(fails, on_event=heard.append)
+    async with app.running():
+        handle = await app.enqueue(fails(times=99), max_attempts=2)
+        with pytest.raises(JobFailed):
+            await handle.result(timeout=5)
+    assert [(each.kind, each.attempt, each.will_retry) for each in heard if each.kind not in ("queued", "started")] == [
+        ("failed", 1, True),
+        ("failed", 2, False),
+        ("dead_lettered", 2, None),
+    ]
+    assert [each.error and each.error.message for each in heard][-2:] == ["no 2", "no 2"]
+
+
+async def test_events_tell_of_a_failure_that_leaves_no_time_for_a_retry(make_app: MakeApp) -> None:
+    heard: list[Event] = []
+    app = make_app(fails, on_event=heard.append)
+    async with app.running():
+        handle = await app.enqueue(fails(times=99), backoff=Backoff.constant(3600), ttl=60)
+        with pytest.raises(JobFailed, match="deadline exceeded"):
+            await handle.result(timeout=5)
+    told = [(each.kind, each.will_retry, each.error and each.error.message) for each in heard[-2:]]
+    assert told == [("failed", False, "no 1"), ("expired", None, "deadline exceeded")]
 
 
 async def test_backoff_delays_the_retry(make_app: MakeApp) -> None:

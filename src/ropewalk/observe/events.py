@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct, structs
 
-from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import Instant, to_datetime
@@ -181,6 +181,8 @@ class EventHub:
                     worker=job.owner,
                 )
             else:
+                if (error := each.failed_with) is not None:
+                    self.emit(_event_of_last_attempt(job, error, at))
                 event = _event_of_move(each, at)
             try:
                 answer = hear(event)
@@ -323,6 +325,13 @@ def _event_of_move(news: Change, at: Instant) -> Event:
     will_retry, skipped = _WILL_RETRY.get(move), move is Move.SKIP
     event = event_of(job, _KIND_OF_MOVE[move], at)
     return structs.replace(event, will_retry=will_retry, error=news.error, skipped=skipped)
+
+
+def _event_of_last_attempt(job: JobRecord, error: ErrorInfo, at: Instant) -> Event:
+    """The attempt after which a job ends is told like every attempt before it; the end of the job follows."""
+    if error.category is Category.WORKER_LOST:
+        return structs.replace(event_of(job, "reclaimed", at), error=error)
+    return structs.replace(event_of(job, "failed", at), will_retry=False, error=error)
 
 
 def event_of(job: JobRecord, kind: EventKind, at: Instant) -> Event:

@@ -28,6 +28,14 @@ class Change(Struct, frozen=True, gc=False):
     job: JobRecord
     move: Move
     error: ErrorInfo | None
+    attempt_error: ErrorInfo | None = None
+    """What the attempt failed with, where the job ended because of something else, such as its deadline."""
+
+    @property
+    def failed_with(self) -> ErrorInfo | None:
+        """The error of the attempt after which a job became a dead letter. None: no attempt failed, or the move itself
+        says so."""
+        return self.error if self.move is Move.BURY else self.attempt_error
 
 
 def publish(

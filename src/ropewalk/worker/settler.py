@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ropewalk.domain.jobs.outcome import Released
-from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement, decide
@@ -131,7 +131,7 @@ class Settler:
             if answer.job is None:
                 news.append(Change(attempt.job, answer.move, asked.error))
             else:
-                news.append(Change(answer.job, answer.move, answer.job.error))
+                news.append(_change(asked, answer.move, answer.job))
             if attempt.limited:
                 freed.add(attempt.job.queue)
             if asked.sequel is not None and answer.move is Move.COMPLETE:
@@ -167,3 +167,9 @@ class Settler:
         if events.meter is not None:
             events.meter.refused()
         events.tell(attempt.job, "lease_lost", message=answer.lost)
+
+
+def _change(asked: Settlement, move: Move, job: JobRecord) -> Change:
+    """A job that fails when no time is left for a retry expires instead; the failure is told, too."""
+    expired_instead = move is Move.EXPIRE and asked.move is not Move.EXPIRE
+    return Change(job, move, job.error, attempt_error=asked.error if expired_instead else None)
