@@ -1,7 +1,9 @@
 # The one door: what a developer or CI runs is a target here, and a target does its own set-up.
 .DEFAULT_GOAL := help
 
-PYTHON_IN_VENV := .venv/bin/python
+# Where the environment is; make test-versions names one for each Python.
+ROPEWALK_VENV ?= .venv
+PYTHON_IN_VENV := $(ROPEWALK_VENV)/bin/python
 # Tests start hundreds of processes: what they import is compiled once, and not again by each.
 unexport PYTHONDONTWRITEBYTECODE
 CHECKS := check-lint check-format check-basedpyright check-mypy check-layers check-dependencies
@@ -23,6 +25,9 @@ test: development ## run the tests (ARGS="-k retry" chooses)
 
 test-system: development ## run the tests that need more than pip brings
 	@$(PYTHON_IN_VENV) -m pytest -m system $(SIDE_BY_SIDE) $(ARGS)
+
+test-versions: development ## run the tests on every Python of this machine, and the stores on every PostgreSQL (needs npm)
+	@sh tests/servers/versions/run
 
 verify: development ## try what is drawn at random BUDGET=10 times as often (ARGS= as for test)
 	@ROPEWALK_BUDGET=$(BUDGET) ROPEWALK_EXAMPLES=$$((60 * $(BUDGET))) \
@@ -63,15 +68,18 @@ lock-peers: development ## write the locks of the queues measured beside this on
 	@$(COMPILE) --group peers -o requirements/peers.txt
 	@cd benchmarks/peers/node && npm $(if $(UPGRADE),update,install) --package-lock-only --no-audit --no-fund --silent
 
+release: development ## build sdist and wheel, try both in fresh environments, print the notes
+	@$(PYTHON_IN_VENV) -m release
+
 clean: ## remove the environments and every cache
-	@rm -rf .venv .venv-peers benchmarks/peers/node/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage dist
+	@rm -rf .venv .venv-* tests/servers/versions/node_modules benchmarks/peers/node/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .coverage dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 runtime:
-	@sh requirements/install runtime
+	@ROPEWALK_VENV=$(ROPEWALK_VENV) sh requirements/install runtime
 
 development:
-	@sh requirements/install dev
+	@ROPEWALK_VENV=$(ROPEWALK_VENV) sh requirements/install dev
 
 check-lint: RUN = ruff check --quiet .
 check-format: RUN = ruff format --quiet --check .
@@ -82,6 +90,6 @@ check-dependencies: RUN = deptry src
 
 # One line when all is well, everything it said when not.
 $(CHECKS):
-	@said=$$(.venv/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
+	@said=$$($(ROPEWALK_VENV)/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system verify check api bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers clean runtime development $(CHECKS)
+.PHONY: help demo test test-system test-versions verify check api bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers release clean runtime development $(CHECKS)

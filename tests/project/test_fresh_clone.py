@@ -16,7 +16,7 @@ from tests.project.tree import ROOT
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 NOBODY = 65534
-OURS = ("VIRTUAL_ENV", "XDG_", "PYTHON", "MAKE", "MFLAGS", "UV_CACHE_DIR", "PYTEST")
+OURS = ("VIRTUAL_ENV", "XDG_", "PYTHON", "MAKE", "MFLAGS", "UV_CACHE_DIR", "PYTEST", "ROPEWALK")
 """what this test run has set for itself; the rest describes the machine (proxies, certificates)"""
 
 

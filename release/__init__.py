@@ -1,0 +1,1 @@
+"""Making a release: `make release` (see __main__.py)."""
