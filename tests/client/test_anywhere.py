@@ -1,4 +1,4 @@
-"""One app from several loops, threads and processes; the blocking face (python-api.md, R1)."""
+"""One app from several loops, threads and processes; the blocking face."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do with jobs from outside: read, search, retry, update, delete, pause (O2, O3, O5, O9, R16, R19)."""
+"""What people do with jobs from outside: read, search, retry, update, delete, pause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R10, O8: what handlers log is kept with the job, bounded, with secrets hidden; events nobody may miss (O1)."""
+"""What handlers log is kept with the job, bounded, with secrets hidden; events nobody may miss."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ async def test_lines_say_where_they_were_logged(caplog: pytest.LogCaptureFixture
     assert caplog.records[0].filename == "test_job_logs.py" and caplog.records[0].funcName == "chatty"
 
 
-# ── events (O1) ─────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── events ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_a_waiting_job_that_is_cancelled_is_told(make_app: MakeApp) -> None:

@@ -1,4 +1,4 @@
-"""The testing kit as its users meet it (X1)."""
+"""The testing kit as its users meet it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cancellation: waiting, cooperative, forced, finished, in bulk (R8, R4, safe-13)."""
+"""Cancellation: waiting, cooperative, forced, finished, in bulk (safe-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping a worker: finish, release, never burn an attempt, never hang (R11, live-6)."""
+"""Stopping a worker: finish, release, never burn an attempt, never hang (live-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How attempts fail and what follows: retries, classification, timeouts, deadlines, compensation (R5-R7, C7)."""
+"""How attempts fail and what follows: retries, classification, timeouts, deadlines, compensation."""
 
 from __future__ import annotations
 

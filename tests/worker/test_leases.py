@@ -1,4 +1,4 @@
-"""Leases in the engine: kept alive past blocking handlers, given up when lost, late words refused (R2-R4, safe-5)."""
+"""Leases in the engine: kept alive past blocking handlers, given up when lost, late words refused (safe-5)."""
 
 from __future__ import annotations
 

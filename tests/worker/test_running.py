@@ -1,4 +1,4 @@
-"""A job is enqueued and its handler runs: values, context, options (D1, D6, S1-S3, S7, S10, R9, R10)."""
+"""A job is enqueued and its handler runs: values, context, options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""live-8, R10: of a job that is gone no line is left in the table, which no verb of the port could show."""
+"""live-8: of a job that is gone no line is left in the table, which no verb of the port could show."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class ClaimContract(Contract):
         assert _ids(await bench.claim(9)) == {"zeta-maps"}
 
     async def test_a_paused_queue_gives_nothing_until_resumed(self, bench: Bench) -> None:
-        """safe-8, R19: of this tenant only."""
+        """safe-8: of this tenant only."""
         await bench.add(id="stopped", queue="q")
         await bench.add(id="foreign", queue="q", tenant="acme")
         await bench.add(id="delayed", queue="q", delay_us=SECOND)

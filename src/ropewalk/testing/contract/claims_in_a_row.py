@@ -57,7 +57,7 @@ class ClaimsInARowContract(Contract):
         assert len(await bench.claim(9)) == 2
 
     async def test_a_queue_that_is_paused(self, bench: Bench) -> None:
-        """safe-8, R19."""
+        """safe-8."""
         await _begun(bench)
         await bench.store.pause("default", "default", paused=True)
         assert await bench.claim(9) == []
@@ -65,7 +65,7 @@ class ClaimsInARowContract(Contract):
         assert len(await bench.claim(9)) == 2
 
     async def test_a_limit_that_is_set(self, bench: Bench) -> None:
-        """safe-8, R13."""
+        """safe-8."""
         await _begun(bench)
         await bench.store.put_limit(FlowLimit(tenant="default", kind="type", name="t", concurrency=2))
         assert len(await bench.claim(9)) == 1

@@ -20,7 +20,7 @@ back_to_waiting = pytest.mark.parametrize("move", [move for move, after in SETTL
 
 
 class CompensationContract(Contract):
-    """safe-14, C7: exactly once per terminal failure of a run, in the same transaction, by any path."""
+    """safe-14: exactly once per terminal failure of a run, in the same transaction, by any path."""
 
     UNDO = CompensationSpec(
         type="undo",

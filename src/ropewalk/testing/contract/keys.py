@@ -15,7 +15,7 @@ from ropewalk.testing.contract.build import keyed, new_job
 
 
 class KeyContract(Contract):
-    """safe-12, S4."""
+    """An idempotency key names at most one job in its scope (safe-12)."""
 
     async def test_an_open_job_wins(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k"))

@@ -111,7 +111,7 @@ class OrderContract(Contract):
         assert jobs[3].queue == "flood"
 
     async def test_tenants_take_turns(self, bench: Bench) -> None:
-        """live-5, B4: a tenant with backlog gets its share, not more."""
+        """live-5: a tenant with backlog gets its share, not more."""
         for _ in range(8):
             await bench.add(tenant="loud")
         await bench.add(tenant="quiet")
@@ -135,7 +135,7 @@ class OrderContract(Contract):
 
 
 class DueContract(Contract):
-    """safe-8, R17: nothing starts before its time by the store's clock; time alone makes it ready."""
+    """safe-8: nothing starts before its time by the store's clock; time alone makes it ready."""
 
     async def test_not_even_a_microsecond_early(self, bench: Bench) -> None:
         await bench.add(delay_us=1)

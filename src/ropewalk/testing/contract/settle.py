@@ -43,7 +43,7 @@ class SettleContract(Contract):
 
     @every_move
     async def test_everything_but_success_leaves_an_attempt_record(self, bench: Bench, move: Move) -> None:
-        """safe-16, O5: failure details per attempt."""
+        """safe-16: failure details per attempt."""
         job = await bench.running(owner="me")
         await bench.runtime.advance(3)
         await bench.settle(job, move, error=BOOM)

@@ -37,7 +37,7 @@ class SkipQueueContract(Contract):
         assert (accepted.leased, accepted.state) == (None, State.DELAYED)
 
     async def test_a_paused_queue_is_not_skipped(self, bench: Bench) -> None:
-        """safe-8, R19."""
+        """safe-8."""
         await bench.store.pause("default", "default", paused=True)
         [accepted] = await bench.submit(new_job(), skip_queue=self.SKIP)
         assert (accepted.leased, accepted.state) == (None, State.SCHEDULED)

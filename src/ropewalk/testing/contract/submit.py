@@ -23,7 +23,7 @@ class SubmitContract(Contract):
     """S1, S2, S9: what is accepted is stored, whole, in order and exactly once."""
 
     async def test_a_job_is_accepted_and_stored_as_submitted(self, bench: Bench) -> None:
-        """safe-1, S5: every field of a submission is kept."""
+        """safe-1: every field of a submission is kept."""
         new = new_job(
             "a",
             input=b'{"x":1}',
@@ -125,7 +125,7 @@ class SubmitContract(Contract):
         assert len(await bench.claim(5)) == 1
 
     async def test_one_bad_job_refuses_its_whole_submission(self, bench: Bench) -> None:
-        """safe-3, S9: nothing half-written."""
+        """safe-3: nothing half-written."""
         await bench.submit(new_job(id="taken", input=b"[1]"))
         answer = await bench.answer(new_job(id="x"), new_job(id="taken", input=b"[2]"), new_job(id="y"))
         assert isinstance(answer, Conflict)

@@ -30,7 +30,7 @@ VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
 
 
 class TenantContract(Contract):
-    """safe-15, B4: nothing of tenant A reveals or alters anything of tenant B, existence included."""
+    """safe-15: nothing of tenant A reveals or alters anything of tenant B, existence included."""
 
     @pytest.mark.parametrize("state", [State.DELAYED, State.SCHEDULED, State.RUNNING, State.FAILED, State.CANCELLED])
     @pytest.mark.parametrize("verb", list(VERBS))
