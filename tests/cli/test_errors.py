@@ -38,10 +38,18 @@ def test_codes(error: RopewalkError, code: ExitCode) -> None:
     assert code_for(error) is code
 
 
-def test_a_worker_that_gave_up_on_the_store() -> None:
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        (StoreUnavailable("disk full"), ExitCode.STORE),
+        (SchemaMismatch("newer"), ExitCode.STORE),
+        (RuntimeError("broken"), ExitCode.FAILED),
+    ],
+)
+def test_a_worker_that_gave_up(cause: Exception, code: ExitCode) -> None:
     gave_up = RopewalkError("the worker gave up")
-    gave_up.__cause__ = StoreUnavailable("disk full")
-    assert code_for(gave_up) is ExitCode.STORE
+    gave_up.__cause__ = cause
+    assert code_for(gave_up) is code
 
 
 def test_a_complaint_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,6 @@ import pytest
 
 from ropewalk import App, Context, OutcomeUnknown, State, StoreUnavailable, job
 from ropewalk.errors import RopewalkError
-from ropewalk.runtime.supervisor import Backing, Supervisor
-from ropewalk.testing.clock import FakeRuntime
 from tests.apps import MakeApp
 
 ran: list[object] = []
@@ -120,28 +118,6 @@ async def test_everything_works_with_every_hint_lost(make_app: MakeApp) -> None:
         async with app.worker(poll=0.05):
             handle = await app.enqueue(count(number=1))
             assert await handle.result(timeout=5) == 1
-
-
-async def test_a_loop_that_keeps_failing_gives_up() -> None:
-    runtime = FakeRuntime()
-    reported: list[str] = []
-    gave_up: list[str] = []
-    supervisor = Supervisor(
-        runtime,
-        on_error=lambda error, phase: reported.append(phase),
-        backing=Backing(first_seconds=1, max_seconds=4, give_up_seconds=20),
-    )
-
-    supervisor.on_give_up = lambda error, phase: gave_up.append(f"{phase}: {error}")
-
-    async def broken() -> None:
-        raise StoreUnavailable("away")
-
-    supervisor.start("claimer", broken)
-    await runtime.advance(minutes=1)
-    assert gave_up == ["claimer: away"]
-    assert len(reported) >= 5
-    await supervisor.stop()
 
 
 async def test_state_after_an_outage_is_consistent(make_app: MakeApp) -> None:

@@ -63,7 +63,7 @@ def code_for(error: RopewalkError) -> ExitCode:
             return ExitCode.USAGE
         case _:
             # A worker that gave up says so in an error of its own; what it gave up on is the cause.
-            return ExitCode.STORE if isinstance(error.__cause__, StoreUnavailable) else ExitCode.FAILED
+            return ExitCode.STORE if isinstance(error.__cause__, StoreUnavailable | StoreRefused) else ExitCode.FAILED
 
 
 def complain(message: str) -> None:

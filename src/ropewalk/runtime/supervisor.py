@@ -1,7 +1,9 @@
 """Keeps background loops alive: an error is reported, the loop backs off and starts again.
 
-A loop ends only when it returns by itself or is cancelled. One that keeps failing without a success for
-`give_up_seconds` makes a worker that is deaf and does not know it: the supervisor then calls `on_give_up`, if set.
+A loop ends only when it returns by itself or is cancelled. While the store is away (StoreUnavailable) a loop waits for
+it, however long that takes: a new process could not reach the store either. A loop that keeps failing for another
+reason without a success for `give_up_seconds` makes a worker that does nothing and does not know it: the supervisor
+then calls `on_give_up`, if set.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime, Task
 
 
@@ -37,36 +40,43 @@ class Supervisor:
         self._on_error = on_error
         self._backing = backing or Backing()
         self._tasks: list[Task] = []
-        self.restarts = 0
         self.on_give_up: Callable[[BaseException, str], object] | None = None
-        """None goes on for ever: right inside somebody else's program, where ending is not ours to decide"""
+        """What is called when a loop keeps failing. None means that loops are restarted for ever, which is right inside
+        somebody else's program, where ending is not ours to decide."""
 
-    def start(self, name: str, loop: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._tasks.append(self._runtime.spawn(self.keep(name, loop), name=f"ropewalk-{name}"))
+    def start(
+        self,
+        name: str,
+        loop: Callable[[], Coroutine[Any, Any, None]],
+        progress: Callable[[], object] | None = None,
+    ) -> None:
+        """Keep `loop` running in the background. `progress` as in `keep`."""
+        self._tasks.append(self._runtime.spawn(self.keep(name, loop, progress), name=f"ropewalk-{name}"))
 
-    async def keep(self, name: str, loop: Callable[[], Awaitable[None]]) -> None:
-        """Run `loop` until it returns; after an error wait, twice as long each time, and run it again."""
-        wait = self._backing.first_seconds
-        failing_since: float | None = None
+    async def keep(
+        self, name: str, loop: Callable[[], Awaitable[None]], progress: Callable[[], object] | None = None
+    ) -> None:
+        """Run `loop` until it returns; after an error wait, twice as long each time, and run it again.
+
+        `progress` answers a value that changes whenever the loop succeeds at something, such as the number of claims
+        that were answered. Without it a loop that ran for longer than the longest wait counts as having succeeded.
+        """
+        failures = Failures(self._backing)
         while True:
-            began = self._runtime.monotonic()
+            began, before = self._runtime.monotonic(), None if progress is None else progress()
             try:
                 return await loop()
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                self.restarts += 1
                 self._on_error(error, name)
-                ended = self._runtime.monotonic()
-                if ended - began > self._backing.max_seconds:
-                    # It worked for a while: this is a new trouble, not the old one going on.
-                    wait, failing_since = self._backing.first_seconds, None
-                failing_since = began if failing_since is None else failing_since
-                if self.on_give_up is not None and ended - failing_since > self._backing.give_up_seconds:
+                now = self._runtime.monotonic()
+                succeeded = now - began > self._backing.max_seconds if progress is None else progress() != before
+                wait = failures.add(error, now, succeeded_before=succeeded)
+                if self.on_give_up is not None and failures.hopeless(now):
                     self.on_give_up(error, name)
                     return None
             await self._runtime.sleep(wait * (0.5 + self._runtime.random() / 2))
-            wait = min(wait * 2, self._backing.max_seconds)
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -74,3 +84,31 @@ class Supervisor:
         for task in self._tasks:
             await task.finished()
         self._tasks.clear()
+
+
+class Failures:
+    """The failures of one loop since it succeeded last: how long to wait after each, and when to give up.
+
+    Time counts from the first failure, never from the beginning of the healthy run before it.
+    """
+
+    def __init__(self, backing: Backing) -> None:
+        self._backing = backing
+        self._wait_seconds = backing.first_seconds
+        self._broken_since: float | None = None
+        """When the loop first failed for a reason other than an absent store."""
+
+    def add(self, error: Exception, now: float, *, succeeded_before: bool) -> float:
+        """Take in one more failure; the answer is how many seconds to wait before the next try."""
+        if succeeded_before:
+            self._wait_seconds, self._broken_since = self._backing.first_seconds, None
+        if isinstance(error, StoreUnavailable):
+            self._broken_since = None
+        elif self._broken_since is None:
+            self._broken_since = now
+        wait, self._wait_seconds = self._wait_seconds, min(2 * self._wait_seconds, self._backing.max_seconds)
+        return wait
+
+    def hopeless(self, now: float) -> bool:
+        """Whether the loop has failed for so long, for another reason than an absent store, that waiting is no help."""
+        return self._broken_since is not None and now - self._broken_since > self._backing.give_up_seconds

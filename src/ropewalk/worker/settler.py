@@ -44,6 +44,8 @@ class Settler:
         self._in_flight = 0
         self._folding = Folding(bench)
         self.settled = 0
+        self.flushes = 0
+        """Number of settlement batches that the store answered."""
         self.settle_seconds: float | None = None
         """how long the store took to answer last"""
         self.on_settled: Callable[[], object] = lambda: None
@@ -110,6 +112,7 @@ class Settler:
             raise
         finally:
             self._in_flight = 0
+        self.flushes += 1
         self.report(batch, answers)
         self.flushed.fire()
 

@@ -167,11 +167,14 @@ class Worker:
         on_told_to_drain: Callable[[], object] | None = None,
         hurried_by: Collection[signal.Signals] = STOPPING,
     ) -> bool:
-        """Serve until SIGTERM or SIGINT, until somebody calls app.drain_worker, or until the store stays unreachable.
-        A second signal, of those in `hurried_by`: without waiting.
+        """Serve until SIGTERM or SIGINT, or until somebody calls app.drain_worker. A second signal, of those in
+        `hurried_by`, ends the worker without waiting for its handlers.
 
-        False when a handler did not end and had to be left behind: a process that ends then should end hard.
-        Raises what made it give up, so that a process manager sees a failure and restarts it.
+        A store that is away is waited for, however long that takes. The worker gives up only where its claims or
+        settlements fail for another reason for a minute: the store refuses to be used, or something is broken here.
+
+        The answer is False when a handler did not end and had to be left behind: a process that ends then should end
+        hard. Raises what made the worker give up, so that a process manager sees a failure and restarts it.
         """
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()

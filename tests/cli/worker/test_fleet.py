@@ -205,15 +205,43 @@ async def test_hope_is_lost_when_all_keep_failing(
     code: int, expected: int, stage: SetStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = await (await stage(2)).complete()
-    for _ in range(70):
+    await fail_again_and_again(made, code, seconds=70)
+    assert await made.code() == expected
+    assert "giving up, for 60 s no worker held out" in caplog.messages[-1]
+
+
+async def test_a_fleet_that_has_worked_waits_for_its_store(stage: SetStage) -> None:
+    """Members that are replaced while the store is away cannot start, however long that takes."""
+    made = await (await stage(2)).complete()
+    await made.runtime.advance(120)
+    await fail_again_and_again(made, 3, seconds=300)
+    assert not made.running.done()
+    await fail_again_and_again(made, 1, seconds=25)
+    assert not made.running.done(), "the minute counts from when the store was last away"
+    await fail_again_and_again(made, 1, seconds=100)
+    assert await made.code() == 1
+
+
+async def test_time_spent_on_starting_is_no_health(stage: SetStage, caplog: pytest.LogCaptureFixture) -> None:
+    """A member may wait a minute for a store that does not answer: the pauses grow all the same."""
+    made = await (await stage(2)).complete()
+    await made.runtime.advance(60)
+    for pause in (1, 2, 4):
+        made.members[-1].end(3)
+        await made.runtime.advance(pause)
+        assert f"another starts in {pause:g} s" in caplog.messages[-1]
+        await made.runtime.advance(60)
+
+
+async def fail_again_and_again(made: Stage, code: int, *, seconds: int) -> None:
+    """Every member ends with this code within a second of its start."""
+    for _ in range(seconds):
         if made.running.done():
-            break
+            return
         for member in made.members:
             if not member.is_over:
                 member.end(code)
         await made.runtime.advance(1)
-    assert await made.code() == expected
-    assert "giving up, for 60 s no worker held out" in caplog.messages[-1]
 
 
 async def test_what_cannot_be_started_is_tried_again(stage: SetStage, caplog: pytest.LogCaptureFixture) -> None:

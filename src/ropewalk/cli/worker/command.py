@@ -70,8 +70,10 @@ def worker(
 
     The worker says on stdout who it is, and then logs a line to stderr for each thing that happens. SIGTERM or Ctrl-C
     drain it: nothing new is started, what runs may finish within --grace seconds, the rest is given back to others
-    without losing an attempt. A second one does not wait. It exits 0 after a drain; 1 if a handler did not end and had
-    to be left behind; 3 if it gave up because the store stayed away.
+    without losing an attempt. A second one does not wait. While the store is away the worker waits for it and goes on
+    by itself. It exits 0 after a drain; 1 if a handler did not end and had to be left behind, or if claims kept failing
+    for a minute because something is broken here; 3 if the store could not be used at the start, or refused to be used
+    for a minute.
 
     With --processes all this holds for all of them together, and the exit code is the worst of theirs.
     """

@@ -21,7 +21,7 @@ from ropewalk.runners.handler_process import ending
 PAUSE_SECONDS: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 30.0
 HEALTHY_SECONDS: Final = 60.0
-"""who lived that long dies of something new"""
+"""Time of service after which the pauses before a replacement start over."""
 WORKING_SECONDS: Final = 5.0
 """who served that long was able to work"""
 HOPELESS_SECONDS: Final = 60.0
@@ -33,8 +33,8 @@ class RestartBackoff:
     def __init__(self) -> None:
         self._next_seconds = PAUSE_SECONDS
 
-    def pause_after(self, lived_seconds: float) -> float:
-        if lived_seconds >= HEALTHY_SECONDS:
+    def pause_after(self, served_seconds: float) -> float:
+        if served_seconds >= HEALTHY_SECONDS:
             self._next_seconds = PAUSE_SECONDS
         pause = self._next_seconds
         self._next_seconds = min(2 * pause, PAUSE_SECONDS_MAX)
@@ -42,14 +42,24 @@ class RestartBackoff:
 
 
 class FleetHealth:
-    """With the fleet as a whole: lost when for a minute nobody at all was able to work."""
+    """How the fleet as a whole is doing: it is lost when for a minute nobody at all was able to work.
+
+    A fleet that has worked before is not lost while its store is away: the store will come back.
+    """
 
     def __init__(self, now: float) -> None:
         self._worked_at = now
+        self._has_worked = False
 
     def served(self, since: float | None, now: float) -> None:
         """Somebody serves now, or did until now; None has not started yet."""
         if since is not None and now - since >= WORKING_SECONDS:
+            self._worked_at = now
+            self._has_worked = True
+
+    def store_away(self, now: float) -> None:
+        """A member ended because it could not use the store."""
+        if self._has_worked:
             self._worked_at = now
 
     def lost(self, now: float) -> bool:
@@ -165,18 +175,16 @@ class Fleet:
     async def _keep(self, place: Place) -> None:
         await place.go.wait()
         while not self._stopping:
-            began = self._runtime.monotonic()
             try:
                 member = await self._start(place.name)
             except OSError as error:
-                await self._replace(place, ExitCode.FAILED, f"could not be started ({error})", 0.0)
+                await self._replace(place, ExitCode.FAILED, f"could not be started ({error})")
                 continue
             code = await self._live(place, member)
-            lived_seconds = self._runtime.monotonic() - began
             if self._stopping:
                 self._worst = max(self._worst, _exit_code(code))
                 return
-            await self._replace(place, code, f"(pid {member.pid}) {ending(code)}", lived_seconds)
+            await self._replace(place, code, f"(pid {member.pid}) {ending(code)}")
 
     async def _live(self, place: Place, member: Member) -> int:
         place.member, place.announcement, place.serves_since = member, None, None
@@ -203,10 +211,14 @@ class Fleet:
             self._complete = True
             self._on_complete(announcements)
 
-    async def _replace(self, place: Place, code: int, how: str, lived_seconds: float) -> None:
+    async def _replace(self, place: Place, code: int, how: str) -> None:
         now = self._runtime.monotonic()
         for each in self._places:
             self._hope.served(each.serves_since, now)
+        if code == ExitCode.STORE:
+            self._hope.store_away(now)
+        # What it took to start is no health: a member may wait long for a store that does not answer, and then end.
+        served_seconds = 0.0 if place.serves_since is None else now - place.serves_since
         place.announcement, place.serves_since = None, None
         if code == ExitCode.USAGE:
             self._give_up(code)  # it has said why
@@ -215,7 +227,7 @@ class Fleet:
             logger.error("%s %s: giving up, for %g s no worker held out", place.name, how, HOPELESS_SECONDS)
             self._give_up(max(_exit_code(code), ExitCode.FAILED))
             return
-        pause = place.patience.pause_after(lived_seconds)
+        pause = place.patience.pause_after(served_seconds)
         logger.warning("%s %s: another starts in %g s", place.name, how, pause)
         place.go.clear()
         timer = self._runtime.after(pause, place.go.set)
