@@ -82,7 +82,7 @@ async def run(port: FakeAttempt, handler: Handler) -> Outcome:
     try:
         outcome = outcome_of_return(flow, ctx, await handler(ctx), port.limits, strict=True)
     except BaseException as error:
-        outcome = classify(error, flow, lambda *_: None, app_decide=None)
+        outcome = classify(error, flow, lambda *_: None, attempt=1, app_decide=None)
     if isinstance(outcome, Suspended):
         port.keep(outcome.suspension.step_at(port.clock))
     return outcome

@@ -12,6 +12,10 @@ def by_kind(error: BaseException) -> Decision:
     return "abort" if isinstance(error, KeyError) else None
 
 
+def at_the_third(_error: BaseException, attempt: int) -> Decision:
+    return "abort" if attempt == 3 else None
+
+
 def broken(error: BaseException) -> Decision:
     raise RuntimeError(f"cannot classify {error!r}")
 

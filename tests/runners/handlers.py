@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ropewalk import Abort, Backoff, Context, Defer, LimitExceeded, Result, Retry, current, job
+from ropewalk.definitions.options import Decision
 
 # ── returning ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,6 +167,15 @@ def _broken_classifier(error: BaseException) -> None:
 
 @job(executor="process", decide=_broken_classifier)
 def badly_classified() -> None:
+    raise OSError("disk on fire")
+
+
+def _final_at_the_third(_error: BaseException, attempt: int) -> Decision:
+    return "abort" if attempt == 3 else None
+
+
+@job(executor="process", decide=_final_at_the_third)
+def classified_by_attempt() -> None:
     raise OSError("disk on fire")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.definitions.options import Classifier
-from ropewalk.domain.jobs.outcome import Aborted, Errored
+from ropewalk.domain.jobs.outcome import Aborted, Errored, Outcome
 from tests.runners import app_classifier, handlers
 from tests.runners.conftest import MakePool, Troubles
 from tests.runners.recording import Recording
@@ -17,6 +17,15 @@ async def test_it_is_asked_there(decide: Classifier, make_pool: MakePool, troubl
     assert isinstance(outcome, Aborted)
     assert outcome.error.type == "KeyError"
     assert troubles == []
+
+
+@pytest.mark.parametrize(("attempt", "outcome"), [(2, Errored), (3, Aborted)])
+async def test_it_is_told_the_attempt_there(make_pool: MakePool, attempt: int, outcome: type[Outcome]) -> None:
+    of_the_app = Recording(handlers.breaks)
+    of_the_type = Recording(handlers.classified_by_attempt)
+    of_the_app.job.attempt = of_the_type.job.attempt = attempt
+    assert isinstance(await make_pool(decide=app_classifier.at_the_third).run(of_the_app), outcome)
+    assert isinstance(await make_pool().run(of_the_type), outcome)
 
 
 async def test_a_type_has_its_own(make_pool: MakePool, troubles: Troubles) -> None:

@@ -21,7 +21,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.middleware import CallNext, Middleware
-from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.options import AppDefaults, Decision, EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.schedule import schedule
@@ -172,6 +172,19 @@ async def nightly(day: datetime) -> dict[str, int]:
 @slow(name="weekly", backoff=lambda attempt: attempt * 2.0, retry_on=(OSError,), decide=lambda error: "retry")
 async def weekly(weeks: list[int]) -> int:
     return len(weeks)
+
+
+@job(decide=lambda error, attempt: "abort" if attempt > 2 else attempt * 2.0)
+async def patient(weeks: int) -> int:
+    return weeks
+
+
+def by_attempt(error: BaseException, attempt: int) -> Decision:
+    return "abort" if attempt > 2 or isinstance(error, OSError) else None
+
+
+job(decide=by_attempt)
+AppDefaults.of(decide=by_attempt)
 
 
 def by_size(arguments: object) -> EnqueueOptions:

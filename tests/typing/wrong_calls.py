@@ -11,7 +11,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.batch_decorator import batch_job
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.middleware import CallNext, Middleware
-from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.options import Decision, EnqueueOptions
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.worker.services.redriver import Redrive
@@ -84,6 +84,10 @@ async def forgot(ctx: Context) -> Result[str, str]:
     return ctx.void()  # E
 
 
+def by_a_text(error: BaseException, attempt: str) -> Decision:
+    return "abort" if attempt in str(error) else None
+
+
 # ── options ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 add(1, 2).using(dely=3)  # E
@@ -98,6 +102,9 @@ job(retry_on=3)  # E
 job(executor="fiber")  # E
 job(executor="process", delay=3)  # E
 job(decide=lambda error: 1j)  # E
+job(decide=lambda error, attempt: 1j)  # E
+job(decide=lambda: "retry")  # E
+job(decide=by_a_text)  # E
 options: EnqueueOptions = {"delay": 1, "prio": 2}  # E
 
 

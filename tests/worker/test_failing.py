@@ -6,10 +6,11 @@ import asyncio
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from ropewalk import Abort, AppDefaults, Backoff, Context, Defer, Event, JobFailed, Retry, State, batch_job, job
+from ropewalk import Abort, AppDefaults, Backoff, Context, Defer, Event, Job, JobFailed, Retry, State, batch_job, job
 from ropewalk.definitions.options import Decision
 from ropewalk.domain.failure import Category
 from tests.apps import MakeApp
@@ -214,6 +215,30 @@ async def test_the_classifier_decides(make_app: MakeApp) -> None:
         ran.clear()
         assert await app.enqueue(classified(kind="type")).result(timeout=5) == 2
     assert reported == ["decide of classified: the classifier is broken"]
+
+
+def final_at_the_second(_error: BaseException, attempt: int) -> Decision:
+    return "abort" if attempt == 2 else "retry"
+
+
+@job(backoff=NOW, max_attempts=5, decide=final_at_the_second)
+def judged_in_a_thread() -> None:
+    raise ValueError("no")
+
+
+@batch_job(backoff=NOW, max_wait=0, max_attempts=5, decide=final_at_the_second)
+async def judged_one_by_one(items: list[str]) -> list[str | Exception]:
+    return [ValueError(item) for item in items]
+
+
+@pytest.mark.parametrize("given", [judged_in_a_thread(), judged_one_by_one("a")])
+async def test_a_classifier_is_told_the_attempt(make_app: MakeApp, given: Job[Any, Any]) -> None:
+    app = make_app(judged_in_a_thread, judged_one_by_one)
+    async with app.running():
+        handle = await app.enqueue(given.again())
+        with pytest.raises(JobFailed, match="failed: ValueError"):
+            await handle.result(timeout=5)
+        assert (await handle.status()).attempt == 2
 
 
 @job(backoff=NOW)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from inspect import Parameter
 from types import NoneType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import Seconds, Span, to_span
 from ropewalk.errors import InvalidInput
 
 Check: TypeAlias = Callable[[Any, str], Any]
+
+BY_PLACE: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def known_names(given: Iterable[str], allowed: Collection[str], what: str) -> None:
@@ -101,6 +105,40 @@ def function(value: object, field: str) -> Callable[..., Any]:
     if not callable(value):
         raise _wrong(field, value, "a function")
     return value
+
+
+def classifier(value: object, field: str) -> Callable[..., Any]:
+    decide = function(value, field)
+    signature = signature_of(decide)
+    given = ("error", 1) if takes_attempt(decide) else ("error",)
+    try:
+        if signature is not None:
+            signature.bind(*given)
+    except TypeError:
+        fits = False
+    else:
+        fits = not inspect.iscoroutinefunction(decide)
+    if not fits:
+        raise _wrong(field, value, "a function of the exception, or of the exception and the attempt, and not async")
+    return decide
+
+
+def takes_attempt(decide: Callable[..., object]) -> bool:
+    """Whether a classifier wants the number of the attempt: by a second parameter that it needs, or that is called so.
+
+    A second parameter that has a default value is a setting of the function's own.
+    """
+    signature = signature_of(decide)
+    places = [] if signature is None else [each for each in signature.parameters.values() if each.kind in BY_PLACE]
+    return len(places) > 1 and (places[1].default is Parameter.empty or places[1].name == "attempt")
+
+
+def signature_of(called: Callable[..., object]) -> inspect.Signature | None:
+    """None for what is written in C and does not tell."""
+    try:
+        return inspect.signature(called)
+    except (TypeError, ValueError):
+        return None
 
 
 def exception_types(value: object, field: str) -> tuple[type[BaseException], ...]:

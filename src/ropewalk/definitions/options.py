@@ -57,7 +57,7 @@ class Logs(Struct, frozen=True, kw_only=True):
 Arguments: TypeAlias = Mapping[str, object]
 Executor: TypeAlias = Literal["auto", "thread", "process"]
 Decision: TypeAlias = Literal["retry", "abort"] | Seconds | datetime | None
-Classifier: TypeAlias = Callable[[BaseException], Decision]
+Classifier: TypeAlias = Callable[[BaseException], Decision] | Callable[[BaseException, int], Decision]
 CustomBackoff: TypeAlias = Callable[[int], Seconds]
 
 
@@ -135,7 +135,8 @@ class JobTypeOptions(TypedDict, total=False):
     abort_on: tuple[type[BaseException], ...]
     """these are permanent"""
     decide: Classifier
-    """asked first about every error; None leaves it to retry_on and abort_on"""
+    """asked first about every error; None leaves it to retry_on and abort_on. A function with a second parameter gets
+    the number of the attempt that failed, too"""
     options: Callable[[Arguments], EnqueueOptions]
     """options of one job, computed from its arguments when it is enqueued"""
     on_failure: JobType[..., Any, Any] | Job[Any, Any]
@@ -207,7 +208,8 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
     strict_order: bool = False
     """priority without ageing"""
     strict_return: bool = True
-    decide: Classifier | None = None
+    # Not annotated as a Classifier: msgspec, which sends these to processes of handlers, takes no union of functions.
+    decide: Callable[..., Decision] | None = None
     """asked about errors of types that have none of their own, and do not name the error"""
 
     @classmethod
@@ -253,7 +255,7 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
             if self.backoff is not None:
                 checks.backoff(self.backoff, "backoff")
             if self.decide is not None:
-                checks.function(self.decide, "decide")
+                checks.classifier(self.decide, "decide")
         except InvalidInput as error:
             raise DefinitionError(f"AppDefaults: {error}") from error
 
@@ -307,7 +309,7 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "lease": checks.positive_span,
     "retry_on": checks.exception_types,
     "abort_on": checks.exception_types,
-    "decide": checks.function,
+    "decide": checks.classifier,
     "options": checks.function,
     "on_failure": _as_it_is,  # the job type checks it: it knows what a job type is
     "on_event": checks.function,

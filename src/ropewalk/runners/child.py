@@ -50,7 +50,7 @@ def perform(port: PipePort) -> Outcome:
         if isinstance(error, JobCancelled) and port.cancellation() is not None:
             return Cancelled(described(error, Category.CANCELLED))
         decide = None if port.order.decide is None else classifier_at(port.order.decide)
-        outcome = classify(error, port.job_type, port.report, app_decide=decide)
+        outcome = classify(error, port.job_type, port.report, attempt=port.job.attempt, app_decide=decide)
         bound = port.order.memory_mb
         return outcome if bound is None or not isinstance(error, MemoryError) else memory.told(outcome, bound)
 

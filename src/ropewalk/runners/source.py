@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Classifier
-from ropewalk.definitions.results.classify import described
+from ropewalk.definitions.results.classify import ask, described
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Outcome
 from ropewalk.errors import DefinitionError
@@ -148,11 +148,11 @@ def classifier_source(decide: Classifier) -> Source:
 def classifier_at(source: Source) -> Classifier:
     """Loads it each time it is asked: what goes wrong with that is then told like any trouble of a classifier."""
 
-    def decide(error: BaseException) -> object:
+    def decide(error: BaseException, attempt: int) -> object:
         found = found_at(source)
         if not callable(found):
             raise DefinitionError(f"{NAME} was to be {source.module}.{source.qualname}, which is {found!r} here")
-        return cast("Classifier", found)(error)
+        return ask(cast("Classifier", found), error, attempt)
 
     return cast("Classifier", decide)
 

@@ -82,7 +82,7 @@ class BatchCall:
             value,
             bench.limits,
             strict=bench.defaults.strict_return,
-            judge=lambda error: bench.verdict(error, job_type),
+            judge=lambda error, number: bench.verdict(error, job_type, number),
         )
         for attempt, outcome, output in zip(attempts, outcomes, _outputs(value), strict=False):
             if isinstance(outcome, Completed) and outcome.sequel is not None:

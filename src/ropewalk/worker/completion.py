@@ -126,7 +126,7 @@ class Folding:
         try:
             value = self._encoded(held, pending)
         except Exception as error:
-            return self._given_up(attempt, self._bench.verdict(error, attempt.job_type))
+            return self._given_up(attempt, self._bench.verdict(error, attempt.job_type, attempt.job.attempt))
         folded = structs.replace(sequel.contribution, value=value, expected_version=held.version)
         return structs.replace(asked, sequel=structs.replace(sequel, contribution=folded))
 

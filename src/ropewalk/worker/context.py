@@ -72,9 +72,9 @@ class WorkerContext:
         """Registered type → its lease."""
         return {each.name: each.options.lease_us or self.lease_us for each in self.registry}
 
-    def verdict(self, error: BaseException, job_type: JobType[..., Any, Any]) -> Outcome:
-        """What an exception raised here means."""
-        return classify(error, job_type, self.events.report, app_decide=self.defaults.decide)
+    def verdict(self, error: BaseException, job_type: JobType[..., Any, Any], attempt: int) -> Outcome:
+        """What an exception means that the attempt of this number raised here."""
+        return classify(error, job_type, self.events.report, attempt=attempt, app_decide=self.defaults.decide)
 
     def hold(self, attempt: Attempt) -> None:
         self.held[attempt.key] = attempt

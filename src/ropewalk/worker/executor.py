@@ -273,7 +273,7 @@ class Executor:
         try:
             if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
                 return Cancelled(described(error, Category.CANCELLED))
-            return self._bench.verdict(error, attempt.job_type)
+            return self._bench.verdict(error, attempt.job_type, attempt.job.attempt)
         except Exception as broken:
             self._bench.events.report(broken, f"judging {type(error).__name__}")
             message = f"{type(error).__name__}, which could not be described: {type(broken).__name__}"

@@ -198,8 +198,8 @@ def test_what_the_handler_gets() -> None:
 
 
 def outcomes(job_type: JobType[..., Any, Any], contexts: list[Context], value: object) -> list[Outcome]:
-    def judge(error: BaseException) -> Outcome:
-        return classify(error, job_type, lambda *_: None, app_decide=None)
+    def judge(error: BaseException, attempt: int) -> Outcome:
+        return classify(error, job_type, lambda *_: None, attempt=attempt, app_decide=None)
 
     return outcomes_of_batch(job_type, contexts, value, Limits(), strict=True, judge=judge)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +13,9 @@ from ropewalk.definitions.options import Classifier, Decision
 from ropewalk.definitions.results.classify import classify
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome
 from ropewalk.domain.time import SECOND, to_instant
+from ropewalk.errors import DefinitionError
 
+ATTEMPT = 7
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
 
@@ -21,7 +24,9 @@ def judged(error: BaseException, app_decide: Classifier | None, **options: Any) 
     async def work() -> None: ...
 
     troubles: list[str] = []
-    outcome = classify(error, work, lambda wrong, phase: troubles.append(f"{phase}: {wrong}"), app_decide=app_decide)
+    outcome = classify(
+        error, work, lambda wrong, phase: troubles.append(f"{phase}: {wrong}"), attempt=ATTEMPT, app_decide=app_decide
+    )
     return outcome, troubles
 
 
@@ -94,3 +99,80 @@ def test_an_answer_that_is_none() -> None:
 def test_it_is_given_with_the_defaults() -> None:
     assert AppDefaults.of(decide=never).decide is never
     assert AppDefaults.of().decide is None
+
+
+# ── the number of the attempt ───────────────────────────────────────────────────────────────────────────────────
+
+
+def of_both(_error: BaseException, attempt: int) -> Decision:
+    return float(attempt)
+
+
+def of_both_with_a_default(_error: BaseException, attempt: int = -1) -> Decision:
+    return float(attempt)
+
+
+def of_two_attempts(factor: float, _error: BaseException, number: int) -> Decision:
+    return factor * number
+
+
+class Rules:
+    def decide(self, _error: BaseException, attempt: int) -> Decision:
+        return float(attempt)
+
+    __call__ = decide
+
+
+def with_a_setting(_error: BaseException, seconds: float = 3) -> Decision:
+    return seconds
+
+
+def of_any(*given: object) -> Decision:
+    return 3 if len(given) == 1 else "abort"
+
+
+@pytest.mark.parametrize("place", ["type", "app"])
+@pytest.mark.parametrize(
+    ("decide", "seconds"),
+    [
+        (of_both, ATTEMPT),
+        (of_both_with_a_default, ATTEMPT),
+        (functools.partial(of_two_attempts, 2.0), 2 * ATTEMPT),
+        (Rules().decide, ATTEMPT),
+        (Rules(), ATTEMPT),
+        (lambda _error, attempt: float(attempt), ATTEMPT),
+        (with_a_setting, 3),
+        (functools.partial(with_a_setting, seconds=4), 4),
+        (of_any, 3),
+    ],
+)
+def test_a_second_parameter_is_the_attempt(decide: Classifier, seconds: int, place: str) -> None:
+    """One that it needs, or one of that name; what has a default of its own keeps it."""
+    of_type, of_app = (decide, None) if place == "type" else (None, AppDefaults.of(decide=decide).decide)
+    options = {} if of_type is None else {"decide": of_type}
+    assert judged(KeyError("k"), of_app, **options) == (Deferred(delay_us=seconds * SECOND), [])
+
+
+def of_nothing() -> Decision:
+    return "abort"
+
+
+def of_three(_error: BaseException, _attempt: int, _job: object) -> Decision:
+    return "abort"
+
+
+def by_name(_error: BaseException, *, attempt: int) -> Decision:
+    return "abort" if attempt else None
+
+
+async def later(_error: BaseException) -> Decision:
+    return "abort"
+
+
+@pytest.mark.parametrize("decide", [of_nothing, of_three, by_name, later])
+def test_other_functions_are_refused_where_they_are_given(decide: Any) -> None:
+    told = rf"decide=<function {decide.__name__} .* must be a function of the exception, or of the exception and"
+    with pytest.raises(DefinitionError, match=told):
+        judged(KeyError("k"), None, decide=decide)
+    with pytest.raises(DefinitionError, match=told):
+        AppDefaults.of(decide=decide)

@@ -117,14 +117,17 @@ def outcomes_of_batch(
     limits: Limits,
     *,
     strict: bool,
-    judge: Callable[[BaseException], Outcome],
+    judge: Callable[[BaseException, int], Outcome],
 ) -> list[Outcome]:
-    """What the returned value means for each job, in order. Never raises: an item's fault is its own."""
+    """What the returned value means for each job, in order. Never raises: an item's fault is its own.
+
+    `judge` says what an exception means in the attempt of that number.
+    """
     outputs = _outputs(value)
     if outputs is None or len(outputs) != len(contexts):
         given = f"{len(outputs)} outputs" if outputs is not None else f"a {type(value).__name__}"
         wrong = ValueError(f"{job_type.name} was given {len(contexts)} items and returned {given}: return one for each")
-        return [judge(wrong) for _ in contexts]
+        return [judge(wrong, context.attempt) for context in contexts]
     return [
         _outcome(job_type, context, output, limits, strict=strict, judge=judge)
         for context, output in zip(contexts, outputs, strict=True)
@@ -144,11 +147,11 @@ def _outcome(
     limits: Limits,
     *,
     strict: bool,
-    judge: Callable[[BaseException], Outcome],
+    judge: Callable[[BaseException, int], Outcome],
 ) -> Outcome:
     if isinstance(output, BaseException):
-        return judge(output)
+        return judge(output, context.attempt)
     try:
         return outcome_of_return(job_type, context, output, limits, strict=strict)
     except Exception as error:
-        return judge(error)
+        return judge(error, context.attempt)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, cast
 
+from ropewalk.definitions.checks import takes_attempt
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Classifier
 from ropewalk.definitions.steps import Nondeterministic, Suspend
@@ -22,7 +23,12 @@ Reporter: TypeAlias = Callable[[BaseException, str], object]
 
 
 def classify(
-    error: BaseException, job_type: JobType[..., Any, Any], report: Reporter, *, app_decide: Classifier | None
+    error: BaseException,
+    job_type: JobType[..., Any, Any],
+    report: Reporter,
+    *,
+    attempt: int,
+    app_decide: Classifier | None,
 ) -> Outcome:
     """Retry, Defer, Abort, Suspend say it themselves; then the type's `decide`, `abort_on`, `retry_on`; then, where
     the type has no `decide`, the app's; else retry.
@@ -31,7 +37,7 @@ def classify(
     """
     try:
         said = _said(error)
-        return _classified(error, job_type, report, app_decide) if said is None else said
+        return _classified(error, job_type, report, attempt, app_decide) if said is None else said
     except InvalidInput as wrong:
         return Errored(described(wrong))
 
@@ -92,11 +98,15 @@ def _only_leaf(group: BaseException) -> BaseException:
 
 
 def _classified(
-    error: BaseException, job_type: JobType[..., Any, Any], report: Reporter, app_decide: Classifier | None
+    error: BaseException,
+    job_type: JobType[..., Any, Any],
+    report: Reporter,
+    attempt: int,
+    app_decide: Classifier | None,
 ) -> Outcome:
     options = job_type.options
     if options.decide is not None:
-        said = _asked(options.decide, error, f"decide of {job_type.name}", report)
+        said = _asked(options.decide, error, attempt, f"decide of {job_type.name}", report)
         if said is not None:
             return said
     unlisted = bool(options.retry_on) and not isinstance(error, options.retry_on)
@@ -104,16 +114,23 @@ def _classified(
         return Aborted(described(error, Category.PERMANENT))
     # A type beats its app: what it says by any of its three options is not asked again.
     if app_decide is not None and options.decide is None and not options.retry_on:
-        said = _asked(app_decide, error, "decide of the app", report)
+        said = _asked(app_decide, error, attempt, "decide of the app", report)
         if said is not None:
             return said
     return Errored(described(error))
 
 
-def _asked(decide: Classifier, error: BaseException, whose: str, report: Reporter) -> Outcome | None:
+def ask(decide: Classifier, error: BaseException, attempt: int) -> object:
+    """What the classifier answers, whatever its annotation promises."""
+    if takes_attempt(decide):
+        return cast("Callable[[BaseException, int], object]", decide)(error, attempt)
+    return cast("Callable[[BaseException], object]", decide)(error)
+
+
+def _asked(decide: Classifier, error: BaseException, attempt: int, whose: str, report: Reporter) -> Outcome | None:
     """What the classifier says; one that raises is reported and has said nothing."""
     try:
-        decision = cast("object", decide(error))  # whatever its annotation promises
+        decision = ask(decide, error, attempt)
     except Exception as broken:
         report(broken, whose)
         return None
