@@ -1,23 +1,27 @@
 """Concurrent enqueues of one loop share a commit; each returns only when *its* job is durable.
 
 What arrives while a submit is under way goes out together in the next one, so batches grow with the load by
-themselves and a lone enqueue waits for nobody.
+themselves and a lone enqueue waits for nobody. A submission that needs what somebody's open transaction holds is sent
+again on its own and waits there, while the others go on.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from ropewalk.errors import RopewalkError
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.ports.store.messages import Accepted, MustWait, Submission
 
 SUBMISSIONS_MAX: Final = 1000
+
+Pending: TypeAlias = "tuple[Submission, asyncio.Future[list[Accepted]]]"
+"""a submission, and who waits for its answer"""
 
 
 class Enqueuer:
@@ -25,7 +29,7 @@ class Enqueuer:
         self._store = store
         self._runtime = runtime
         self._events = events
-        self._pending: list[tuple[Submission, asyncio.Future[list[Accepted]]]] = []
+        self._pending: list[Pending] = []
         self._sending = False
 
     async def submit(self, submission: Submission) -> list[Accepted]:
@@ -41,13 +45,13 @@ class Enqueuer:
             while self._pending:
                 batch = self._pending[:SUBMISSIONS_MAX]
                 del self._pending[:SUBMISSIONS_MAX]
-                await self._send(batch)
+                await self._send(batch, wait=False)
         finally:
             self._sending = False
 
-    async def _send(self, batch: Sequence[tuple[Submission, asyncio.Future[list[Accepted]]]]) -> None:
+    async def _send(self, batch: Sequence[Pending], *, wait: bool) -> None:
         try:
-            answers = await self._store.submit([submission for submission, _ in batch])
+            answers = await self._store.submit([submission for submission, _ in batch], wait=wait)
         except BaseException as error:
             for _, answer in batch:
                 if not answer.done():
@@ -57,16 +61,25 @@ class Enqueuer:
                 raise
             return
         ready: set[str] = set()
-        for (submission, answer), accepted in zip(batch, answers, strict=True):
-            if isinstance(accepted, RopewalkError):
-                if not answer.done():
-                    answer.set_exception(accepted)
-                continue
-            ready.update(self._queued(submission, accepted))
-            if not answer.done():
-                answer.set_result(accepted)
+        for pending, accepted in zip(batch, answers, strict=True):
+            ready.update(self._tell(pending, accepted))
         if ready:
             self._store.notifier.publish(Hint(ready=tuple(ready)))
+
+    def _tell(self, pending: Pending, accepted: list[Accepted] | RopewalkError) -> set[str]:
+        """Answer the caller; the queues that got new work."""
+        submission, answer = pending
+        if isinstance(accepted, MustWait):
+            self._runtime.spawn(self._send([pending], wait=True), name="ropewalk-enqueuer-waiting")
+            return set()
+        if isinstance(accepted, RopewalkError):
+            if not answer.done():
+                answer.set_exception(accepted)
+            return set()
+        queues = self._queued(submission, accepted)
+        if not answer.done():
+            answer.set_result(accepted)
+        return queues
 
     def _queued(self, submission: Submission, accepted: list[Accepted]) -> set[str]:
         """Tell the hooks; the queues that got new work."""

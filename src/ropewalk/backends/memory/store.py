@@ -130,7 +130,7 @@ class MemoryStore(Store):
 
     # ── intake
 
-    async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+    async def submit(self, submissions: Sequence[Submission], *, wait: bool = True) -> list[SubmitAnswer]:
         with self._lock:
             return submission.submit(self._tables, submissions, self._runtime.now())
 

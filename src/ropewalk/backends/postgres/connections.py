@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import psycopg
 
 from ropewalk.backends.postgres.address import Address
-from ropewalk.backends.postgres.faults import breaks_connection, may_run_again, translated
+from ropewalk.backends.postgres.faults import HeldUp, breaks_connection, may_run_again, translated
 from ropewalk.backends.postgres.opening import PREPARED_MAX, Opened, open_store
 from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import Tx
@@ -41,6 +41,8 @@ Clock: TypeAlias = Literal["server", "runtime"]
 TRIES_MAX: Final = 10
 AGAIN_SECONDS: Final = 0.01
 LOCK_WAIT: Final = "10s"
+SHARED_LOCK_WAIT: Final = "25ms"
+"""how long a connection that many share waits for anybody's lock: ordinary transactions are over by then"""
 SILENCE: Final = "10s"
 """a process that stops in the middle of a transaction keeps its locks no longer"""
 PAUSE_SECONDS_FIRST: Final = 0.1
@@ -112,8 +114,11 @@ class Session(ConnectionThread):
     _plans: tuple[str, ...] = _PLANS
     _silence_seconds_max: float = SILENCE_SECONDS_MAX
 
-    def __init__(self, runtime: Runtime, door: Connector, name: str, *, clock: Clock) -> None:
+    def __init__(
+        self, runtime: Runtime, door: Connector, name: str, *, clock: Clock, lock_wait: str = LOCK_WAIT
+    ) -> None:
         self._door = door
+        self._lock_wait = lock_wait
         self._clock = clock
         self._lanes = LaneBook()
         self._db: WatchedConnection | None = None
@@ -219,8 +224,12 @@ class Session(ConnectionThread):
             self._lanes.forget()
             if may_run_again(error) and not last:
                 return False
-            request.fail(translated(error, self._door.address.shown))
+            request.fail(error if self._is_held_up(error) else translated(error, self._door.address.shown))
         return True
+
+    def _is_held_up(self, error: Exception) -> bool:
+        """Whether a lock did not come in the short time that this connection waits. With more patience it may."""
+        return isinstance(error, HeldUp) and self._lock_wait != LOCK_WAIT
 
     def _transact(self, work: Callable[[Tx], T]) -> T:
         """A connection that broke while nobody used it is replaced: nothing has happened on it yet."""
@@ -242,11 +251,11 @@ class Session(ConnectionThread):
 
     def _settled_in(self, db: WatchedConnection) -> bytes:
         """Where the session is ours alone, it keeps its settings."""
-        db.execute(beginning(self._door.address.schema, self._plans, for_good=True))
+        db.execute(beginning(self._door.address.schema, self._plans, lock_wait=self._lock_wait, for_good=True))
         return f"SELECT {BEGUN}".encode()
 
     def _settling_in(self) -> bytes:
-        return beginning(self._door.address.schema, self._plans, BEGUN)
+        return beginning(self._door.address.schema, self._plans, BEGUN, lock_wait=self._lock_wait)
 
     def _trips(self, post: Pipeline) -> PipelinedTransaction:
         return PipelinedTransaction(post, self._begin, self._runtime.now if self._clock == "runtime" else None)
@@ -309,9 +318,19 @@ class ReadingSession(Session):
                 self._undo(error)
 
 
-def beginning(schema: str, off: tuple[str, ...] = _PLANS, time: str = NOW, *, for_good: bool = False) -> bytes:
+def beginning(
+    schema: str,
+    off: tuple[str, ...] = _PLANS,
+    time: str = NOW,
+    *,
+    lock_wait: str = LOCK_WAIT,
+    for_good: bool = False,
+) -> bytes:
     """The time, and settings that end with the transaction: no session is ours behind a pooler."""
-    settings = settings_in(schema, off) | {"idle_in_transaction_session_timeout": SILENCE}
+    settings = settings_in(schema, off) | {
+        "idle_in_transaction_session_timeout": SILENCE,
+        "lock_timeout": lock_wait,
+    }
     until = "false" if for_good else "true"
     chosen = ", ".join(f"set_config('{name}', '{value}', {until})" for name, value in settings.items())
     return f"SELECT {time}, {chosen}".encode()

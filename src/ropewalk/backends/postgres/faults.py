@@ -10,6 +10,8 @@ from psycopg import errors
 from ropewalk.backends.sql.tx import AlreadyThere
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRefused, StoreUnavailable
 
+HeldUp = errors.LockNotAvailable
+"""a lock did not come in the time that the session waits for one"""
 _AGAIN: Final = (AlreadyThere, errors.DeadlockDetected, errors.SerializationFailure)
 _SHUT_DOWN: Final = (
     *(errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.DatabaseDropped),
@@ -51,6 +53,11 @@ def translated(error: Exception, place: str, *, committing: bool = False) -> Exc
         return StoreUnavailable(f"{place}: {_first_line(error)}: nothing was changed; check that the server answers")
     if isinstance(error, _REFUSED):
         return StoreRefused(f"{place}: {_first_line(error)}: check the URL's user, database and schema")
+    if isinstance(error, HeldUp):
+        return StoreUnavailable(
+            f"{place}: another transaction holds what this needs and has not ended ({_first_line(error)}): nothing was "
+            "changed; try again, and keep transactions that enqueue or lock jobs short"
+        )
     if may_run_again(error) or isinstance(error, psycopg.OperationalError):
         return StoreUnavailable(f"{place}: {_first_line(error)}: nothing was changed; try again")
     return error

@@ -2,6 +2,7 @@
 
 The verbs are those of every SQL store (backends/sql); the statements in `sql/` and the connections are this one's.
 Five connections a store, so that what waits for a lock holds up nothing else (connections.py), and one for wake-ups.
+What many share waits for no lock for long: whoever has to wait for somebody's open transaction gets one of its own.
 What a worker does most is one trip, and goes past their threads (`at_once`). The time is the server's.
 """
 
@@ -14,16 +15,23 @@ import psycopg
 
 from ropewalk.backends.postgres import completion
 from ropewalk.backends.postgres.address import Address
-from ropewalk.backends.postgres.connections import Clock, Connector, ReadingSession, Session
+from ropewalk.backends.postgres.connections import (
+    SHARED_LOCK_WAIT,
+    Clock,
+    Connector,
+    ReadingSession,
+    Session,
+)
 from ropewalk.backends.postgres.diagnosis import facts
-from ropewalk.backends.postgres.faults import translated
+from ropewalk.backends.postgres.faults import HeldUp, translated
 from ropewalk.backends.postgres.handler_transactions import PostgresTransaction
 from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
 from ropewalk.backends.postgres.statements import SQL
 from ropewalk.backends.postgres.tx import said
 from ropewalk.backends.postgres.user_transactions import Identity, PostgresJoining, StoreIdentity, ask_identity
-from ropewalk.backends.sql import leases, queries, quotas, steps
+from ropewalk.backends.postgres.waiting import WaitingSessions
+from ropewalk.backends.sql import leases, queries, quotas, steps, submission
 from ropewalk.backends.sql.claim import claim as claiming
 from ropewalk.backends.sql.claim import single_stream
 from ropewalk.backends.sql.lanes import KNOWN_MAX, QuotaBook
@@ -41,6 +49,7 @@ from ropewalk.ports.store.messages import (
     Claimed,
     Durability,
     Holder,
+    MustWait,
     Note,
     NoteAnswer,
     Renewal,
@@ -48,6 +57,7 @@ from ropewalk.ports.store.messages import (
     Settlements,
     StepAnswer,
     Submission,
+    SubmitAnswer,
 )
 from ropewalk.ports.store.migrations import SchemaState
 from ropewalk.ports.store.user_transactions import Join, UserConnection, UserTransaction
@@ -71,7 +81,8 @@ class PostgresStore(SqlStore):
         self._address = address = Address.of(url)
         self._clock: Clock = clock
         self._door = Connector(runtime, address, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
-        self._changes = Session(runtime, self._door, "changes", clock=clock)
+        self._changes = Session(runtime, self._door, "changes", clock=clock, lock_wait=SHARED_LOCK_WAIT)
+        self._waiting = WaitingSessions(runtime, self._door, clock=clock)
         self._claims = Session(runtime, self._door, "claims", clock=clock)
         self._settlements = Session(runtime, self._door, "settlements", clock=clock)
         self._renewals = Session(runtime, self._door, "renewals", clock=clock)
@@ -106,7 +117,7 @@ class PostgresStore(SqlStore):
         self._opened = False
         self._house = None
         await self._notifier.pause()
-        for session in (self._reads, self._renewals, self._settlements, self._claims, self._changes):
+        for session in (self._reads, self._renewals, self._settlements, self._claims, self._waiting, self._changes):
             await session.stop()
 
     async def schema(self) -> SchemaState:
@@ -197,8 +208,39 @@ class PostgresStore(SqlStore):
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         return await self._renewals.ask(lambda tx: leases.renew(tx, owner, renewals))
 
+    async def submit(self, submissions: Sequence[Submission], *, wait: bool = True) -> list[SubmitAnswer]:
+        """Submissions share a commit. What has to wait for somebody's open transaction does so on its own."""
+        answers = await self._submit_without_waiting(submissions)
+        if not wait:
+            return answers
+        return [
+            await self._submit_waiting(asked) if isinstance(answer, MustWait) else answer
+            for asked, answer in zip(submissions, answers, strict=True)
+        ]
+
+    async def _submit_without_waiting(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+        """Keys are not waited for at all. Where another lock does not come soon, halves find out whom that concerns."""
+        try:
+            return await self._changes.ask(
+                lambda tx: submission.submit(tx, tx.lanes, submissions, wait=False),
+            )
+        except HeldUp:
+            if len(submissions) == 1:
+                return [MustWait()]
+            half = len(submissions) // 2
+            parts = [submissions[:half], submissions[half:]]
+            return [answer for part in parts for answer in await self._submit_without_waiting(part)]
+
+    async def _submit_waiting(self, asked: Submission) -> SubmitAnswer:
+        [answer] = await self._waiting.ask(lambda tx: submission.submit(tx, tx.lanes, [asked]))
+        return answer
+
     async def _write(self, work: Callable[[Tx], T]) -> T:
-        return await self._changes.ask(work)
+        """On the connection that all changes share, or on its own where that would hold up the others."""
+        try:
+            return await self._changes.ask(work)
+        except HeldUp:
+            return await self._waiting.ask(work)
 
     async def _read(self, work: Callable[[Tx], T]) -> T:
         return await self._reads.ask(work)

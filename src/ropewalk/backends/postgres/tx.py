@@ -111,6 +111,10 @@ class Tx:
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         return self._execute(sql, values).fetchone()
 
+    def rows(self, block: str, values: Row) -> list[tuple[Any, ...] | None]:
+        """The first row of each statement of a block."""
+        return [answer.fetchone() for answer in self._wire.ask(said(block, values))]
+
     def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         return self._wire.ask_last(said(sql, values))[-1].fetchone()
 

@@ -6,28 +6,32 @@ when the job is deleted. So a key always names a job that is there.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.domain.jobs.flags import KEYED
 from ropewalk.domain.jobs.idempotency import KeyRecord, input_hash
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.ports.store.messages import MustWait
 
 KeyName: TypeAlias = tuple[str, str, str]
 """(tenant, type, key)"""
 
 
 class KeyBook:
-    def __init__(self, tx: Tx) -> None:
+    def __init__(self, tx: Tx, *, wait: bool = True) -> None:
         self._tx = tx
+        self._wait = wait
         self._known: dict[KeyName, KeyRecord | None] = {}
         self._changed: dict[KeyName, KeyRecord] = {}
         self._closed: list[Row] = []
 
     def find(self, name: KeyName) -> KeyRecord | None:
+        """The key is ours alone until the end of the transaction. Raises MustWait where somebody else has it and this
+        book does not wait."""
         if name not in self._known:
             self._write_closed()
-            self._known[name] = _find(self._tx, name)
+            self._known[name] = _find(self._tx, name, wait=self._wait)
         return self._known[name]
 
     def put(self, held: KeyRecord) -> None:
@@ -91,8 +95,8 @@ def _name(job: JobRecord) -> KeyName | None:
     return job.tenant, job.type, job.idempotency_key
 
 
-def _find(tx: Tx, name: KeyName) -> KeyRecord | None:
-    found = tx.row(tx.sql.find_key, name)
+def _find(tx: Tx, name: KeyName, *, wait: bool) -> KeyRecord | None:
+    found = tx.row(tx.sql.find_key, name) if wait or not tx.sql.find_key_if_free else _found_if_free(tx, name)
     if found is None:
         return None
     tenant, job_type, key = name
@@ -108,6 +112,13 @@ def _find(tx: Tx, name: KeyName) -> KeyRecord | None:
         closed_at=closed_at,
         keep_us=keep_us,
     )
+
+
+def _found_if_free(tx: Tx, name: KeyName) -> tuple[Any, ...] | None:
+    free, found = tx.rows(tx.sql.find_key_if_free, name)
+    if free != (True,):
+        raise MustWait
+    return found
 
 
 def _row(held: KeyRecord) -> Row:

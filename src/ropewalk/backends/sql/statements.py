@@ -28,6 +28,8 @@ class Statements(Struct, frozen=True, kw_only=True):
     lease_new_job: str
     # keys.sql
     find_key: str
+    find_key_if_free: str = ""
+    """the same without waiting, where somebody else's transaction can hold a key"""
     put_keys: str
     close_keys: str
     prune_keys: str

@@ -107,7 +107,7 @@ class SqlStore(Store, ABC):
 
     # ── intake
 
-    async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+    async def submit(self, submissions: Sequence[Submission], *, wait: bool = True) -> list[SubmitAnswer]:
         return await self._write(lambda tx: submission.submit(tx, tx.lanes, submissions))
 
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:

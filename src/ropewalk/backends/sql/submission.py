@@ -86,11 +86,11 @@ def _insert(tx: Tx, lanes: LaneBook, owner: JobRecord, jobs: Sequence[NewJob], k
 class Intake:
     """One call's submissions."""
 
-    def __init__(self, tx: Tx, lanes: LaneBook, admission: Admission) -> None:
+    def __init__(self, tx: Tx, lanes: LaneBook, admission: Admission, *, wait: bool = True) -> None:
         self._tx = tx
         self._lanes = lanes
         self._admission = admission
-        self._ledger = SqlLedger(tx, lanes)
+        self._ledger = SqlLedger(tx, lanes, wait=wait)
         self._rippling = Propagation(self._ledger)
 
     def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
@@ -164,8 +164,14 @@ class ControlChanged(Exception):
 
 
 def submit(
-    tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], admit: Admit = quotas.admission
+    tx: Tx,
+    lanes: LaneBook,
+    submissions: Sequence[Submission],
+    admit: Admit = quotas.admission,
+    *,
+    wait: bool = True,
 ) -> list[SubmitAnswer]:
+    """Without `wait`, what needs a key that another transaction holds is answered with MustWait."""
     if all(_is_plain(submission) for submission in submissions):
         try:
             with tx.savepoint():
@@ -176,7 +182,7 @@ def submit(
             lanes.forget()  # a lane that was written is undone: whoever waits for a quota holds nothing
         except QuotaExceeded:
             pass  # some may fit, and those that are there already use nothing up
-    return Intake(tx, lanes, _admission(tx, submissions, admit)).submit(submissions)
+    return Intake(tx, lanes, _admission(tx, submissions, admit), wait=wait).submit(submissions)
 
 
 def _admission(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Admission:

@@ -69,6 +69,10 @@ class Tx(Protocol):
         """Raises TooMuch."""
         ...
 
+    def rows(self, block: str, values: Row) -> list[tuple[Any, ...] | None]:
+        """The first row of each statement of a block, in one trip where trips cost."""
+        ...
+
     def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         """The same, and with it the transaction ends, in the same trip: what follows is in another one."""
         ...

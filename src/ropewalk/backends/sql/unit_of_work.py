@@ -30,11 +30,12 @@ _left = msgspec.json.Decoder(list[tuple[str, str]])
 
 
 class SqlLedger(UnitOfWork):
-    def __init__(self, tx: Tx, lanes: LaneBook) -> None:
+    def __init__(self, tx: Tx, lanes: LaneBook, *, wait: bool = True) -> None:
+        """Without `wait`, asking for an idempotency key that another transaction holds raises MustWait."""
         self._tx = tx
         self._jobs = JobBook(tx, lanes)
         self._journal = Journal(tx)
-        self._keys = KeyBook(tx)
+        self._keys = KeyBook(tx, wait=wait)
         self._edges = EdgeBook(tx)
         self._scopes = ScopeBook(tx)
         self.tallies = TallyBook(tx, lanes)

@@ -107,6 +107,10 @@ class Tx:
             raise TooMuch from error
         return found[0] if found else None
 
+    def rows(self, block: str, values: Row) -> list[tuple[Any, ...] | None]:
+        """The first row of each statement of a block."""
+        return [self.row(part, values) for part in parts_of(block)]
+
     def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         """The same: a commit is no trip here, and comes anyway."""
         return self.row(sql, values)

@@ -72,13 +72,17 @@ from ropewalk.ports.store.user_transactions import Joining, UserTransaction
 class Intake(Protocol):
     """How jobs come in and how people change them."""
 
-    async def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
+    async def submit(self, submissions: Sequence[Submission], *, wait: bool = True) -> list[SubmitAnswer]:
         """Insert; each submission whole or not at all, independent of its neighbours, sharing one commit.
 
         Same id, same content: duplicate; same id, other content: Conflict. Idempotency keys by domain.jobs.idempotency,
         decided in this transaction. A repeated id or key inside one submission counts like one already stored.
         What is new and not `under` a lease must fit the quotas of its tenants (domain.limits.quota.Admission): what
         waits is counted in this transaction, and nobody else is let in meanwhile.
+
+        With `wait=False` a submission that would have to wait for a transaction of somebody else's, which may stay open
+        for long, is answered with MustWait and not written; its neighbours are not held up by it. A store with a single
+        writer never answers so.
         """
         ...
 

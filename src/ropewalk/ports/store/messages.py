@@ -89,8 +89,12 @@ class Accepted(Struct, frozen=True, kw_only=True, gc=False):
         )
 
 
+class MustWait(RopewalkError):
+    """Nothing was written: this would have to wait for a transaction of somebody else's."""
+
+
 SubmitAnswer: TypeAlias = "list[Accepted] | RopewalkError"
-"""in the order of the submission's jobs; or Conflict, SpawnMismatch, QuotaExceeded, LeaseLost"""
+"""in the order of the submission's jobs; or Conflict, SpawnMismatch, QuotaExceeded, LeaseLost, MustWait"""
 
 
 # ── working ─────────────────────────────────────────────────────────────────────────────────────────────────

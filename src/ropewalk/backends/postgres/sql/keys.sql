@@ -11,6 +11,17 @@ SELECT job_id, run, input_hash, opened_at, closed_at, keep_us FROM key
 WHERE tenant = %s AND type = %s AND key = %s
 FOR KEY SHARE
 
+-- name: find_key_if_free
+-- The same without waiting: the first statement tells whether the key is ours now. Only then does the second one, which
+-- sees what was committed before it began, tell how it stands.
+SELECT pg_try_advisory_xact_lock(hashtextextended(
+    jsonb_build_array(current_schema(), %s::text, %s::text, %s::text)::text, 0
+))
+-- then
+SELECT job_id, run, input_hash, opened_at, closed_at, keep_us FROM key
+WHERE tenant = %s AND type = %s AND key = %s
+FOR KEY SHARE
+
 -- name: put_keys
 -- Those who ask for a key take turns; the end of its job does not. So it may have been closed since it was read.
 INSERT INTO key (tenant, type, key, job_id, run, input_hash, opened_at, closed_at, keep_us)
