@@ -152,3 +152,7 @@ async def test_tasks_and_threads_stay_on_the_loop() -> None:
 async def test_blocking_calls_leave_the_loop() -> None:
     """A handler in a thread may wait for the loop: inline it would wait for itself."""
     assert await FakeRuntime().in_thread(threading.get_ident) != threading.get_ident()
+
+
+async def test_a_thread_that_never_returns_does_not_keep_the_program_alive() -> None:
+    assert await FakeRuntime().in_thread(lambda: threading.current_thread().daemon)

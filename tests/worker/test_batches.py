@@ -239,3 +239,58 @@ async def _stopped(app: App, count: int) -> None:
     async with asyncio.timeout(10):
         while sum(each.stopped is not None for each in worker._parts.executor.running) < count:
             await asyncio.sleep(0.01)
+
+
+async def test_a_batch_fills_up_where_there_is_one_slot(make_app: MakeApp) -> None:
+    app = make_app(*ALL)
+    async with app:
+        handles = await app.enqueue_many([patient(number) for number in range(100)])
+        async with app.worker(concurrency=1):
+            assert [await handle.result(timeout=10) for handle in handles] == list(range(100))
+    assert calls == [list(range(100))]
+
+
+async def test_a_batch_that_is_gathered_keeps_no_slot_from_other_jobs(make_app: MakeApp) -> None:
+    app = make_app(*ALL)
+    async with app.running(concurrency=1):
+        gathered = await app.enqueue(patient(1))
+        await _until(app, gathered.id, State.RUNNING)
+        assert await app.enqueue(single(5)).result(timeout=10) == 5
+        assert calls == []
+
+
+async def test_a_batch_whose_time_is_up_waits_for_a_slot(make_app: MakeApp) -> None:
+    app = make_app(*ALL)
+    async with app.running(concurrency=1):
+        first = await app.enqueue(double(1))
+        await _until(app, first.id, State.RUNNING)
+        second = await app.enqueue(held(2), queue="other")
+        third = await app.enqueue(double(3))
+        await _called()
+        gates[0].set()
+        assert await third.result(timeout=10) == 6
+        assert await second.result(timeout=10) == 2
+        assert await first.result(timeout=10) == 2
+    assert calls == [[2], [1, 3]]
+
+
+async def test_a_gathered_batch_that_finds_no_slot_is_given_back(make_app: MakeApp) -> None:
+    app = make_app(*ALL)
+    async with app:
+        gathered = await app.enqueue(patient(1))
+        async with app.worker(concurrency=1, grace=0.1):
+            await _until(app, gathered.id, State.RUNNING)
+            await app.enqueue(held(2))
+            await _called()
+        info = await app.get(gathered.id)
+        assert (info.state, info.attempt) == (State.SCHEDULED, 0)
+    assert calls == [[2]]
+
+
+async def test_an_idle_worker_has_started_what_nothing_can_fill(make_app: MakeApp) -> None:
+    app = make_app(*ALL)
+    async with app:
+        await app.enqueue_many([patient(1), patient(2)])
+        async with app.worker() as worker, asyncio.timeout(10):
+            await worker.idle()
+    assert calls == [[1, 2]]

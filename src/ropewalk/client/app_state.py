@@ -13,7 +13,7 @@ from ropewalk.client.completion_checks import Awaited, ChainCompletion, GroupCom
 from ropewalk.client.enqueuer import Enqueuer
 from ropewalk.client.schedules.fires import AnyFunction, Fires, ScheduleFunctions
 from ropewalk.client.schedules.timetable import Planner, Timetable
-from ropewalk.client.waiter import Waiter
+from ropewalk.client.waiter import WaitBound, Waiter
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.registry import Registry
@@ -37,11 +37,12 @@ if TYPE_CHECKING:
 class Session:
     """The parts that live on one event loop."""
 
-    def __init__(self, store: Store, runtime: Runtime, events: EventHub, awaited: Awaited) -> None:
-        self.enqueuer = Enqueuer(store, runtime, events)
-        self.jobs = Waiter(JobCompletion(store), store.notifier, runtime)
-        self.groups = Waiter(GroupCompletion(store, awaited), store.notifier, runtime)
-        self.chains = Waiter(ChainCompletion(store), store.notifier, runtime)
+    def __init__(self, core: AppState) -> None:
+        store, runtime, bound = core.store, core.runtime, core.wait_bound
+        self.enqueuer = Enqueuer(store, runtime, core.events)
+        self.jobs = Waiter(JobCompletion(store), store.notifier, runtime, bound)
+        self.groups = Waiter(GroupCompletion(store, core.awaited), store.notifier, runtime, bound)
+        self.chains = Waiter(ChainCompletion(store), store.notifier, runtime, bound)
 
 
 class AppState:
@@ -71,6 +72,8 @@ class AppState:
         self.reports_orphans = reports_orphans
         """somebody here wants to hear of groups that close with nobody waiting"""
         self.awaited = Awaited(runtime)
+        self.wait_bound: WaitBound | None = None
+        """Bounds every wait for a job, a group or a chain, where the clock of the runtime may stand still."""
         self.declared: list[DeclaredSchedule] = []
         self.functions = ScheduleFunctions(functions)
         self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule, tracing=tracing)
@@ -88,7 +91,7 @@ class AppState:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
-            session = self._sessions[loop] = Session(self.store, self.runtime, self.events, self.awaited)
+            session = self._sessions[loop] = Session(self)
         return session
 
     async def open(self) -> None:

@@ -45,9 +45,16 @@ class Look(Protocol[T_co]):
         ...
 
 
+class WaitBound(Protocol):
+    """Ends waits that cannot end by themselves, with an error."""
+
+    async def __call__(self, answer: asyncio.Future[T], /) -> T: ...
+
+
 class Waiter(Generic[T]):
-    def __init__(self, look: Look[T], notifier: Notifier, runtime: Runtime) -> None:
+    def __init__(self, look: Look[T], notifier: Notifier, runtime: Runtime, bound: WaitBound | None = None) -> None:
         self._look_at = look
+        self._bound = bound
         self._notifier = notifier
         self._runtime = runtime
         self._waiting: dict[_Key, list[asyncio.Future[T]]] = defaultdict(list)
@@ -68,7 +75,7 @@ class Waiter(Generic[T]):
         if timeout_seconds is not None:
             timer = self._runtime.after(timeout_seconds, lambda: self._time_is_up(answer, wanted, timeout_seconds))
         try:
-            return await answer
+            return await (answer if self._bound is None else self._bound(answer))
         finally:
             if timer is not None:
                 timer.cancel()

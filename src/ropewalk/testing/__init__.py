@@ -12,5 +12,6 @@ from __future__ import annotations
 
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.rehearsal import Rehearsal
+from ropewalk.testing.stalls import Stalled
 
-__all__ = ["FakeRuntime", "Rehearsal"]
+__all__ = ["FakeRuntime", "Rehearsal", "Stalled"]

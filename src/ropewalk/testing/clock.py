@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 from ropewalk.domain.ids import uuid7
 from ropewalk.domain.time import SECOND, Instant, to_instant, to_span
 from ropewalk.ports.runtime import Runtime, Task, Timer
+from ropewalk.runtime.system import DaemonThreads
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ class FakeRuntime(Runtime):
         self._alarms_set = 0
         self._lock = threading.Lock()
         self._tasks: set[asyncio.Task[object]] = set()
+        self._threads = DaemonThreads("ropewalk-handler")
 
     async def advance(
         self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
@@ -106,8 +108,9 @@ class FakeRuntime(Runtime):
         return self.spawn(main(), name=name)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """A real thread: a handler that blocks (`ctx.sync`) must not block the loop it waits for."""
-        return await asyncio.to_thread(call)
+        """Run it in a real thread: a handler that blocks (`ctx.sync`) must not block the loop it waits for. One that
+        never returns does not keep the program from ending."""
+        return await self._threads.run(call)
 
     def _set_alarm(self, seconds: float, call: Callable[[], object]) -> Alarm:
         with self._lock:

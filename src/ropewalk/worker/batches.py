@@ -1,9 +1,10 @@
 """Batch types: attempts gathered by (type, tenant, queue), run in one handler call, settled one by one.
 
-A batch takes one slot, that of its first item; the others join it and leave their slots free to fetch more. So
-`concurrency` counts handler calls, as everywhere else, and a batch may be larger than it. Every item is leased, renewed
-and stopped on its own: the call itself is cancelled only when all of its items are. An item that was running when a
-worker died is run in a batch of its own, so that a killer is told from its neighbours.
+A batch that is being gathered takes no slot: each item joins it and leaves its slot free to fetch more. The slot that
+brings the last item runs the batch; when its time is up before it is full, the next free slot does. So `concurrency`
+counts handler calls, as everywhere else, and a batch may be larger than it, even where there is only one slot. Every
+item is leased, renewed and stopped on its own: the call itself is cancelled only when all of its items are. An item
+that was running when a worker died is run in a batch of its own, so that a killer is told from its neighbours.
 
 One handler call for many attempts. It knows which of them still matter; the call ends early only when none does.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -21,7 +23,7 @@ from ropewalk.definitions.results.classify import bad_input
 from ropewalk.domain.jobs.outcome import Completed, Outcome, Released
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput
-from ropewalk.runtime.wake import Wake
+from ropewalk.ports.runtime import Timer
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.completion import pending_fold
 from ropewalk.worker.context import WorkerContext
@@ -98,45 +100,82 @@ _Key: TypeAlias = tuple[str, str, str]
 
 
 class Batches:
+    """The batches of one worker that are not running yet."""
+
     def __init__(self, bench: WorkerContext, executor: Executor) -> None:
         self._bench = bench
         self._executor = executor
         self._open: dict[_Key, Gathering] = {}
+        self.due: deque[Gathering] = deque()
+        """Batches whose time is up; the next free slot runs the first of them."""
+        self._closed = False
+
+    @property
+    def gathered(self) -> int:
+        """Number of attempts in batches that still wait for more items."""
+        return sum(len(each.attempts) for each in self._open.values())
 
     async def serve(self, attempt: Attempt, me: asyncio.Task[Any]) -> bool:
-        """Join the open batch, or gather one and run it. True when this slot's task was cancelled for its items."""
-        options, job = attempt.job_type.options.batch, attempt.job
-        assert options is not None
-        key = (job.type, job.tenant, job.queue)
-        gathering = self._open.get(key)
-        if gathering is not None and not job.suspect:
-            if gathering.join(attempt):
-                del self._open[key]
+        """Put the attempt into a batch, and run the batch if it is complete now.
+
+        True when this slot's task was cancelled for the items.
+        """
+        if (complete := self._gather(attempt)) is None:
             self._executor.wants_more()
             return False
-        gathering = Gathering(attempt, 1 if job.suspect else options.size, Wake(self._bench.runtime))
-        await self._gather(gathering, key, options.max_wait_us / SECOND)
-        return await self._run(gathering.attempts, me)
+        return await self._run(complete.attempts, me)
+
+    async def serve_due(self, me: asyncio.Task[Any]) -> bool:
+        """Run the first batch whose time is up, unless another slot took it. True as in `serve`."""
+        return await self._run(self.due.popleft().attempts, me) if self.due else False
+
+    def close(self) -> None:
+        """Nothing is gathered any more: what is here, and what a slot still brings, runs now."""
+        self._closed = True
+        self.start_all()
 
     def start_all(self) -> None:
-        """Nothing more is coming: what is gathered runs now."""
-        for gathering in self._open.values():
-            gathering.started.set()
+        """Run what is gathered now, because nothing more is there to join it."""
+        for key in list(self._open):
+            self._time_is_up(key)
 
-    async def _gather(self, gathering: Gathering, key: _Key, wait_seconds: float) -> None:
-        if gathering.full:
-            return
-        self._open[key] = gathering
-        try:
-            await gathering.started.wait(wait_seconds)
-        except asyncio.CancelledError:  # the slot itself is ended: none of them began
-            for attempt in gathering.attempts:
+    def give_back(self) -> None:
+        """Hand back what is gathered and found no free slot: none of it began."""
+        self.start_all()
+        while self.due:
+            for attempt in self.due.popleft().attempts:
                 self._executor.hand_over(attempt, Released())
                 self._executor.leave(attempt)
-            raise
-        finally:
-            if self._open.get(key) is gathering:
-                del self._open[key]
+
+    def _gather(self, attempt: Attempt) -> Gathering | None:
+        """The batch that is complete with this attempt, or None where it waits for more items."""
+        options, job = attempt.job_type.options.batch, attempt.job
+        assert options is not None
+        if job.suspect or self._closed:
+            return Gathering(attempt, 1)
+        key = (job.type, job.tenant, job.queue)
+        gathering = self._open.get(key)
+        if gathering is None:
+            gathering = Gathering(attempt, options.size)
+            if not gathering.full:
+                self._open[key] = gathering
+                seconds = options.max_wait_us / SECOND
+                gathering.timer = self._bench.runtime.after(seconds, lambda: self._time_is_up(key))
+        else:
+            gathering.attempts.append(attempt)
+            if gathering.full:
+                self._close(key)
+        return gathering if gathering.full else None
+
+    def _close(self, key: _Key) -> Gathering:
+        gathering = self._open.pop(key)
+        if gathering.timer is not None:
+            gathering.timer.cancel()
+        return gathering
+
+    def _time_is_up(self, key: _Key) -> None:
+        self.due.append(self._close(key))
+        self._executor.wake_slot()
 
     async def _run(self, attempts: list[Attempt], me: asyncio.Task[Any]) -> bool:
         executor = self._executor
@@ -178,18 +217,12 @@ class Batches:
 class Gathering:
     """A batch that is not running yet."""
 
-    def __init__(self, first: Attempt, size: int, started: Wake) -> None:
+    def __init__(self, first: Attempt, size: int) -> None:
         self.attempts = [first]
-        self.started = started
+        self.timer: Timer | None = None
+        """Runs out when the first item has waited for `max_wait`."""
         self._size = size
 
     @property
     def full(self) -> bool:
         return len(self.attempts) >= self._size
-
-    def join(self, attempt: Attempt) -> bool:
-        """True when that was the last it waited for."""
-        self.attempts.append(attempt)
-        if self.full:
-            self.started.set()
-        return self.full

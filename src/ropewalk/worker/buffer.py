@@ -29,7 +29,7 @@ class Permit(NamedTuple):
 class Buffer:
     def __init__(self) -> None:
         self._waiting: deque[Attempt] = deque()
-        self._runners: deque[asyncio.Future[Attempt]] = deque()
+        self._runners: deque[asyncio.Future[Attempt | None]] = deque()
         self._permitted = 0
         self._hand_out_due = False
         self.running: set[Attempt] = set()
@@ -85,17 +85,26 @@ class Buffer:
             self.on_low()
         return attempt
 
-    async def wait(self) -> Attempt:
-        """The next one, as soon as it may start and whoever waited before had its turn."""
-        runner: asyncio.Future[Attempt] = asyncio.get_running_loop().create_future()
+    async def wait(self) -> Attempt | None:
+        """The next one, as soon as it may start and whoever waited before had its turn; None when `wake_runner` ends
+        the wait."""
+        runner: asyncio.Future[Attempt | None] = asyncio.get_running_loop().create_future()
         self._runners.append(runner)
         self._hand_out_soon()
         try:
             return await runner
         except asyncio.CancelledError:
-            if runner.done() and not runner.cancelled():
-                self._return(runner.result())
+            if runner.done() and not runner.cancelled() and (attempt := runner.result()) is not None:
+                self._return(attempt)
             raise
+
+    def wake_runner(self) -> None:
+        """End the wait of one runner, which has something else to do."""
+        while self._runners:
+            runner = self._runners.popleft()
+            if not runner.done():
+                runner.set_result(None)
+                return
 
     def take_overtaken(self, seconds: float) -> list[Attempt]:
         """What others started before, for so long."""

@@ -72,7 +72,8 @@ class Claimer:
         self.holds_off = False
         """its backpressure keeps it from polling"""
         self.last_was_empty = False
-        """the last claim brought nothing, though nothing that is held here kept it from asking for all there is"""
+        """The last claim brought nothing, and nothing was held here that kept it from asking for all there is:
+        at most items of batches that are not full."""
         self.on_ripple: Callable[[Consequences], object] = lambda _: None
         self.on_claimed: Callable[[], object] = lambda: None
 
@@ -143,7 +144,7 @@ class Claimer:
         ask = self._plain_ask(wanted) if regime.admission is None else regime.admission.ask(wanted)
         permit = self._buffer.permit(self._buffer.idle_runners + ahead, self._ticket)
         self.turn += 1
-        held_nothing = not self._bench.held
+        at_rest = len(self._bench.held) == self._executor.batches.gathered
         claimed = await self._bench.store.claim(
             ClaimRequest(
                 owner=self._bench.owner,
@@ -171,7 +172,7 @@ class Claimer:
         self.claims += 1
         self.answered_turn = self.turn
         self._last_claim = len(claimed.jobs)
-        self.last_was_empty = not claimed.jobs and wanted > 0 and held_nothing
+        self.last_was_empty = not claimed.jobs and wanted > 0 and at_rest
         if self._bench.events.meter is not None:
             self._bench.events.meter.claimed(len(claimed.jobs))
         self._accept(claimed, permit.upto)

@@ -56,6 +56,8 @@ class WorkerContext:
     """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
     guard: ClockGuard = field(init=False)
     host: str = field(default_factory=socket.gethostname)
+    linger_seconds: float = 0.004
+    """How long the outcome of an attempt may wait for others that are settled together with it."""
     suspects: int = 0
     """held jobs that were running when a worker died: never more than one at a time"""
     refused: int = 0

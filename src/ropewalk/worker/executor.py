@@ -120,20 +120,22 @@ class Executor:
             await self._slot()
         except BaseException:
             # Later, not at once: when the whole loop is being ended, there is no later.
-            self._bench.runtime.after(_REOPEN_SECONDS, lambda: self._open_slot(number))
+            asyncio.get_running_loop().call_later(_REOPEN_SECONDS, self._open_slot, number)
             raise
         del self._tasks[number]
 
     async def _slot(self) -> None:
         """Until the worker ends, or the burst is over that it was opened for."""
-        me, buffer, settler = asyncio.current_task(), self._buffer, self._settler
+        me, buffer, settler, due = asyncio.current_task(), self._buffer, self._settler, self.batches.due
         assert me is not None
         while not self.closing:
-            attempt = buffer.take() if self._in_time() else None
-            if attempt is None:
+            attempt = buffer.take() if not due and self._in_time() else None
+            if attempt is None and not due:
                 attempt = await buffer.wait()
                 self._turn_began_at = self._bench.runtime.monotonic()
-            if attempt.job_type.options.batch is None:
+            if attempt is None:
+                cancelled = await self.batches.serve_due(me)
+            elif attempt.job_type.options.batch is None:
                 cancelled = await self._perform(attempt, me)
             else:
                 cancelled = await self.batches.serve(attempt, me)
@@ -154,6 +156,10 @@ class Executor:
         self.running.discard(attempt)
         if not self.running:
             self.idled.set()
+
+    def wake_slot(self) -> None:
+        """There is something for a free slot to do that is not in the buffer."""
+        self._buffer.wake_runner()
 
     def wants_more(self) -> None:
         """A slot is free again although nothing was settled."""

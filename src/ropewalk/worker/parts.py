@@ -5,6 +5,8 @@ How a worker stops: nothing new, time to finish, then everything given back. No 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import inspect
 from collections.abc import Callable
 from typing import Final
@@ -58,7 +60,7 @@ class Drain:
     def begin(self) -> None:
         """What has not started is given back. The claimer has stopped before."""
         self._settler.release(self._buffer.take_all())
-        self._executor.batches.start_all()
+        self._executor.batches.close()
 
     async def run(self, grace_seconds: float) -> bool:
         """True when every handler ended."""
@@ -66,17 +68,21 @@ class Drain:
         if not await self._idle_within(grace_seconds):
             for attempt in list(self._executor.running):
                 attempt.stop(Cancellation(LossReason.SHUTDOWN, "the worker is stopping"))
+            self._executor.batches.give_back()
         self._hurry = False
         return await self._idle_within(CLEAN_UP_SECONDS)
 
     async def _idle_within(self, seconds: float) -> bool:
         until = self._bench.runtime.monotonic() + seconds
-        while self._executor.running:
-            left = until - self._bench.runtime.monotonic()
-            if self._hurry or left <= 0:
-                return False
-            await self._executor.idled.wait(left)
-        return True
+        # The loop's own time counts as well: a fake clock may stand still, and the handler may be stuck in a thread.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._executor.running:
+                    left = until - self._bench.runtime.monotonic()
+                    if self._hurry or left <= 0:
+                        return False
+                    await self._executor.idled.wait(left)
+        return not self._executor.running
 
 
 DEFAULT_CONCURRENCY: Final = 10
@@ -234,9 +240,13 @@ class WorkerParts:
         return clean
 
     async def idle(self) -> None:
-        """Until nothing is held here, nothing is left for upkeep, and a look at the store found nothing ready."""
+        """Wait until nothing is held here, nothing is left for upkeep, and a look at the store found nothing ready.
+
+        Batches that nothing can fill any more are started: who waits for a worker to be idle may hold the clock still.
+        """
+        batches = self.executor.batches
         while True:
-            while self.bench.held:
+            while len(self.bench.held) > batches.gathered:
                 await self._changed.wait()
             if self.draining:
                 return
@@ -247,8 +257,10 @@ class WorkerParts:
             # One that is under way may not have asked for what has room now.
             while self.claimer.answered_turn <= turn and not self.draining:
                 await self._changed.wait()
-            if self.claimer.last_was_empty and not self.bench.held:
-                return
+            if self.claimer.last_was_empty and len(self.bench.held) == batches.gathered:
+                if not self.bench.held:
+                    return
+                batches.start_all()
 
     async def _fired(self) -> bool:
         return self._scheduler is not None and await self._scheduler.run_once()
@@ -276,8 +288,10 @@ class WorkerParts:
         until = self.bench.runtime.monotonic() + SETTLE_SECONDS
         timer = self.bench.runtime.after(SETTLE_SECONDS, self.settler.flushed.fire)
         try:
-            while self.settler.unsettled and self.bench.runtime.monotonic() < until:
-                await self.settler.flushed.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_SECONDS):
+                    while self.settler.unsettled and self.bench.runtime.monotonic() < until:
+                        await self.settler.flushed.wait()
         finally:
             timer.cancel()
 

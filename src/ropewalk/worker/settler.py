@@ -24,7 +24,6 @@ from ropewalk.worker.completion import Folding, refused_for_good, written_with
 from ropewalk.worker.context import WorkerContext
 
 BATCH_MAX: Final = 1024
-LINGER_SECONDS: Final = 0.004
 UNSETTLED_MAX: Final = 2048
 
 
@@ -88,7 +87,7 @@ class Settler:
         self._news.set()
 
     async def _linger(self) -> None:
-        until = self._oldest_at + LINGER_SECONDS
+        until = self._oldest_at + self._bench.linger_seconds
         while self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
             left = until - self._bench.runtime.monotonic()
             if left <= 0 or not await self._news.wait(left):

@@ -24,6 +24,10 @@ BACKLOG_MAX: Final = 100_000
 """of one tenant, queue and type"""
 
 
+def everything(tables: Tables) -> list[JobRecord]:
+    return [copied(tables.jobs[seq]) for seq in sorted(tables.jobs)]
+
+
 def search(
     tables: Tables, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int, now: Instant
 ) -> Page:
