@@ -23,8 +23,12 @@ class SqliteBackend(contract.Backend):
         self._directory = Path(tempfile.mkdtemp(prefix="ropewalk-test-", dir=FAST))
         self._stores: list[SqliteStore] = []
 
+    @property
+    def path(self) -> Path:
+        return self._directory / "jobs.db"
+
     async def open(self, runtime: Runtime) -> Store:
-        store = SqliteStore(self._directory / "jobs.db", runtime)
+        store = SqliteStore(self.path, runtime)
         self._stores.append(store)
         await store.open()
         return store

@@ -54,6 +54,11 @@ def cancelling(job: JobRecord) -> JobRecord:
     return job
 
 
+def damaged(job: JobRecord) -> JobRecord:
+    job.damaged = ("tags", "gate")
+    return job
+
+
 def blocked(job: JobRecord) -> JobRecord:
     job.unmet = 2
     return job
@@ -120,6 +125,7 @@ CASES = [
     ),
     (lost(running()), CALM, NOW, State.SCHEDULED, "suspect", "1 of 3"),
     (a_job(), CALM, NOW, State.SCHEDULED, "busy", "3 ready jobs"),
+    (damaged(a_job()), CALM, NOW, State.SCHEDULED, "damaged", "(tags, gate)"),
 ]
 
 

@@ -53,6 +53,7 @@ def echo_job(job: JobInfo) -> None:
             ("arguments", "cannot be decoded" if job.arguments is None else _value(_shown(job.arguments, job))),
             ("result", None if job.result is None else _value(job.result)),
             ("error", None if job.error is None else _error(job.error)),
+            ("damaged", f"{', '.join(job.damaged)} cannot be read" if job.damaged else None),
         ]
     )
 

@@ -20,6 +20,7 @@ from ropewalk.client.views.jobs import HistoryInfo, JobInfo
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
 from ropewalk.domain.jobs.states import State
 
+_REFUSED: Final = {"damaged_row": "repair the columns that its error names, see `ropewalk jobs show`"}
 STATES: Final = click.Choice([each.value for each in State])
 
 
@@ -186,7 +187,8 @@ def _tell_retry(answer: RetryResult) -> None:
         case RetryStatus.NOT_FOUND:
             complain(f"{answer.job_id}: no such job for this tenant")
         case RetryStatus.NOT_RETRIABLE:
-            complain(f"{answer.job_id} cannot be retried ({answer.reason}): only failed and dead_letter jobs can")
+            why = _REFUSED.get(answer.reason or "", "only failed and dead_letter jobs can")
+            complain(f"{answer.job_id} cannot be retried ({answer.reason}): {why}")
 
 
 def _tell_cancel(job_id: str, status: CancelStatus) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -53,3 +54,13 @@ WORKER_LOST: Final = ErrorInfo(
     category=Category.WORKER_LOST, code="worker_lost", message="the worker running this attempt was lost"
 )
 DEADLINE_EXCEEDED: Final = ErrorInfo(category=Category.EXPIRED, code="deadline_exceeded", message="deadline exceeded")
+
+
+def damaged_row(columns: Sequence[str]) -> ErrorInfo:
+    """The error of a job whose stored row cannot be read."""
+    named = ", ".join(columns)
+    return ErrorInfo(
+        category=Category.SYSTEM,
+        code="damaged_row",
+        message=f"the job's stored row is damaged: {named} cannot be read; repair the row, then retry the job",
+    )

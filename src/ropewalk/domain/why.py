@@ -13,6 +13,7 @@ from ropewalk.domain.time import Instant, to_datetime, to_seconds
 
 Cause: TypeAlias = Literal[
     "finished",
+    "damaged",
     "running",
     "worker_silent",
     "cancelling",
@@ -63,6 +64,9 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
         return "finished", f"it ended as {state.value} at {at:%Y-%m-%d %H:%M:%S} UTC{told}"
     if state is State.RUNNING:
         return _running(job, now)
+    if job.damaged:
+        named = ", ".join(job.damaged)
+        return "damaged", f"its stored row is damaged ({named}): it becomes a dead letter as soon as a worker reads it"
     if state is State.PENDING:
         return _pending(job, around)
     if state is State.RETRYING:

@@ -92,6 +92,7 @@ _KIND_OF_MOVE: dict[Move, EventKind] = {
     Move.RETRY: "failed",
     Move.FAIL: "failed",
     Move.BURY: "dead_lettered",
+    Move.SET_ASIDE: "dead_lettered",
     Move.DEFER: "deferred",
     Move.SUSPEND: "suspended",
     Move.RELEASE: "released",

@@ -46,8 +46,8 @@ class PostgresBackend(contract.Backend):
         self, schemas: Schemas, dsn: str, *, notify: Literal["on", "off"] = "on", gapless: bool = False
     ) -> None:
         self._schemas = schemas
-        self._schema = schemas.take()
-        self._dsn = dsn
+        self.schema = self._schema = schemas.take()
+        self.url = self._dsn = dsn
         self._url = f"{dsn}?schema={self._schema}&notify={notify}"
         self._gapless = gapless
         self._stores: list[PostgresStore] = []

@@ -24,14 +24,14 @@ WAYS = """
     -           waiting      submit
     -           running      submit
     waiting     running      claim
-    waiting     dead_letter  expire
+    waiting     dead_letter  expire set_aside
     waiting     cancelled    cancel
     waiting     failed       doom resolve
     waiting     completed    skip resolve
     running     waiting      retry defer suspend release lose
     running     completed    complete resolve
     running     failed       fail resolve
-    running     dead_letter  bury expire
+    running     dead_letter  bury expire set_aside
     running     cancelled    cancel
     failed      waiting      revive
     dead_letter waiting      revive

@@ -106,6 +106,14 @@ def test_schedules() -> None:
     ]
 
 
+def test_damage() -> None:
+    assert told(work.damage(jobs())) == [("ok", "damage", "no row was found that cannot be read")]
+    assert told(work.damage(jobs(set_aside=2, unreadable=["schedule"]))) == [
+        ("warn", "damage", "2 jobs set aside as dead letters: their stored rows cannot be read"),
+        ("warn", "damage", "rows that cannot be read are left out, in table schedule"),
+    ]
+
+
 def test_dead_letters_and_records() -> None:
     assert told(work.dead_letters(jobs())) == [("ok", "dead letters", "there are none")]
     assert told(work.dead_letters(jobs(dead_letters={"a": 1, "c": 2000, "b": 1}))) == [

@@ -224,7 +224,7 @@ def test_every_place_has_its_rules() -> None:
         assert {level for level, _, _ in told(findings)} <= {"ok", "note"}
         return [each.subject for each in findings]
 
-    jobs = ["workers", "queues", "leases", "pauses", "limits", "schedules", "records", "dead letters"]
+    jobs = ["workers", "queues", "leases", "pauses", "limits", "schedules", "records", "dead letters", "damage"]
     file_ = ["durability", "library", "log", "space", "integrity"]
     server_ = ["durability", "server", "rights", "connections", "transactions", "locks", "vacuum", "bloat"]
     between = ["clock", "wake-ups"]

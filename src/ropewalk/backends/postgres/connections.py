@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import psycopg
 
 from ropewalk.backends.postgres.address import Address
-from ropewalk.backends.postgres.faults import HeldUp, breaks_connection, may_run_again, translated
+from ropewalk.backends.postgres.faults import HeldUp, breaks_connection, may_run_again, met_damage, translated
 from ropewalk.backends.postgres.opening import PREPARED_MAX, Opened, open_store
-from ropewalk.backends.postgres.statements import READING, SQL
+from ropewalk.backends.postgres.statements import CAREFUL, CAREFUL_READING, READING, SQL
 from ropewalk.backends.postgres.tx import Tx
 from ropewalk.backends.postgres.wire.connection import (
     SILENCE_SECONDS_MAX,
@@ -111,6 +111,7 @@ class Session(ConnectionThread):
 
     _begin_as: bytes = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     _sql: Statements = SQL
+    _careful_sql: Statements = CAREFUL
     _plans: tuple[str, ...] = _PLANS
     _silence_seconds_max: float = SILENCE_SECONDS_MAX
 
@@ -177,6 +178,9 @@ class Session(ConnectionThread):
         except BaseException:
             self._disconnect()
             raise
+
+    def _met_damage(self, error: Exception) -> bool:
+        return met_damage(error)
 
     def before_fork(self) -> None:
         """What a loop is in the middle of stays with the parent: it could not be waited for."""
@@ -262,7 +266,7 @@ class Session(ConnectionThread):
 
     def _run(self, work: Callable[[Tx], T], trips: PipelinedTransaction) -> T:
         try:
-            value = work(Tx(trips, self._lanes, self._sql))
+            value = work(Tx(trips, self._lanes, self._sql, self._careful_sql))
             self._commit(trips)
         except BaseException as error:
             self._undo(error, tried=trips.tried)
@@ -301,6 +305,8 @@ class ReadingSession(Session):
 
     _begin_as = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     _sql = READING
+    _careful_sql = CAREFUL_READING
+    _only_looks = True
     _plans = ("jit",)
     _silence_seconds_max = 25.0  # to count a great many takes its time
     _unended: PipelinedTransaction | None = None

@@ -7,6 +7,7 @@ from typing import Final
 import psycopg
 from psycopg import errors
 
+from ropewalk.backends.sql.damage import decoded_error
 from ropewalk.backends.sql.tx import AlreadyThere
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRefused, StoreUnavailable
 
@@ -36,6 +37,11 @@ def breaks_connection(error: BaseException) -> bool:
         return isinstance(error, _SHUT_DOWN)
     code = error.sqlstate
     return code is None or code.startswith("08") or isinstance(error, _SHUT_DOWN)
+
+
+def met_damage(error: Exception) -> bool:
+    """Whether a row held what its column should not: text that is no JSON."""
+    return decoded_error(error) or isinstance(error, errors.InvalidTextRepresentation)
 
 
 def translated(error: Exception, place: str, *, committing: bool = False) -> Exception:

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from ropewalk.backends.postgres.connections import Clock, Connector, beginning
 from ropewalk.backends.postgres.faults import translated
-from ropewalk.backends.postgres.statements import SQL
+from ropewalk.backends.postgres.statements import CAREFUL, SQL
 from ropewalk.backends.postgres.tx import Connection, Tx
 from ropewalk.backends.postgres.wire.transaction import UserTransactionWire
 from ropewalk.backends.sql import leases
@@ -99,7 +99,7 @@ class PostgresTransaction(UserTransaction):
     def _settle(self, db: Connection, owner: str, settlement: Settlement) -> Settlements:
         try:
             answers = leases.settle(
-                Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL), LaneBook(), owner, [settlement]
+                Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL, CAREFUL), LaneBook(), owner, [settlement]
             )
         except SerializationFailure:
             # A job was moved while we waited for it. Undone is undone; if it was this one, say so.
@@ -121,7 +121,7 @@ class PostgresTransaction(UserTransaction):
 
     def _lost(self, db: Connection, owner: str, settlement: Settlement) -> Settled | None:
         db.execute(b"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")
-        tx = Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL)
+        tx = Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL, CAREFUL)
         reason = leases.why_lost(tx, owner, settlement.seq, settlement.fence)
         db.execute(b"ROLLBACK")
         return None if reason is None else Settled(seq=settlement.seq, fence=settlement.fence, lost=reason)

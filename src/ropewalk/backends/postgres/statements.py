@@ -13,6 +13,8 @@ from ropewalk.backends.sql.statements import Statements
 _EACH: Final = re.compile(r"each\((\d+) (\w+)\)")
 _VALUE: Final = r"(%(\1)s::\2[])[width_bucket(seq, %(1)s::bigint[])]"
 """found by halving: the array of numbers is in order, so that no join is needed to bring each row its own values"""
+_JSON: Final = re.compile(r"(?<![%\w.:])((?:\w+\.)?\w+|coalesce\([\w.]+, '\{\}'\))::json\b")
+_READABLE: Final = r"readable_json(\1)"
 _LOCK: Final = re.compile(r"\s+FOR UPDATE(?: SKIP LOCKED)?")
 
 
@@ -25,5 +27,12 @@ def _expanded(statements: Statements) -> Statements:
     return Statements(**blocks)
 
 
+def _tolerant(statements: Statements) -> Statements:
+    """What is no JSON is told as the text it is, and refused where its row is decoded."""
+    return Statements(**{name: _JSON.sub(_READABLE, block) for name, block in structs.asdict(statements).items()})
+
+
 SQL: Final = _expanded(load("ropewalk.backends.postgres", Statements))
 READING: Final = without_locks(SQL)
+CAREFUL: Final = _expanded(_tolerant(load("ropewalk.backends.postgres", Statements, careful=True)))
+CAREFUL_READING: Final = without_locks(CAREFUL)

@@ -87,6 +87,8 @@ class PostgresStore(SqlStore):
         self._settlements = Session(runtime, self._door, "settlements", clock=clock)
         self._renewals = Session(runtime, self._door, "renewals", clock=clock)
         self._reads = ReadingSession(runtime, self._door, "reads", clock=clock)
+        for session in (self._changes, self._waiting, self._claims, self._settlements, self._renewals):
+            session.on_set_aside = self._aside.append
         self._notifier = PostgresNotifier(address, runtime)
         self._allow_weaker_durability = allow_weaker_durability
         self._lanes_made: set[LaneName] = set()
@@ -172,10 +174,14 @@ class PostgresStore(SqlStore):
 
     # ── what must not wait behind other work has a connection of its own
 
-    async def claim(self, request: ClaimRequest) -> Claimed:
-        claimed = await self._claimed_at_once(request)
-        if claimed is None:
-            claimed = await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
+    async def _claim(self, request: ClaimRequest) -> Claimed:
+        try:
+            claimed = await self._claimed_at_once(request)
+            if claimed is None:
+                claimed = await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
+        except single_stream.LeasedUnread as error:
+            unread = error
+            claimed = await self._claims.ask(lambda tx: single_stream.read_leased(tx, tx.lanes, unread))
         return claimed
 
     async def _claimed_at_once(self, request: ClaimRequest) -> Claimed | None:

@@ -67,12 +67,16 @@ class Raw(Loader):
 
 
 class Tx:
-    __slots__ = ("_wire", "lanes", "sql")
+    __slots__ = ("_wire", "careful", "careful_sql", "known_damage", "lanes", "left_out", "sql")
 
-    def __init__(self, wire: Wire, lanes: LaneBook, sql: Statements) -> None:
+    def __init__(self, wire: Wire, lanes: LaneBook, sql: Statements, careful_sql: Statements) -> None:
         self._wire = wire
         self.lanes = lanes
         self.sql = sql
+        self.careful_sql = careful_sql
+        self.careful = False
+        self.known_damage: frozenset[int] | None = frozenset()
+        self.left_out: set[str] = set()
 
     @property
     def now(self) -> Instant:

@@ -28,7 +28,7 @@ from ropewalk.backends.postgres.drivers import asyncpg, psycopg3
 from ropewalk.backends.postgres.drivers.driver import Answer, AsyncSpeaker, Given, Speaker, Voice
 from ropewalk.backends.postgres.faults import may_run_again, translated
 from ropewalk.backends.postgres.notifier import letters
-from ropewalk.backends.postgres.statements import SQL
+from ropewalk.backends.postgres.statements import CAREFUL, SQL
 from ropewalk.backends.postgres.tx import Tx
 from ropewalk.backends.postgres.wire.transaction import UserTransactionWire
 from ropewalk.backends.sql import quotas, sqlalchemy_sessions
@@ -164,7 +164,7 @@ def _visit_once(speaker: Speaker, house: StoreIdentity, work: Callable[[Tx], T])
         if found["lock_timeout"] != "0":
             del ours["lock_timeout"]  # the user's own patience
         _set(speaker, ours)
-        value = work(Tx(UserTransactionWire(Voice(speaker), now), LaneBook(house.quotas), SQL))
+        value = work(Tx(UserTransactionWire(Voice(speaker), now), LaneBook(house.quotas), SQL, CAREFUL))
         _set(speaker, {name: found[name] for name in ours})
         speaker.surely("RELEASE ropewalk")
     except BaseException:

@@ -6,6 +6,9 @@
 A block may hold one group of placeholders marked `/* each row */`: `for_rows` repeats it, because one statement with
 many rows beats many statements (and lets go of the interpreter lock once instead of once a row). What several blocks
 have in common is a part (`-- part: columns` instead of `-- name:`), and they say `/* see columns */` where it belongs.
+
+Where junk in a column would make a statement fail, it has a careful variant, which is slower and does not (damage.py):
+a block or part `columns_carefully` takes the place of `columns` in all of them.
 """
 
 from __future__ import annotations
@@ -23,15 +26,18 @@ M = TypeVar("M", bound=Struct)
 _NAME: Final = re.compile(r"^-- (name|part): (\w+)\n", re.MULTILINE)
 _SEE: Final = re.compile(r"/\* see (\w+) \*/")
 _THEN: Final = re.compile(r"^-- then$", re.MULTILINE)
+_CAREFULLY: Final = "_carefully"
 _ROW: Final = re.compile(r"(\([?,\s]+\)) /\* each row \*/")
 
 
-def load(package: str, manifest: type[M]) -> M:
+def load(package: str, manifest: type[M], *, careful: bool = False) -> M:
     """The blocks of every file in the package's `sql` folder, as the manifest's fields; refuses when names differ."""
     blocks: dict[str, str] = {}
     parts: dict[str, str] = {}
     for file in files(package).joinpath("sql").iterdir():
         _add(blocks, parts, file.name, file.read_text(encoding="utf-8"))
+    _choose_variants(blocks, careful=careful)
+    _choose_variants(parts, careful=careful)
     missing = sorted(field.name for field in structs.fields(manifest) if field.required and field.name not in blocks)
     unknown = sorted(blocks.keys() - set(manifest.__struct_fields__))
     if missing or unknown:
@@ -56,6 +62,16 @@ def chunk_sizes(rows: int, largest: int) -> list[int]:
     """`rows` as a sum of powers of two up to `largest`: few distinct statements, so each is prepared only once."""
     whole, rest = divmod(rows, largest)
     return [largest] * whole + [1 << bit for bit in reversed(range(largest.bit_length())) if rest & 1 << bit]
+
+
+def _choose_variants(blocks: dict[str, str], *, careful: bool) -> None:
+    """Without the careful variants, or with each in the place of what it is a variant of."""
+    for name in [name for name in blocks if name.endswith(_CAREFULLY)]:
+        variant, of = blocks.pop(name), name.removesuffix(_CAREFULLY)
+        if of not in blocks:
+            raise ImportError(f"the SQL block {name!r} is a variant of {of!r}, and there is none of that name")
+        if careful:
+            blocks[of] = variant
 
 
 def _whole(block: str, others: Mapping[str, str]) -> str:

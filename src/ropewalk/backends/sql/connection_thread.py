@@ -14,12 +14,16 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
+from ropewalk.backends.sql.damage import DamagedJobs, careful
 from ropewalk.backends.sql.forking import follow_forks
+from ropewalk.backends.sql.maintenance import set_aside
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.errors import StoreUnavailable
+from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.runtime import Runtime, Task
+from ropewalk.ports.store.messages import Consequences
 
 T = TypeVar("T")
 
@@ -92,10 +96,15 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 SERVED_TOGETHER_MAX: Final = 256
+SET_ASIDE_ROUNDS_MAX: Final = 1000
+"""batches of damaged jobs met by one piece of work"""
 
 
 class ConnectionThread(ABC):
+    _only_looks = False
+
     def __init__(self, runtime: Runtime, name: str) -> None:
+        self.on_set_aside: Callable[[Consequences], object] = lambda _: None
         self._runtime = runtime
         self._name = name
         self._begin_anew()
@@ -112,10 +121,47 @@ class ConnectionThread(ABC):
         self._awake: asyncio.Event | None = None
 
     async def ask(self, work: Callable[[Tx], T]) -> T:
-        """Have the thread run `work` inside a transaction."""
+        """Have the thread run `work` inside a transaction; once more, and carefully, where it met a damaged row."""
+        try:
+            return await self._ask_once(work)
+        except Exception as error:
+            if not self._met_damage(error):
+                raise
+        return await self._ask_carefully(work)
+
+    async def _ask_once(self, work: Callable[[Tx], T]) -> T:
         request = Request(work)
         self._put(request)
         return await request.answer
+
+    async def _ask_carefully(self, work: Callable[[Tx], T]) -> T:
+        """Whoever only looks sees damaged jobs as far as they can be read. Others set them aside, then do their work.
+
+        Work may be done twice only because a transaction that failed has changed nothing.
+        """
+        met: frozenset[int] = frozenset()
+        for _ in range(SET_ASIDE_ROUNDS_MAX):
+            try:
+                return await self._ask_once(careful(work, None if self._only_looks else frozenset()))
+            except DamagedJobs as damaged:
+                met = damaged.seqs
+            met = await self._set_aside(met)
+        raise StoreRefused(f"{self._name}: the rows of jobs {sorted(met)} cannot be read, nor set aside: repair them")
+
+    async def _set_aside(self, seqs: frozenset[int]) -> frozenset[int]:
+        """Together with damaged jobs that wait for these, or for which these wait."""
+        while True:
+            aside = careful(partial(_set_aside, seqs), seqs)
+            try:
+                self.on_set_aside(await self._ask_once(aside))
+            except DamagedJobs as others:
+                seqs |= others.seqs
+            else:
+                return seqs
+
+    @abstractmethod
+    def _met_damage(self, error: Exception) -> bool:
+        """Whether a statement failed because of junk in a row, or what it answered could not be decoded."""
 
     async def stop(self) -> None:
         """Answer what was asked so far, close the connection, end the thread. A later request starts it again."""
@@ -207,6 +253,10 @@ class ConnectionThread(ABC):
         for request in requests:
             request.fail(StoreUnavailable(f"{self._name} was stopped before it could answer: try again"))
         deliver(requests)
+
+
+def _set_aside(seqs: frozenset[int], tx: Tx) -> Consequences:
+    return set_aside(tx, tx.lanes, seqs)
 
 
 def _nothing(_: Tx) -> None:

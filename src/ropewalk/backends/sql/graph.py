@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.rows import json_text
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.domain.time import Span
@@ -20,7 +21,7 @@ from ropewalk.domain.workflow.group_value import NOTHING, Contribution
 from ropewalk.domain.workflow.scope import Scope
 from ropewalk.ports.store.messages import UnawaitedGroup
 
-_edges = msgspec.json.Decoder(list[Edge])
+_edges = Rows("edge", Edge)
 
 
 class EdgeBook:
@@ -33,11 +34,11 @@ class EdgeBook:
 
     def waiting(self, parents: Sequence[tuple[ParentKind, int]], limit: int) -> list[Edge]:
         self.flush()
-        return _edges.decode(self._tx.value(self._tx.sql.waiting_edges, (_edge_json(parents), limit)))
+        return _edges.decode(self._tx, self._tx.value(self._tx.sql.waiting_edges, (_edge_json(parents), limit)))
 
     def ended_otherwise(self, parents: Sequence[tuple[ParentKind, int]]) -> list[Edge]:
         self.flush()
-        return _edges.decode(self._tx.value(self._tx.sql.ended_edges, (_edge_json(parents),)))
+        return _edges.decode(self._tx, self._tx.value(self._tx.sql.ended_edges, (_edge_json(parents),)))
 
     def set_ending(self, edges: Sequence[Edge], ending: Ending | None) -> None:
         self.flush()
@@ -57,7 +58,7 @@ class EdgeBook:
 
 def edges_of(tx: Tx, seqs: Sequence[int]) -> list[Edge]:
     """What these jobs wait for or waited for, by child and position."""
-    return _edges.decode(tx.value(tx.sql.edges_of, (msgspec.json.encode(seqs).decode(),)))
+    return _edges.decode(tx, tx.value(tx.sql.edges_of, (msgspec.json.encode(seqs).decode(),)))
 
 
 def _told(ending: Ending | None) -> str | None:
@@ -68,7 +69,13 @@ def _edge_json(parents: Sequence[tuple[ParentKind, int]]) -> str:
     return msgspec.json.encode(parents).decode()
 
 
-_scopes = msgspec.json.Decoder(list[Scope])
+def _break(scope: Scope, unread: Sequence[str]) -> None:
+    """A group whose value was lost must not look as if it had succeeded without one."""
+    if "value" in unread:
+        scope.broken = max(1, scope.broken)
+
+
+_scopes = Rows("scope", Scope, stand_in=_break)
 _positions = msgspec.json.Decoder(dict[int, int])
 
 
@@ -100,7 +107,7 @@ class ScopeBook:
         if not ids:
             return
         self._held |= dict.fromkeys(ids)
-        for scope in _scopes.decode(self._tx.value(self._tx.sql.load_scopes, (_json(ids),))):
+        for scope in _scopes.decode(self._tx, self._tx.value(self._tx.sql.load_scopes, (_json(ids),))):
             self._held[scope.id] = scope
             self._as_stored[scope.id] = copy.copy(scope)
 
@@ -144,7 +151,7 @@ def _row(scope: Scope) -> Row:
     )
 
 
-_payloads = msgspec.json.Decoder(list[UnawaitedGroup])
+_payloads = Rows("outbox", UnawaitedGroup)
 
 
 def put_orphan(tx: Tx, scope: Scope) -> None:
@@ -155,7 +162,7 @@ def put_orphan(tx: Tx, scope: Scope) -> None:
 
 
 def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
-    orphans = _payloads.decode(tx.value(tx.sql.due_unawaited_groups, (tx.now, limit)))
+    orphans = _payloads.decode(tx, tx.value(tx.sql.due_unawaited_groups, (tx.now, limit)))
     if orphans:
         ids = msgspec.json.encode([orphan.id for orphan in orphans]).decode()
         tx.run(tx.sql.hide_unawaited_groups, (tx.now + hide_us, ids))

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitKind, Rules
 from ropewalk.domain.limits.quota import Quota, Quotas
@@ -23,12 +24,8 @@ KEYS_MAX: Final = 1 << 40
 KNOWN_MAX: Final = 50_000
 
 _lanes = msgspec.json.Decoder(list[tuple[int, str, str, str, str]])
-_limits = msgspec.json.Decoder(
-    list[tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None, int]]
-)
-_quotas = msgspec.json.Decoder(
-    list[tuple[str, int | None, int | None, int | None, Span | None, Algorithm | None, int | None]]
-)
+_limits = Rows("flow_limit", tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None, int])
+_quotas = Rows("quota", tuple[str, int | None, int | None, int | None, Span | None, Algorithm | None, int | None])
 
 
 class QuotaBook:
@@ -110,7 +107,7 @@ class LaneBook:
     def rules(self, tx: Tx, control: int) -> Rules:
         """The limits as of this `control`, which counts up whenever one changes."""
         if control != self._rules_of:
-            self._rules = Rules(limits_in(tx.value(tx.sql.all_limits)))
+            self._rules = Rules(limits_in(tx, tx.value(tx.sql.all_limits)))
             self._rules_of = control
         return self._rules
 
@@ -121,7 +118,7 @@ class LaneBook:
         self.quotas.forget()
 
 
-def limits_in(found: bytes | str) -> list[FlowLimit]:
+def limits_in(tx: Tx, found: bytes | str) -> list[FlowLimit]:
     return [
         FlowLimit(
             tenant=tenant,
@@ -131,7 +128,7 @@ def limits_in(found: bytes | str) -> list[FlowLimit]:
             rate=_rate(count, window_us, algorithm),
             declared=bool(declared),
         )
-        for tenant, kind, name, concurrency, count, window_us, algorithm, declared in _limits.decode(found)
+        for tenant, kind, name, concurrency, count, window_us, algorithm, declared in _limits.decode(tx, found)
     ]
 
 
@@ -145,7 +142,7 @@ def quotas_of(tx: Tx) -> Quotas:
             payload_bytes=payload_bytes,
         )
         for tenant, pending, running, count, window_us, algorithm, payload_bytes in sorted(
-            _quotas.decode(tx.value(tx.sql.all_quotas))
+            _quotas.decode(tx, tx.value(tx.sql.all_quotas))
         )
     )
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ropewalk.backends.sql import logs
 from ropewalk.backends.sql.completion import Settling, complete, leaves_only_a_result
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import json_text, load
 from ropewalk.backends.sql.statistics import TallyBook
@@ -59,14 +60,14 @@ class Seen(Struct, array_like=True):
         return self.status in TERMINAL
 
 
-_held = msgspec.json.Decoder(list[Held])
-_seen = msgspec.json.Decoder(list[Seen])
+_held = Rows("job", Held)
+_seen = Rows("job", Seen)
 
 
 def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
     drain = tx.value(tx.sql.beat, (tx.now, owner)) == 1
     found = tx.value(tx.sql.leases_to_renew, (_json([asked.seq for asked in renewals]), owner))
-    held = {each.seq: each for each in _held.decode(found)}
+    held = {each.seq: each for each in _held.decode(tx, found)}
     kept: list[Renewal] = []
     missing: list[Renewal] = []
     for asked in renewals:
@@ -113,7 +114,7 @@ def _explain(tx: Tx, owner: str, missing: Sequence[Renewal], answer: Renewed) ->
 
 
 def _look(tx: Tx, seqs: Sequence[int]) -> dict[int, Seen]:
-    return {each.seq: each for each in _seen.decode(tx.value(tx.sql.standing_of, (_json(seqs),)))}
+    return {each.seq: each for each in _seen.decode(tx, tx.value(tx.sql.standing_of, (_json(seqs),)))}
 
 
 def _json(seqs: Sequence[int]) -> str:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.lanes import LaneBook, limits_in
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.record import JobRecord
@@ -24,7 +25,7 @@ from ropewalk.ports.store.messages import LimitUse
 Counted: TypeAlias = dict[LaneName, int]
 
 _counts = msgspec.json.Decoder(list[tuple[int, int]])
-_states = msgspec.json.Decoder(list[tuple[str, LimitKind, str, str, RateState]])
+_states = Rows("flow_rate", tuple[str, LimitKind, str, str, RateState])
 
 
 class Flow:
@@ -83,7 +84,7 @@ class Flow:
         new = sorted(wanted - self._held.keys())
         if new:
             found = self._tx.value(self._tx.sql.lock_limits, (msgspec.json.encode(new).decode(),))
-            self._held |= dict.fromkeys(new) | {limit.id: limit for limit in limits_in(found)}
+            self._held |= dict.fromkeys(new) | {limit.id: limit for limit in limits_in(self._tx, found)}
 
     def _measure(self, wanted: set[Measure]) -> None:
         new = [each for each in wanted if each not in self._known]
@@ -101,7 +102,7 @@ class Flow:
         if not rated:
             return {}
         wanted = msgspec.json.encode([(*each.limit, each.name) for each in rated]).decode()
-        found = _states.decode(self._tx.value(self._tx.sql.rates_of, (wanted,)))
+        found = _states.decode(self._tx, self._tx.value(self._tx.sql.rates_of, (wanted,)))
         return {Measure((tenant, kind, limit), name): state for tenant, kind, limit, name, state in found}
 
 
@@ -151,4 +152,4 @@ def running(tx: Tx, lanes: LaneBook) -> Counted:
 
 
 def _rules(tx: Tx) -> Rules:
-    return Rules(limits_in(tx.value(tx.sql.all_limits)))
+    return Rules(limits_in(tx, tx.value(tx.sql.all_limits)))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-import msgspec
-
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.domain.logs import LINES_MAX, LogLine, may_be_too_many
 
-_lines = msgspec.json.Decoder(list[LogLine])
+_lines = Rows("log", LogLine)
 
 
 class Logged(Protocol):
@@ -36,7 +35,7 @@ def keep(tx: Tx, written: Iterable[Logged]) -> None:
 
 def lines_of(tx: Tx, tenant: str, job_id: str) -> list[LogLine]:
     seq = tx.value(tx.sql.seq_of_id, (job_id, tenant))
-    return [] if seq is None else _lines.decode(tx.value(tx.sql.lines_of, (seq,)))
+    return [] if seq is None else _lines.decode(tx, tx.value(tx.sql.lines_of, (seq,)))
 
 
 def _row(of: Logged, line: LogLine) -> Row:

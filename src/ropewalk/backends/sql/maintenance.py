@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ropewalk.backends.sql import limits
+from ropewalk.backends.sql.damage import RowsByName, say_set_aside
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import count_removed
 from ropewalk.backends.sql.tx import Tx
@@ -22,7 +23,7 @@ from ropewalk.ports.store.messages import Consequences, Moved, Pruned
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
-_upto = msgspec.json.Decoder(dict[str, tuple[int, frozenset[int]]])
+_upto = RowsByName("worker", tuple[int, frozenset[int]])
 _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
@@ -62,6 +63,24 @@ def expire(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> Non
         rippling.ended(job, effects)
 
 
+def set_aside(tx: Tx, lanes: LaneBook, seqs: frozenset[int]) -> Consequences:
+    """Jobs with damaged rows become dead letters, with everything that follows from that (damage.py)."""
+    ledger = SqlLedger(tx, lanes)
+    rippling = Propagation(ledger)
+    for job in ledger.load(sorted(seqs)):
+        if not job.damaged or job.terminal:
+            continue
+        if "fence" in job.damaged:
+            tx.run(tx.sql.mend_fence, (job.fence, job.seq))
+        say_set_aside(job.id, job.damaged)
+        effects = transition.set_aside(job, tx.now)
+        rippling.moved.append(Moved(job=job, move=effects.move))
+        rippling.ended(job, effects)
+    ripple = rippling.run()
+    ledger.flush()
+    return ripple
+
+
 def _run_out(tx: Tx, limit: int) -> list[int]:
     return _ints.decode(tx.value(tx.sql.expired_leases, (tx.now, limit)))
 
@@ -69,7 +88,7 @@ def _run_out(tx: Tx, limit: int) -> list[int]:
 def _lose(tx: Tx, ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
     if not seqs:
         return
-    started_upto = _upto.decode(tx.value(tx.sql.started_upto))
+    started_upto = _upto.decode(tx, tx.value(tx.sql.started_upto))
     for job in ledger.load(seqs):
         # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
         upto, unstarted = started_upto.get(job.owner or "", (job.ticket, frozenset[int]()))

@@ -13,12 +13,15 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends.sql import records
+from ropewalk.backends.sql.damage import Rows
+from ropewalk.backends.sql.lanes import limits_in, quotas_of
 from ropewalk.backends.sql.rows import load
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, RECORD_FORMAT, AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.schedules.schedule import Plan
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, position_of
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.diagnosis import Work
@@ -127,9 +130,10 @@ _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
 _counts = msgspec.json.Decoder(list[tuple[str, State, int, Instant]])
 _backlog = msgspec.json.Decoder(list[tuple[str, str, str, int, Instant]])
-_attempts = msgspec.json.Decoder(list[AttemptRecord])
-_events = msgspec.json.Decoder(list[EventRecord])
-_workers = msgspec.json.Decoder(list[WorkerCard])
+_attempts = Rows("attempt", AttemptRecord)
+_events = Rows("event", EventRecord)
+_workers = Rows("worker", WorkerCard)
+_plans = Rows("schedule", Plan)
 
 
 def get(tx: Tx, tenant: str, ids: Sequence[str]) -> Snapshot:
@@ -156,8 +160,9 @@ def trail(tx: Tx, tenant: str, job_id: str) -> Trail | None:
     job = records.find(tx, tenant, job_id)
     if job is None:
         return None
-    attempts = _attempts.decode(tx.value(tx.sql.attempts_of, (job.seq,)))
-    return Trail(now=tx.now, job=job, attempts=attempts, events=_events.decode(tx.value(tx.sql.events_of, (job.seq,))))
+    attempts = _attempts.decode(tx, tx.value(tx.sql.attempts_of, (job.seq,)))
+    events = _events.decode(tx, tx.value(tx.sql.events_of, (job.seq,)))
+    return Trail(now=tx.now, job=job, attempts=attempts, events=events)
 
 
 def queues(tx: Tx, tenant: str) -> list[QueueInfo]:
@@ -190,7 +195,7 @@ def ahead_of(tx: Tx, job: JobRecord) -> int:
 
 
 def workers(tx: Tx) -> list[WorkerCard]:
-    return _workers.decode(tx.value(tx.sql.workers))
+    return _workers.decode(tx, tx.value(tx.sql.workers))
 
 
 def marks(tx: Tx) -> tuple[int, int]:
@@ -206,6 +211,7 @@ _counts_of_all_tenants = msgspec.json.Decoder(dict[str, int])
 def work(tx: Tx) -> Work:
     over = tx.row(tx.sql.leases_over, (tx.now,))
     assert over is not None
+    _read_small_tables(tx)
     return Work(
         backlog=backlog(tx),
         paused=sorted(_lines.decode(tx.value(tx.sql.all_paused))),
@@ -213,4 +219,14 @@ def work(tx: Tx) -> Work:
         oldest_lease_over_at=over[1],
         newer_records=tx.value(tx.sql.newer_records, (RECORD_FORMAT,)),
         dead_letters=_counts_of_all_tenants.decode(tx.value(tx.sql.dead_letters)),
+        set_aside=tx.value(tx.sql.jobs_set_aside),
+        unreadable=sorted(tx.left_out),
     )
+
+
+def _read_small_tables(tx: Tx) -> None:
+    """Whatever of them cannot be read is in `left_out` afterwards."""
+    _plans.decode(tx, tx.value(tx.sql.all_plans))
+    workers(tx)
+    limits_in(tx, tx.value(tx.sql.all_limits))
+    quotas_of(tx)

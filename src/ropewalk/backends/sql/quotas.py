@@ -12,13 +12,14 @@ from collections.abc import Sequence
 import msgspec
 
 from ropewalk.backends.sql import limits
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.lanes import quotas_of
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaCharge, QuotaUse
 from ropewalk.domain.limits.rate import used
 from ropewalk.ports.store.messages import Submission
 
-_spent = msgspec.json.Decoder(list[tuple[str, QuotaCharge]])
+_spent = Rows("quota_use", tuple[str, QuotaCharge])
 
 
 def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
@@ -127,4 +128,4 @@ def _waiting(tx: Tx, quota: Quota) -> int:
 
 
 def _spent_by(tx: Tx, tenants: Sequence[str]) -> dict[str, QuotaCharge]:
-    return dict(_spent.decode(tx.value(tx.sql.quota_charges, (msgspec.json.encode(list(tenants)).decode(),))))
+    return dict(_spent.decode(tx, tx.value(tx.sql.quota_charges, (msgspec.json.encode(list(tenants)).decode(),))))

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from ropewalk.backends.sql.damaged_jobs import read_one_by_one
 from ropewalk.backends.sql.tx import TooMuch, Tx
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.record import CancelRequest, CompensatedJob, CompensationSpec, JobRecord, Progress
@@ -82,7 +83,7 @@ def load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
 
 def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
     try:
-        return records_in(tx.row(tx.sql.load_jobs, (msgspec.json.encode(seqs).decode(),)))
+        return records_in(tx, tx.row(tx.sql.load_jobs, (msgspec.json.encode(seqs).decode(),)))
     except TooMuch:
         if len(seqs) == 1:
             raise
@@ -90,9 +91,14 @@ def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
         return _load(tx, seqs[:half]) + _load(tx, seqs[half:])
 
 
-def records_in(found: Sequence[Any] | None) -> list[JobRecord]:
-    """What a statement with `record_columns` answers."""
+def records_in(tx: Tx, found: Sequence[Any] | None) -> list[JobRecord]:
+    """What a statement with `record_columns` answers. A careful one answers only the numbers of the jobs."""
     assert found is not None
+    return read_one_by_one(tx, _sizes.decode(found[0])) if tx.careful else records_of(found)
+
+
+def records_of(found: Sequence[Any]) -> list[JobRecord]:
+    """The same of a statement that is not careful."""
     records, extras, places, sizes, *pieces = found
     jobs = _records.decode(records)
     inputs, checkpoints, results = (column or b"" for column in pieces)

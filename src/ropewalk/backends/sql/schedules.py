@@ -8,6 +8,7 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.submission import submit
 from ropewalk.backends.sql.tx import SqlValue, Tx
@@ -87,11 +88,12 @@ class _Row(Struct, array_like=True):
     plan: Plan
 
 
-_rows = msgspec.json.Decoder(list[_Row])
+_rows = Rows("schedule", _Row)
 
 
 def _records(tx: Tx, sql: str, *values: SqlValue) -> list[ScheduleRecord]:
-    return [ScheduleRecord(schedule=_schedule(row), version=row.version) for row in _rows.decode(tx.value(sql, values))]
+    found = _rows.decode(tx, tx.value(sql, values))
+    return [ScheduleRecord(schedule=_schedule(row), version=row.version) for row in found]
 
 
 def _schedule(row: _Row) -> Schedule:

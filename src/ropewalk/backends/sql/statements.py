@@ -11,6 +11,9 @@ from msgspec import Struct
 class Statements(Struct, frozen=True, kw_only=True):
     # records.sql
     load_jobs: str
+    one_job: str
+    one_column: str
+    mend_fence: str
     save_jobs: str
     insert_attempts: str
     insert_events: str
@@ -132,6 +135,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     leases_over: str
     newer_records: str
     dead_letters: str
+    jobs_set_aside: str
     # workflow.sql
     insert_edges: str
     waiting_edges: str
@@ -182,3 +186,4 @@ class Statements(Struct, frozen=True, kw_only=True):
     schedules_of: str
     due_schedules: str
     next_schedule: str
+    all_plans: str

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ropewalk.backends.sql.damage import Rows, ids_of
 from ropewalk.backends.sql.lanes import KEYS_MAX, LaneBook
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.record import JobRecord
@@ -26,11 +27,11 @@ from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 _EMPTY: Final = Counters()
 _places = msgspec.json.Decoder(list[tuple[int, str, str]])
 _owners = msgspec.json.Decoder(list[tuple[int, str]])
-_rows = msgspec.json.Decoder(list[tuple[int, Instant, int, Counters]])
-_sums = msgspec.json.Decoder(list[tuple[int, Span, Instant, int, Counters]])
-_told = msgspec.json.Decoder(list[tuple[Span | None, Instant, int, Counters]])
+_rows = Rows("tally", tuple[int, Instant, int, Counters])
+_sums = Rows("tally_sum", tuple[int, Span, Instant, int, Counters])
+_told = Rows("tally", tuple[Span | None, Instant, int, Counters])
 _apart = msgspec.json.Decoder(list[tuple[int, State, int]])
-_endings = msgspec.json.Decoder(list[tuple[int, Status, int]])
+_endings = Rows("job", tuple[int, Status, int])
 
 
 class Done(Struct):
@@ -98,14 +99,16 @@ def count_submitted(tx: Tx, lanes: LaneBook, ids: Sequence[int]) -> None:
 def count_removed(tx: Tx, lanes: LaneBook, seqs: str) -> None:
     """Finished jobs that are about to be forgotten."""
     book = TallyBook(tx, lanes)
-    book.gone(_endings.decode(tx.value(tx.sql.finished_counts_of, (seqs,))))
+    book.gone(_endings.decode(tx, tx.value(tx.sql.finished_counts_of, (seqs,))))
     book.flush()
 
 
 def fold_tallies(tx: Tx, keep_us: Span | None, limit: int) -> int:
-    rows = _rows.decode(tx.value(tx.sql.oldest_counters, (limit,)))
-    if rows:
-        tx.run(tx.sql.delete_counters, (_json([number for number, *_ in rows]),))
+    found = tx.value(tx.sql.oldest_counters, (limit,))
+    rows = _rows.decode(tx, found)
+    # Those that cannot be read go, too: they would come first for ever.
+    if numbers := ids_of(found) if tx.careful else [number for number, *_ in rows]:
+        tx.run(tx.sql.delete_counters, (_json(numbers),))
         _add_to_sums(tx, [(at, lane, tally) for _, at, lane, tally in rows])
     for span, kept_us in ((MINUTE, MINUTES_KEPT_US), (HOUR, keep_us)):
         if kept_us is not None:
@@ -118,7 +121,7 @@ def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
     whose = (tenant, asked.queue, asked.type)
     places = {lane: (queue, of) for lane, queue, of in _places.decode(tx.value(tx.sql.lanes_counted, whose))}
     lanes = _json(list(places))
-    found = _told.decode(tx.value(tx.sql.counters_of, (lanes, window.span_us, window.since, window.end)))
+    found = _told.decode(tx, tx.value(tx.sql.counters_of, (lanes, window.span_us, window.since, window.end)))
     apart = Counter[tuple[int, State]]()
     for lane, state, jobs in _apart.decode(tx.value(tx.sql.not_ready, (tenant, tx.now))):
         apart[_above(lane), state] += jobs
@@ -139,7 +142,7 @@ def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
     """By what was counted, so that no job is looked at."""
     tenants = dict(_owners.decode(tx.value(tx.sql.lanes_of_types, (KEYS_MAX, _json(types)))))
     counted = Counter[str]()
-    for span, _, lane, tally in _told.decode(tx.value(tx.sql.counters_of, (_json(list(tenants)), EVER, 0, 0))):
+    for span, _, lane, tally in _told.decode(tx, tx.value(tx.sql.counters_of, (_json(list(tenants)), EVER, 0, 0))):
         assert span is None or span == EVER
         counted[tenants[lane]] += tally.kept(ended)
     return sorted(tenant for tenant, jobs in counted.items() if jobs)
@@ -147,7 +150,7 @@ def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
 
 def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Counters]]) -> None:
     folded = fold(rows)
-    held = _sums.decode(tx.value(tx.sql.sums_to_fold, (_json(list(folded)),)))
+    held = _sums.decode(tx, tx.value(tx.sql.sums_to_fold, (_json(list(folded)),)))
     for _, span, at, lane, tally in held:
         folded[span, at, lane].add(tally)
     tx.run(tx.sql.delete_sums, (_json([number for number, *_ in held]),))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import structs
@@ -14,12 +14,15 @@ from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.completion import StepKind, StepRecord
+from ropewalk.errors import StoreRefused
 from ropewalk.ports.store.messages import Holder, StepAnswer
 
 READ_AT_ONCE_MAX: Final = 500
 """values of 1 MiB that fit into one of SQLite's (1 GB)"""
 
-_rows = msgspec.json.Decoder(list[tuple[int, str, StepKind, Instant | None, bool, int | None]], strict=False)
+StepRow: TypeAlias = tuple[int, str, StepKind, Instant | None, bool, int | None]
+
+_rows = msgspec.json.Decoder(list[StepRow], strict=False)
 
 
 def steps_of(tx: Tx, seq: int) -> list[StepRecord]:
@@ -86,8 +89,20 @@ def _page(tx: Tx, seq: int, *, after: int, limit: int = READ_AT_ONCE_MAX) -> Seq
             until=until,
             finished=finished,
         )
-        for position, name, kind, until, finished, size in _rows.decode(found[0])
+        for position, name, kind, until, finished, size in _decoded(tx, seq, found[0])
     ]
+
+
+def _decoded(tx: Tx, seq: int, found: bytes | str) -> list[StepRow]:
+    """A step must not be left out: the handler would run it again."""
+    try:
+        return _rows.decode(found)
+    except msgspec.DecodeError as error:
+        if not tx.careful:
+            raise
+        raise StoreRefused(
+            f"a stored step of job {seq} cannot be read: repair its row in table step ({error})"
+        ) from error
 
 
 def _lost(tx: Tx, holder: Holder) -> LossReason | None:

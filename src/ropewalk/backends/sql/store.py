@@ -18,6 +18,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from msgspec import structs
+
 from ropewalk.backends.sql import (
     graph,
     leases,
@@ -96,6 +98,8 @@ class SqlStore(Store, ABC):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._outlook = ClaimCache(runtime.monotonic)
+        self._aside: list[Consequences] = []
+        """what followed from setting damaged jobs aside, until a claim or a sweep tells its worker"""
 
     @abstractmethod
     async def _write(self, work: Callable[[Tx], T]) -> T:
@@ -131,7 +135,24 @@ class SqlStore(Store, ABC):
         await self._write(lambda tx: tx.run(tx.sql.unregister_worker, (owner,)))
 
     async def claim(self, request: ClaimRequest) -> Claimed:
+        return self._with_aside(await self._claim(request))
+
+    async def _claim(self, request: ClaimRequest) -> Claimed:
         return await self._write(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
+
+    def _taken_aside(self) -> list[Consequences]:
+        aside = self._aside.copy()
+        del self._aside[: len(aside)]  # threads may add others meanwhile
+        return aside
+
+    def _with_aside(self, answer: Claimed) -> Claimed:
+        """With the consequences for which the work that met damaged rows had no place in its answer."""
+        if not self._aside:
+            return answer
+        aside = self._taken_aside()
+        moved = [moved for each in aside for moved in each.moved]
+        closed = [closed for each in aside for closed in each.closed]
+        return structs.replace(answer, moved=[*moved, *answer.moved], closed=[*closed, *answer.closed])
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         return await self._write(lambda tx: leases.renew(tx, owner, renewals))
@@ -145,7 +166,17 @@ class SqlStore(Store, ABC):
     # ── upkeep
 
     async def sweep(self, limit: int) -> Consequences:
-        return await self._write(lambda tx: maintenance.sweep(tx, tx.lanes, limit))
+        ripple = await self._write(lambda tx: maintenance.sweep(tx, tx.lanes, limit))
+        return ripple if not self._aside else self._joined(ripple)
+
+    def _joined(self, ripple: Consequences) -> Consequences:
+        aside = [ripple, *self._taken_aside()]
+        return Consequences(
+            moved=[moved for each in aside for moved in each.moved],
+            ready=sorted({queue for each in aside for queue in each.ready}),
+            closed=[closed for each in aside for closed in each.closed],
+            more=any(each.more for each in aside),
+        )
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         return await self._write(lambda tx: maintenance.prune(tx, retention, limit))

@@ -38,8 +38,19 @@ class Tx(Protocol):
         """The same for a statement that can find it out itself; None where asking first would be a trip for nothing."""
         ...
 
+    sql: Statements
+    careful: bool
+    """rows that cannot be decoded are met one by one (damage.py)"""
+    known_damage: frozenset[int] | None
+    """damaged jobs that this work may meet while it reads carefully; None means all"""
+
+    left_out: set[str]
+    """the tables of which rows were left out meanwhile"""
+
     @property
-    def sql(self) -> Statements: ...
+    def careful_sql(self) -> Statements:
+        """The same statements, where junk in a column lets none of them fail."""
+        ...
 
     @property
     def lanes(self) -> LaneBook:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ropewalk.backends.sql import steps
+from ropewalk.backends.sql.damage import left_out
 from ropewalk.backends.sql.graph import EdgeBook, ScopeBook, put_orphan
 from ropewalk.backends.sql.jobs import JobBook, Journal
 from ropewalk.backends.sql.keys import KeyBook
@@ -133,7 +134,16 @@ class SqlLedger(UnitOfWork):
         rows = _left.decode(self._tx.value(self._tx.sql.oldest_cascade, (limit,)))
         if rows:
             self._tx.run(self._tx.sql.delete_cascade, (limit,))
-        return [_item(kind, text) for kind, text in rows]
+        return [item for kind, text in rows if (item := self._item(kind, text)) is not None]
+
+    def _item(self, kind: str, text: str) -> Item | None:
+        try:
+            return _item(kind, text)
+        except msgspec.DecodeError as error:
+            if not self._tx.careful:
+                raise
+            left_out(self._tx, "cascade", error)
+            return None
 
     def report_orphan(self, scope: Scope) -> None:
         put_orphan(self._tx, scope)

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import structs
 
 from ropewalk.backends.sql import records, steps
+from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.graph import edges_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import Pieces, load
@@ -25,6 +26,7 @@ from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import Span
 from ropewalk.domain.workflow import gate
+from ropewalk.errors import StoreRefused
 from ropewalk.ports.store.messages import (
     Consequences,
     Dependency,
@@ -34,14 +36,22 @@ from ropewalk.ports.store.messages import (
     SignalAnswer,
 )
 
+
+def _refuse_group(group: GroupRecord, unread: Sequence[str]) -> None:
+    """Without its value a group would look as if it had none."""
+    raise StoreRefused(
+        f"the stored {', '.join(unread)} of group {group.id} cannot be read: repair its row in table scope"
+    )
+
+
 _ints = msgspec.json.Decoder(list[int])
-_groups = msgspec.json.Decoder(list[GroupRecord])
+_groups = Rows("scope", GroupRecord, stand_in=_refuse_group)
 _kept = msgspec.json.Decoder(list[tuple[int, str, int | None]])
 
 
 def groups(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
     wanted = msgspec.json.encode(list(dict.fromkeys(ids))).decode()
-    return {group.id: group for group in _groups.decode(tx.value(tx.sql.groups, (wanted, tenant)))}
+    return {group.id: group for group in _groups.decode(tx, tx.value(tx.sql.groups, (wanted, tenant)))}
 
 
 def contributions(tx: Tx, tenant: str, group_id: str) -> list[GroupContribution]:
@@ -75,7 +85,10 @@ def chain(tx: Tx, tenant: str, job_id: str, last: int | None) -> list[JobRecord]
 def dependencies(tx: Tx, seq: int) -> list[Dependency]:
     behind = _ints.decode(tx.value(tx.sql.tails_of_edges, (seq,)))
     jobs = {job.seq: job for job in load(tx, list(dict.fromkeys(behind)))}
-    return [Dependency(edge=edge, job=jobs.get(at)) for edge, at in zip(edges_of(tx, [seq]), behind, strict=True)]
+    edges = edges_of(tx, [seq])
+    if len(edges) < len(behind):  # some could not be read: which job is behind the others is not known
+        return [Dependency(edge=edge, job=None) for edge in edges]
+    return [Dependency(edge=edge, job=jobs.get(at)) for edge, at in zip(edges, behind, strict=True)]
 
 
 def resolve(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: Resolution) -> ResolveAnswer:

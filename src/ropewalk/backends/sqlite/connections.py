@@ -18,7 +18,7 @@ from typing import Any, Final
 from ropewalk.backends.sql.connection_thread import ConnectionThread, Request, deliver
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.checkpoint import Checkpointer
-from ropewalk.backends.sqlite.library import breaks_connection, is_busy, sqlite, translated
+from ropewalk.backends.sqlite.library import breaks_connection, is_busy, met_damage, sqlite, translated
 from ropewalk.backends.sqlite.opening import open_reader, open_writer
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import StoreRefused, StoreUnavailable
@@ -26,6 +26,8 @@ from ropewalk.ports.runtime import Runtime
 
 
 class Reader(ConnectionThread):
+    _only_looks = True
+
     def __init__(self, runtime: Runtime, path: Path) -> None:
         self._path = path
         self._db: sqlite.Connection | None = None
@@ -50,6 +52,9 @@ class Reader(ConnectionThread):
             request.fail(translated(error, self._path))
             if breaks_connection(error):
                 self._disconnect()
+
+    def _met_damage(self, error: Exception) -> bool:
+        return met_damage(error)
 
     def _disconnect(self) -> None:
         db, self._db = self._db, None
@@ -151,6 +156,9 @@ class Writer(ConnectionThread):
         if weakness is not None and self.weakness is None:
             _log.warning("%s could lose acknowledged jobs, as allowed: %s", self._path, weakness)
         self.weakness = weakness
+
+    def _met_damage(self, error: Exception) -> bool:
+        return met_damage(error)
 
     def _checkpoint(self) -> None:
         with self._busy:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ropewalk.backends.sql.damage import decoded_error
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRefused, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ _FULL: Final = 13
 _CANTOPEN: Final = 14
 _NOTADB: Final = 26
 
+_DAMAGE: Final = ("malformed JSON", "JSON cannot hold BLOB values", "Could not decode to UTF-8")
+
 _BREAKING: Final = frozenset({_IOERR, _CORRUPT, _NOTADB, _NOMEM})
 """after these a connection is not to be trusted any more"""
 
@@ -72,6 +75,13 @@ def is_busy(error: BaseException) -> bool:
 
 def breaks_connection(error: BaseException) -> bool:
     return code_of(error) in _BREAKING
+
+
+def met_damage(error: Exception) -> bool:
+    """Whether a row held what its column should not. SQLite has no code of its own for that, only these words."""
+    if decoded_error(error):
+        return True
+    return isinstance(error, sqlite.Error) and any(words in str(error) for words in _DAMAGE)
 
 
 def translated(error: Exception, path: Path, *, committing: bool = False) -> Exception:

@@ -10,6 +10,7 @@ This store's SQL, checked against the manifest when this module is imported.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -18,6 +19,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, load, parts_of
 from ropewalk.backends.sql.lanes import LaneBook
@@ -28,6 +30,16 @@ from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.time import Instant
 
 SQL: Final = load("ropewalk.backends.sqlite", Statements)
+_JSON: Final = re.compile(r"\bjson\((coalesce\([\w.]+, '\{\}'\)|[\w.]+)\)")
+_READABLE: Final = r"iif(json_valid(\1), json(\1), json_quote(CAST(\1 AS TEXT)))"
+"""what is no JSON is told as the text it is, and refused where its row is decoded"""
+
+
+def _tolerant(statements: Statements) -> Statements:
+    return Statements(**{name: _JSON.sub(_READABLE, block) for name, block in structs.asdict(statements).items()})
+
+
+CAREFUL: Final = _tolerant(load("ropewalk.backends.sqlite", Statements, careful=True))
 
 
 ROWS_PER_STATEMENT_MAX: Final = 128
@@ -37,15 +49,19 @@ _number = itemgetter(0)
 
 
 class Tx:
-    __slots__ = ("_db", "lanes", "now", "sql")
+    __slots__ = ("_db", "careful", "known_damage", "lanes", "left_out", "now", "sql")
 
     numbers_inserted = False
+    careful_sql = CAREFUL
 
     def __init__(self, db: sqlite.Connection, now: Instant, lanes: LaneBook | None = None) -> None:
         self._db = db
         self.now = now
         self.lanes = LaneBook() if lanes is None else lanes
         self.sql: Statements = SQL
+        self.careful = False
+        self.known_damage: frozenset[int] | None = frozenset()
+        self.left_out: set[str] = set()
 
     @property
     def given_now(self) -> Instant:

@@ -71,6 +71,8 @@ class JobInfo:
 
     secrets: tuple[str, ...] = ()
     """names of arguments annotated as Secret, as far as the type is registered here"""
+    damaged: tuple[str, ...] = ()
+    """names of its stored columns that cannot be read; what is told of these is a stand-in"""
 
     @property
     def terminal(self) -> bool:
@@ -120,7 +122,11 @@ class Describer:
         self._codec = codec
 
     def job(self, job: JobRecord, now: Instant) -> JobInfo:
-        progress = job.progress
+        progress, damaged = job.progress, job.damaged
+        try:
+            result = self.value(job.type, job.result)
+        except InvalidInput:  # one job must not hide a page of others
+            result, damaged = None, (*damaged, "result")
         return JobInfo(
             id=job.id,
             type=job.type,
@@ -156,9 +162,10 @@ class Describer:
             error=job.error,
             cancel_requested=job.cancel is not None,
             arguments=self.arguments(job.type, job.input),
-            result=self.value(job.type, job.result),
+            result=result,
             result_forgotten=bool(job.flags & FORGOTTEN),
             secrets=self._secrets(job),
+            damaged=damaged,
         )
 
     def history(self, trail: Trail) -> list[HistoryInfo]:

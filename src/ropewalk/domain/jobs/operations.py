@@ -125,6 +125,8 @@ def refusal_to_revive(job: JobRecord, asked: Revival) -> str | None:
     """Why this job cannot be retried, or None. (A held idempotency key is the store's to see: `key_in_use`.)"""
     if job.status not in REVIVABLE and not (asked.include_cancelled and job.status is Status.CANCELLED):
         return f"state_{job.status.value}"
+    if job.damaged:
+        return "damaged_row"
     if asked.of_run is not None and job.run != asked.of_run:
         return "another_run"
     resets = asked.reset_attempts or asked.fresh

@@ -209,6 +209,8 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     result: bytes | None = None
     error: ErrorInfo | None = None
     cancel: CancelRequest | None = None
+    damaged: tuple[str, ...] = ()
+    """names of the stored columns that cannot be read; never stored itself, and the fields so named hold a stand-in"""
 
     @property
     def terminal(self) -> bool:

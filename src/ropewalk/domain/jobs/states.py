@@ -69,6 +69,8 @@ class Move(StrEnum):
     """attempts or crashes exhausted"""
     EXPIRE = "expire"
     """the deadline passed"""
+    SET_ASIDE = "set_aside"
+    """its stored row cannot be read"""
     CANCEL = "cancel"
     DOOM = "doom"
     """what it depends on can no longer succeed"""
@@ -100,6 +102,7 @@ LEGAL_MOVES: Final[Mapping[Move, frozenset[tuple[Status | None, Status | None]]]
         Move.FAIL: frozenset({(R, F)}),
         Move.BURY: frozenset({(R, D)}),
         Move.EXPIRE: frozenset({(W, D), (R, D)}),
+        Move.SET_ASIDE: frozenset({(W, D), (R, D)}),
         Move.CANCEL: frozenset({(W, X), (R, X)}),
         Move.DOOM: frozenset({(W, F)}),
         Move.SKIP: frozenset({(W, C)}),

@@ -2,8 +2,8 @@
 
 `decide` runs in the worker and turns an outcome into a settlement. Everything else runs in the store, on the
 locked record and with the store's clock: `claim`, `settle` (which first lets `under_lock` have the last word),
-`lose` for a lease that ran out, `expire` for a deadline. They change the record they are given and return what
-must be written beside it.
+`lose` for a lease that ran out, `expire` for a deadline, `set_aside` for a row that cannot be read. They change the
+record they are given and return what must be written beside it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from msgspec import Struct, structs
 
-from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo
+from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo, damaged_row
 from ropewalk.domain.jobs.flags import SETTLES_ALONE, STEPPED
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.outcome import (
@@ -224,6 +224,22 @@ def expire(job: JobRecord, now: Instant) -> Effects:
     job.error = DEADLINE_EXCEEDED
     event = EventRecord(seq=job.seq, rev=job.rev, kind="expired", at=now, reason=DEADLINE_EXCEEDED.message)
     return Effects(Move.EXPIRE, follow_up=_finish(job, now), event=event)
+
+
+def set_aside(job: JobRecord, now: Instant) -> Effects:
+    """Columns of the stored row cannot be read: the job becomes a dead letter, and nobody waits behind it.
+
+    Its compensation is queued like that of any dead letter, unless that is what cannot be read.
+    """
+    assert job.damaged, f"the row of job {job.id} can be read"
+    ended = job.status is Status.RUNNING
+    _step(job, Move.SET_ASIDE, job.status, Status.DEAD_LETTER, now)
+    job.owner = job.lease_expires_at = None
+    if ended:
+        job.attempt -= 1
+    job.error = damaged_row(job.damaged)
+    event = EventRecord(seq=job.seq, rev=job.rev, kind=Move.SET_ASIDE.value, at=now, reason=job.error.message)
+    return Effects(Move.SET_ASIDE, follow_up=_finish(job, now), event=event)
 
 
 def _last_chance(job: JobRecord, crashes: int) -> bool:

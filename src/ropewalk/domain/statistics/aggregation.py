@@ -144,16 +144,17 @@ def _standing(
         (sums.get(place) or sums.setdefault(place, Counters())).add_counts(tally)
     counted: dict[Place, dict[State, int]] = {place: {} for place in sums}
     for place, state, jobs in apart:
-        counted[place][state] = jobs
+        # A place without sums is one whose counters could not be read: what stands there is told all the same.
+        counted.setdefault(place, {})[state] = jobs
     return tuple(
         Standing(queue=queue, type=of_type, states=states)
-        for queue, of_type in sorted(sums)
-        if (states := _states(sums[queue, of_type], counted[queue, of_type]))
+        for queue, of_type in sorted(counted)
+        if (states := _states(sums.get((queue, of_type), Counters()), counted[queue, of_type]))
     )
 
 
 def _states(tally: Counters, apart: dict[State, int]) -> dict[State, int]:
-    ready = tally.open - sum(apart.values())
+    ready = max(0, tally.open - sum(apart.values()))
     found = apart | {State.SCHEDULED: apart.get(State.SCHEDULED, 0) + ready}
     found |= {State(status.value): tally.kept(status) for status in TERMINAL}
     return {state: found[state] for state in State if found.get(state)}

@@ -106,5 +106,8 @@ def _arguments(follow_up: CompensationSpec, job: JobRecord) -> bytes:
     if follow_up.accepts is None:
         return job.input
     # Raw keeps each argument's bytes as they are: nothing is decoded here, only chosen by name.
-    arguments = msgspec.json.decode(job.input, type=dict[str, msgspec.Raw])
+    try:
+        arguments = msgspec.json.decode(job.input, type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return job.input  # junk: the compensation fails by it just as the job did, and holds up nobody
     return msgspec.json.encode({name: arguments[name] for name in follow_up.accepts if name in arguments})

@@ -35,6 +35,7 @@ def diagnose(facts: Facts) -> list[Finding]:
         *work.schedules(facts.late),
         *work.records(jobs),
         *work.dead_letters(jobs),
+        *work.damage(jobs),
     ]
 
 

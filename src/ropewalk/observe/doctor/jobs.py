@@ -104,6 +104,29 @@ def dead_letters(work: Work) -> list[Finding]:
     ]
 
 
+def damage(work: Work) -> list[Finding]:
+    """Rows that cannot be read. What is still to come due is read, and found, when it does."""
+    findings: list[Finding] = []
+    if work.set_aside:
+        findings.append(
+            warn(
+                "damage",
+                f"{number_of(work.set_aside, 'job')} set aside as dead letters: their stored rows cannot be read",
+                "`ropewalk jobs list --state dead_letter --text damaged_row` lists them: repair the columns that their "
+                "errors name and retry them, or delete them; then find out what wrote there",
+            )
+        )
+    if work.unreadable:
+        findings.append(
+            warn(
+                "damage",
+                f"rows that cannot be read are left out, in table {named(work.unreadable)}",
+                "the log of whoever met them says what is wrong: repair or delete them",
+            )
+        )
+    return findings or [ok("damage", "no row was found that cannot be read")]
+
+
 def records(work: Work) -> list[Finding]:
     if not work.newer_records:
         return [ok("records", "all are in a format this release knows")]

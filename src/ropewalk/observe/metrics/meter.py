@@ -26,6 +26,7 @@ _OF_MOVE: Final[Mapping[Move, Metric]] = {
     Move.DOOM: catalogue.FAILED,
     Move.RETRY: catalogue.RETRIED,
     Move.BURY: catalogue.DEAD_LETTERED,
+    Move.SET_ASIDE: catalogue.DEAD_LETTERED,
     Move.CANCEL: catalogue.CANCELLED,
     Move.EXPIRE: catalogue.EXPIRED,
     Move.LOSE: catalogue.RECLAIMED,

@@ -27,6 +27,10 @@ class Work(Struct, frozen=True, kw_only=True):
     """live jobs in a format of a newer release, which workers of this one leave alone"""
     dead_letters: dict[str, int]
     """by type"""
+    set_aside: int = 0
+    """those of them whose stored rows cannot be read"""
+    unreadable: list[str] = []
+    """tables with rows that cannot be read, of those with few rows: schedules, workers, limits and quotas"""
 
 
 class SqliteFacts(Struct, frozen=True, kw_only=True, tag="sqlite"):

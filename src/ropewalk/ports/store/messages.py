@@ -18,7 +18,7 @@ from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.domain.workflow.dependency import Edge
-from ropewalk.domain.workflow.group_value import GroupValue
+from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
 from ropewalk.errors import RopewalkError
 
 
@@ -336,7 +336,7 @@ class GroupRecord(Struct, frozen=True, kw_only=True):
     cancelled: int
     closed_at: Instant | None
     cancelled_by: CancelRequest | None
-    value: GroupValue
+    value: GroupValue = NOTHING
 
 
 class GroupContribution(Struct, frozen=True, kw_only=True):

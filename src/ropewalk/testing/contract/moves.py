@@ -27,8 +27,11 @@ WALKED: Final = "walked"
 PARENT: Final = "parent"
 BY_A_GATE: Final[dict[Move, Policy]] = {Move.DOOM: "fail", Move.SKIP: "skip"}
 PLACES: Final[tuple[Status | None, ...]] = (None, *Status)
+BY_DAMAGE: Final = Move.SET_ASIDE
+"""no verb asks for it: only a row that cannot be read brings it about"""
 LEGAL: Final = sorted(
-    ((move, before, after) for move, pairs in LEGAL_MOVES.items() for before, after in pairs), key=str
+    ((move, before, after) for move, pairs in LEGAL_MOVES.items() for before, after in pairs if move is not BY_DAMAGE),
+    key=str,
 )
 ILLEGAL: Final = [
     (move, before) for move in Move for before in PLACES if all(pair[0] != before for pair in LEGAL_MOVES[move])

@@ -3,6 +3,9 @@
 -- Everything is made in the schema that leads the search path. Names compare by bytes ("C"), whatever the database does.
 
 CREATE SEQUENCE job_seq CACHE 1;
+-- Text as JSON, and what is none as a string of it: for reading rows that were damaged, and nothing else.
+CREATE FUNCTION readable_json (given text) RETURNS json LANGUAGE plpgsql IMMUTABLE AS
+'BEGIN RETURN given::json; EXCEPTION WHEN data_exception THEN RETURN to_json(given); END';
 
 -- A job is two rows. What was submitted is written once; almost nothing changes it later, and no claim or settlement
 -- touches it.
@@ -221,10 +224,7 @@ CREATE TABLE worker (
 ) WITH (fillfactor = 50);
 
 CREATE TABLE once (
-    tenant text COLLATE "C" NOT NULL,
-    key text COLLATE "C" NOT NULL,
-    expires_at bigint NOT NULL,
-    PRIMARY KEY (tenant, key)
+    tenant text COLLATE "C", key text COLLATE "C", expires_at bigint NOT NULL, PRIMARY KEY (tenant, key)
 );
 CREATE INDEX once_expiry ON once (expires_at);
 

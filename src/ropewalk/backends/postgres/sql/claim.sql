@@ -148,6 +148,9 @@ coalesce('[' || string_agg(concat('[', concat_ws(
 ), ']'), ',') || ']', '[]'),
 /* see other_columns */
 
+-- part: ready_columns_carefully
+coalesce(json_agg(seq), '[]')
+
 -- name: ready_heads
 -- The first jobs of each of many streams, behind the rank given with it. Whatever another claim is looking at is passed
 -- over.

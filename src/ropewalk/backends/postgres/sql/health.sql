@@ -16,3 +16,6 @@ SELECT coalesce(json_object_agg(type, jobs), '{}') FROM (
     JOIN lane USING (id)
     GROUP BY type
 ) AS named
+
+-- name: jobs_set_aside
+SELECT count(*) FROM finished WHERE status = 'dead_letter' AND last_move = 'set_aside'

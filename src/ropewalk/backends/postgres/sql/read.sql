@@ -111,6 +111,16 @@ SELECT coalesce(json_agg(seq), '[]') FROM (SELECT seq FROM job WHERE {conditions
 -- name: search_tag
 EXISTS (SELECT 1 FROM json_each_text(job.tags::json) AS tag WHERE tag.key = :{name} AND tag.value = :{value})
 
+-- name: search_tag_carefully
+EXISTS (
+    SELECT 1
+    FROM (
+        SELECT readable_json(job.tags) AS tags WHERE json_typeof(readable_json(job.tags)) = 'object' OFFSET 0
+    ) AS readable
+    CROSS JOIN LATERAL json_each_text(readable.tags) AS tag
+    WHERE tag.key = :{name} AND tag.value = :{value}
+)
+
 -- name: search_error
 (error::json ->> '{field}')
 

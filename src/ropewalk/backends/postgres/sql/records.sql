@@ -15,6 +15,9 @@ coalesce(json_agg(json_build_array(
 )), '[]'),
 /* see other_columns */
 
+-- part: record_columns_carefully
+coalesce(json_agg(seq), '[]')
+
 -- part: other_columns
 coalesce(json_object_agg(seq, json_build_object(
     'timeout_us', timeout_us, 'backoff', backoff::json, 'lease_us', lease_us, 'deadline', deadline,
@@ -51,6 +54,16 @@ WITH loaded AS MATERIALIZED (
 )
 SELECT /* see record_columns */
 FROM (SELECT * FROM loaded ORDER BY wanted_at) AS job
+
+-- name: one_job
+SELECT place, {columns} FROM job WHERE seq = %s
+
+-- name: one_column
+-- A value, and whether it is text that is given as bytes: this store's text is always UTF-8.
+{column}, false
+
+-- name: mend_fence
+UPDATE standing SET fence = %s WHERE seq = %s
 
 -- name: save_jobs
 WITH rewritten AS (

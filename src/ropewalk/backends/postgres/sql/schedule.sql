@@ -45,3 +45,6 @@ FROM page
 
 -- name: next_schedule
 SELECT next_fire FROM schedule WHERE next_fire > %s ORDER BY next_fire LIMIT 1
+
+-- name: all_plans
+SELECT coalesce(json_agg(plan::json), '[]') FROM schedule

@@ -1,12 +1,18 @@
 -- What was counted. `counts` is JSON (domain.statistics.counters.Counters), added up in Python: the store only finds it, and puts it into
 -- the answer as it is. Two who fold at once pass over what the other one holds.
 
+-- part: counts
+counts
+
+-- part: counts_carefully
+readable_json(counts)
+
 -- name: insert_counters
 INSERT INTO tally (at, lane, counts) SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
 
 -- name: oldest_counters
 WITH oldest AS MATERIALIZED (SELECT id, at, lane, counts FROM tally ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
-SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', id, at, lane, counts), ','), '') || ']' FROM oldest
+SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', id, at, lane, /* see counts */), ','), '') || ']' FROM oldest
 
 -- name: delete_counters
 DELETE FROM tally WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
@@ -21,7 +27,7 @@ WITH held AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS found
 )
-SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s,%%s]', id, span_us, at, lane, counts), ','), '') || ']'
+SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s,%%s]', id, span_us, at, lane, /* see counts */), ','), '') || ']'
 FROM held
 
 -- name: delete_sums
@@ -58,7 +64,7 @@ WHERE id < %s AND type = ANY (ARRAY(SELECT json_array_elements_text(%s)))
 -- name: counters_of
 -- What is not folded yet, the sums of one span, and those for good.
 WITH wanted AS MATERIALIZED (SELECT value::bigint AS lane FROM json_array_elements_text(%(1)s))
-SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', span_us, at, lane, counts), ','), '') || ']' FROM (
+SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', span_us, at, lane, /* see counts */), ','), '') || ']' FROM (
     SELECT 'null' AS span_us, at, lane, counts FROM tally WHERE lane = ANY (ARRAY(SELECT lane FROM wanted))
     UNION ALL
     SELECT found.*

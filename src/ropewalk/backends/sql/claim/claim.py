@@ -152,7 +152,8 @@ class Claiming:
         if not above:
             return plain
         names = self._lanes.names_of(self._tx, above)
-        served = {lane: line for lane in above if (line := self._situation.line_of(names[lane])) is not None}
+        known = [lane for lane in above if lane in names]
+        served = {lane: line for lane in known if (line := self._situation.line_of(names[lane])) is not None}
         self._keyed.update(served.values())
         open_ones = self._flow.open_among(served)
         for lane in open_ones:
@@ -194,7 +195,7 @@ class Claiming:
         names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
         for stream in streams:
             suspects = stream % 2 == 1
-            if suspects and self._suspect_given:
+            if (suspects and self._suspect_given) or stream // 2 not in names:
                 continue
             line = self._situation.line_of(names[stream // 2])
             if line is not None:

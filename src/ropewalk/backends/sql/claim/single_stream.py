@@ -9,17 +9,20 @@ may not wait in a buffer, or has a lease of its own), it leases nothing, and the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
 
 from ropewalk.backends.sql.claim.cache import BEFORE_ALL, ClaimCache, Rank, SingleStream
 from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, NamesOf, asked_by, rank_of
+from ropewalk.backends.sql.damage import ids_of
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.rows import records_in
+from ropewalk.backends.sql.maintenance import set_aside
+from ropewalk.backends.sql.rows import load, records_of
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.flags import OWN_LEASE
-from ropewalk.domain.jobs.record import RECORD_FORMAT
+from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import EPOCH_SHIFT, claim_all
 from ropewalk.domain.limits.fleet_limit import LaneName
@@ -36,7 +39,7 @@ class Asked(NamedTuple):
 
 def claim_single_stream(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -> Claimed | None:
     """None where it takes more than that."""
-    asked = ask(outlook, request, tx.given_now)
+    asked = None if tx.careful else ask(outlook, request, tx.given_now)
     if asked is None:
         return None
     found = tx.last_row(tx.sql.claim_single_stream, asked.values)
@@ -64,7 +67,7 @@ def tell(
     if not as_expected:
         outlook.single = None
         return None
-    situation, jobs = ClaimSnapshot(rest[:6], request, now), records_in(rest[6:])
+    situation, jobs = ClaimSnapshot(rest[:6], request, now), _records(rest[6:])
     epoch, first_ticket = situation.epoch, request.first_ticket
     claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=request.types, now=now)
     if asked.look:
@@ -76,6 +79,29 @@ def tell(
         outlook.single = None  # the next claim looks for lost leases
     times = (situation.next_ready(names), situation.next_wait)
     return Claimed(now=now, jobs=jobs, moved=[], next_due=min(filter(None, times), default=None))
+
+
+class LeasedUnread(Exception):
+    """The statement leased these jobs and its transaction is over, but the row of one of them cannot be decoded."""
+
+    def __init__(self, seqs: frozenset[int]) -> None:
+        super().__init__(f"the rows of {len(seqs)} leased jobs cannot be read")
+        self.seqs = seqs
+
+
+def read_leased(tx: Tx, lanes: LaneBook, unread: LeasedUnread) -> Claimed:
+    """What the claim would have answered, without the damaged jobs: these are set aside. Read carefully."""
+    aside = set_aside(tx, lanes, unread.seqs)
+    jobs = [job for job in load(tx, sorted(unread.seqs)) if job.status is Status.RUNNING]
+    jobs.sort(key=attrgetter("ticket"))
+    return Claimed(now=tx.now, jobs=jobs, moved=aside.moved, closed=aside.closed, next_due=None)
+
+
+def _records(found: Sequence[Any]) -> list[JobRecord]:
+    try:
+        return records_of(found)
+    except msgspec.DecodeError as error:
+        raise LeasedUnread(frozenset(ids_of(found[0]))) from error
 
 
 def _suits(single: SingleStream, request: ClaimRequest) -> bool:

@@ -34,7 +34,7 @@ rank_of: Final[Callable[[JobRecord], Rank]] = attrgetter("prio_key", "time_key",
 def next_of(tx: Tx, stream: int, after: Rank, count: int) -> list[JobRecord]:
     """The next `count` jobs of a stream, fewer where it ends."""
     try:
-        return records_in(tx.row(tx.sql.ready_jobs, (stream, *after, RECORD_FORMAT, count)))
+        return records_in(tx, tx.row(tx.sql.ready_jobs, (stream, *after, RECORD_FORMAT, count)))
     except TooMuch:
         if count == 1:
             raise
@@ -58,7 +58,7 @@ def _first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> list[JobRecor
         return next_of(tx, stream, after, count)
     wanted = msgspec.json.encode([(stream, *after) for stream, after in starts]).decode()
     try:
-        return records_in(tx.row(tx.sql.ready_heads, (wanted, RECORD_FORMAT, count)))
+        return records_in(tx, tx.row(tx.sql.ready_heads, (wanted, RECORD_FORMAT, count)))
     except TooMuch:
         half = len(starts) // 2
         return _first_of_each(tx, starts[:half], count) + _first_of_each(tx, starts[half:], count)

@@ -21,3 +21,6 @@ SELECT count(*) FROM (
 SELECT json_group_object(type, jobs) FROM (
     SELECT type, count(*) AS jobs FROM job WHERE place = 3 AND status = 'dead_letter' GROUP BY type
 )
+
+-- name: jobs_set_aside
+SELECT count(*) FROM job WHERE place = 3 AND status = 'dead_letter' AND last_move = 'set_aside'

@@ -95,8 +95,16 @@ SELECT json_group_array(seq) FROM (SELECT seq FROM job WHERE {conditions} ORDER 
 -- name: search_tag
 EXISTS (SELECT 1 FROM json_each(job.tags) AS tag WHERE tag.key = :{name} AND tag.atom = :{value})
 
+-- name: search_tag_carefully
+EXISTS (
+    SELECT 1 FROM json_each(iif(json_valid(job.tags), job.tags, '[]')) AS tag WHERE tag.key = :{name} AND tag.atom = :{value}
+)
+
 -- name: search_error
 error ->> '$.{field}'
+
+-- name: search_error_carefully
+iif(json_valid(error), error ->> '$.{field}', NULL)
 
 -- name: search_completed
 -- Many among many: the plus keeps from sorting all of them to show a page.

@@ -12,6 +12,9 @@ json_group_array(json_array(
 )),
 /* see other_columns */
 
+-- part: record_columns_carefully
+json_group_array(job.seq)
+
 -- part: ready_columns
 -- The same of jobs that are ready, to be claimed: without what a claim is about to set.
 json_group_array(json_array(
@@ -20,6 +23,9 @@ json_group_array(json_array(
     NULL, 0, NULL, finished_at, format, trace
 )),
 /* see other_columns */
+
+-- part: ready_columns_carefully
+json_group_array(job.seq)
 
 -- part: other_columns
 json_group_object(job.seq, json_object(
@@ -47,6 +53,16 @@ CAST(group_concat(result, '') AS BLOB)
 SELECT /* see record_columns */
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
+
+-- name: one_job
+SELECT place, {columns} FROM job WHERE seq = ?
+
+-- name: one_column
+-- A value, and whether it is text; text as its bytes, which need not be UTF-8.
+iif(typeof({column}) = 'text', CAST({column} AS BLOB), {column}), typeof({column}) = 'text'
+
+-- name: mend_fence
+UPDATE job SET fence = ? WHERE seq = ?
 
 -- name: save_jobs
 WITH changed (

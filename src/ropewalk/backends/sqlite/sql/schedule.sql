@@ -44,3 +44,6 @@ FROM (
 
 -- name: next_schedule
 SELECT min(next_fire) FROM schedule WHERE next_fire > ?
+
+-- name: all_plans
+SELECT json_group_array(json(plan)) FROM schedule

@@ -1,18 +1,24 @@
 -- What was counted. `counts` is JSON (domain.statistics.counters.Counters), added up in Python: the store only finds it, and puts it into
 -- the answer as it is.
 
+-- part: counts
+counts
+
+-- part: counts_carefully
+iif(json_valid(counts), counts, 'null')
+
 -- name: insert_counters
 INSERT INTO tally (at, lane, counts) VALUES (?, ?, ?) /* each row */
 
 -- name: oldest_counters
-SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%s]', id, at, lane, counts)), '') || ']'
+SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%s]', id, at, lane, /* see counts */)), '') || ']'
 FROM (SELECT * FROM tally ORDER BY id LIMIT ? + 0)
 
 -- name: delete_counters
 DELETE FROM tally WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: sums_to_fold
-SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%d,%s]', tally_sum.id, span_us, at, lane, counts)), '') || ']'
+SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%d,%s]', tally_sum.id, span_us, at, lane, /* see counts */)), '') || ']'
 FROM json_each(?) AS wanted
 CROSS JOIN tally_sum ON span_us = json_extract(wanted.value, '$[0]') AND lane = json_extract(wanted.value, '$[2]')
     AND at = json_extract(wanted.value, '$[1]')
@@ -45,7 +51,7 @@ SELECT json_group_array(json_array(id, tenant)) FROM lane WHERE id < ?1 AND type
 
 -- name: counters_of
 -- What is not folded yet, the sums of one span, and those for good.
-SELECT '[' || coalesce(group_concat(printf('[%s,%d,%d,%s]', span_us, at, lane, counts)), '') || ']' FROM (
+SELECT '[' || coalesce(group_concat(printf('[%s,%d,%d,%s]', span_us, at, lane, /* see counts */)), '') || ']' FROM (
     SELECT 'null' AS span_us, at, lane, counts FROM tally WHERE lane IN (SELECT value FROM json_each(?1))
     UNION ALL
     SELECT span_us, at, lane, counts

@@ -1,0 +1,77 @@
+"""Job rows read column by column, because one of a batch cannot be decoded (damage.py says when)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import NODEFAULT, structs
+
+from ropewalk.backends.sql.damage import DamagedJobs
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, Status
+
+if TYPE_CHECKING:
+    from ropewalk.backends.sql.tx import Tx
+
+_STORED: Final = tuple(field for field in structs.fields(JobRecord) if field.name != "damaged")
+_SIMPLE: Final = frozenset({int, int | None, str, str | None, bytes, bytes | None})
+_TIMES: Final = frozenset({"time_key", "created_at", "run_at", "updated_at"})
+_STATUS_IN: Final = (Status.WAITING, Status.WAITING, Status.RUNNING, Status.DEAD_LETTER)
+"""by place, where the status itself is junk"""
+
+
+def read_one_by_one(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
+    """These jobs as far as their rows can be read. Raises DamagedJobs for those that wait and cannot be."""
+    jobs = [_read(tx, seq) for seq in seqs]
+    known = tx.known_damage
+    if known is not None:
+        unknown = {job.seq for job in jobs if job.damaged and job.status is Status.WAITING and job.seq not in known}
+        if unknown:
+            raise DamagedJobs(frozenset(unknown))
+    return jobs
+
+
+def _read(tx: Tx, seq: int) -> JobRecord:
+    """Every value comes with a mark that says whether it is text; text comes as bytes, which may be no UTF-8."""
+    columns = ", ".join(tx.sql.one_column.format(column=field.name) for field in _STORED)
+    found = tx.row(tx.sql.one_job.format(columns=columns), (seq,))
+    assert found is not None, f"job {seq} is there"
+    place, *pairs = found
+    damaged: list[str] = []
+    read: dict[str, Any] = {}
+    for field, value, is_text in zip(_STORED, pairs[::2], pairs[1::2], strict=True):
+        try:
+            read[field.name] = _decoded(field, value, is_text=bool(is_text))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            damaged.append(field.name)
+            read[field.name] = _stand_in(tx, field, value, place)
+    return JobRecord(**read, damaged=tuple(damaged))
+
+
+def _decoded(field: structs.FieldInfo, value: Any, *, is_text: bool) -> Any:
+    if is_text and isinstance(value, bytes):
+        value = value.decode()
+    if value is None and field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    if field.type in _SIMPLE or value is None or not isinstance(value, str) or field.name in ("status", "last_move"):
+        return msgspec.convert(value, field.type)
+    return msgspec.json.decode(value, type=field.type)
+
+
+def _stand_in(tx: Tx, field: structs.FieldInfo, value: Any, place: int) -> Any:
+    """What the record holds instead of junk."""
+    if field.name == "status":
+        return _STATUS_IN[place]
+    if field.name in _TIMES:
+        return tx.now
+    if field.default is not NODEFAULT:
+        return field.default
+    if field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    if field.type is str:
+        return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)
+    if field.type is bytes:
+        return b""
+    return Move.SUBMIT if field.name == "last_move" else 0

@@ -1,0 +1,296 @@
+"""A row that cannot be decoded is set aside, and everything else goes on. Each column of a job is damaged in turn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from itertools import product
+from typing import Final, TypeAlias
+
+import psycopg
+import pytest
+from msgspec import structs
+
+from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.domain.failure import Category
+from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, CompensationSpec, JobRecord
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.limits.quota import Quota
+from ropewalk.domain.limits.rate import Rate
+from ropewalk.domain.retention import Retention
+from ropewalk.domain.schedules.schedule import Every, Schedule
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.time import HOUR
+from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.errors import StoreRefused
+from ropewalk.ports.store.schedules import ScheduleChange
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.build import gate_on, new_job, settlement, worker_card
+from ropewalk.testing.contract.clockwork import plan_of
+from tests.backends.postgres.backend import PostgresBackend
+from tests.backends.test_sqlite import SqliteBackend
+from tests.servers.postgres import Postgres
+from tests.servers.schemas import Schemas
+
+Junk: TypeAlias = str | bytes
+
+HEALTHY: Final = 5
+FOUND_BY: Final = frozenset({"seq", "id", "tenant", "format", "prio_key", "time_key"})
+"""with junk in these a claim does not find the row at all"""
+COLUMNS: Final = [field for field in structs.fields(JobRecord) if field.name not in FOUND_BY | {"damaged"}]
+SIMPLE: Final = (str, str | None, int, int | None, bytes, bytes | None)
+STRUCTURED: Final = [field.name for field in COLUMNS if field.type not in SIMPLE]
+WRITTEN_BY_A_CLAIM: Final = frozenset(
+    {"status", "last_move", "updated_at", "owner", "ticket", "lease_expires_at", "start_rev", "started_at"}
+)
+READ_BY_A_CLAIM: Final = [name for name in STRUCTURED if name not in WRITTEN_BY_A_CLAIM]
+OTHER_COLUMNS: Final = (
+    *(("worker", column) for column in ("types", "queues", "tenants", "unstarted")),
+    *(("attempt", column) for column in ("error", "move")),
+    *(("scope", column) for column in ("cancel", "value")),
+    *(("edge", column) for column in ("parent_kind", "ending")),
+    *(("tally", "counts"), ("tally_sum", "counts"), ("schedule", "plan"), ("step", "kind")),
+    *(("flow_limit", "algorithm"), ("flow_rate", "state"), ("quota", "algorithm"), ("quota_use", "spent")),
+    *(("cascade", "item"), ("cascade", "kind"), ("outbox", "payload"), ("log", "fields")),
+)
+SHAPES: Final = ("junk", "[1]", '"text"', '{"a": ')
+
+
+class DamagedRowContract(Contract, ABC):
+    @abstractmethod
+    async def damage(self, bench: Bench, table: str, column: str, junk: Junk, *, where: str) -> None:
+        """Write junk into a column of some rows, past the store."""
+
+    async def damage_job(self, bench: Bench, column: str, junk: Junk, job_id: str = "damaged") -> None:
+        await self.damage(bench, "job", column, junk, where=f"id = '{job_id}'")
+
+    async def test_junk_in_a_waiting_job_stops_nobody(self, bench: Bench) -> None:
+        for number, (column, junk) in enumerate(product(READ_BY_A_CLAIM, SHAPES)):
+            await bench.add(id=f"d{number}", tags={"a": "b"})
+            healthy = await _behind_it(bench, number)
+            await self.damage_job(bench, column, junk, f"d{number}")
+            assert (await bench.job(f"d{number}")).damaged == (column,), "who only looks is told, and changes nothing"
+            claimed = await bench.claimed(50, first_ticket=1 + 50 * number)
+            assert [job.id for job in claimed.jobs] == healthy, (column, junk)
+            assert [(moved.job.id, moved.move) for moved in claimed.moved] == [(f"d{number}", Move.SET_ASIDE)]
+            await _check_set_aside(bench, column, f"d{number}")
+
+    async def test_a_claim_does_not_read_what_it_writes(self, bench: Bench) -> None:
+        for number, column in enumerate(sorted(WRITTEN_BY_A_CLAIM & set(STRUCTURED))):
+            await bench.add(id=f"d{number}")
+            healthy = await _behind_it(bench, number)
+            await self.damage_job(bench, column, "junk", f"d{number}")
+            assert [job.id for job in await bench.claim(50)] == [f"d{number}", *healthy]
+            assert (await bench.job(f"d{number}")).damaged == ()
+
+    async def test_junk_in_a_claim_of_one_stream_stops_nobody(self, bench: Bench) -> None:
+        """Where the store leases a whole stream in one statement and reads the rows afterwards."""
+        for number, shape in enumerate(SHAPES):
+            await bench.add(id=f"before-{number}")
+            await bench.claim(1)
+            await bench.add(id=f"d{number}")
+            healthy = await _behind_it(bench, number)
+            await self.damage_job(bench, "tags", shape, f"d{number}")
+            claimed = await bench.claimed(50, first_ticket=99)
+            assert [job.id for job in claimed.jobs] == healthy
+            await _check_set_aside(bench, "tags", f"d{number}")
+
+    async def test_junk_in_a_running_job_lets_it_end(self, bench: Bench) -> None:
+        for number, column in enumerate(STRUCTURED):
+            job = await bench.running("ab"[number % 2], id=f"d{number}")
+            await self.damage_job(bench, column, "junk", job.id)
+            if column != "status":  # whether it runs is what the status says
+                assert (await bench.settle(job, Move.FAIL)).lost is None, column
+            assert (await bench.job(job.id)).id == job.id
+
+    async def test_junk_in_a_lost_job_stops_no_sweep(self, bench: Bench) -> None:
+        for number, column in enumerate(STRUCTURED):
+            await bench.running(id=f"d{number}", max_attempts=1)
+            await bench.running(id=f"o{number}", max_attempts=1)
+            await self.damage_job(bench, column, "junk", f"d{number}")
+            await bench.runtime.advance(60)
+            assert {moved.job.id for moved in await bench.sweep(9)} == {f"d{number}", f"o{number}"}, column
+            assert await bench.sweep(9) == []
+
+    async def test_junk_in_a_finished_job_hides_nothing(self, bench: Bench) -> None:
+        for column in STRUCTURED:
+            await bench.finished(id="damaged", tags={"a": "b"})
+            await bench.finished(id="other", tags={"a": "b"})
+            await self.damage_job(bench, column, "junk")
+            for wanted in (Filter(tags={"a": "b"}), Filter(error_codes=("none",))):
+                await bench.store.search(DEFAULT_TENANT, wanted, order=Order.CREATED_ASC, cursor=None, limit=9)
+            page = await bench.store.search(DEFAULT_TENANT, Filter(), order=Order.CREATED_ASC, cursor=None, limit=9)
+            assert {job.id: job.damaged for job in page.jobs} == {"damaged": (column,), "other": ()}
+            await bench.store.delete(DEFAULT_TENANT, ["damaged", "other"])
+            assert await bench.find("damaged") is None
+
+    async def test_a_job_set_aside_is_not_retried_before_it_is_repaired(self, bench: Bench) -> None:
+        await bench.add(id="damaged", tags={"a": "b"})
+        await self.damage_job(bench, "tags", "junk")
+        await bench.claim()
+        [answer] = await bench.store.retry(DEFAULT_TENANT, ["damaged"], Revival())
+        assert (answer.status, answer.reason) == (RetryStatus.NOT_RETRIABLE, "damaged_row")
+        await self.damage_job(bench, "tags", '{"a": "b"}')
+        [answer] = await bench.store.retry(DEFAULT_TENANT, ["damaged"], Revival())
+        assert answer.status is RetryStatus.QUEUED
+        assert (await bench.claim_one()).tags == {"a": "b"}
+
+    async def test_what_a_job_set_aside_brings_is_brought(self, bench: Bench) -> None:
+        """Its compensation is queued, and the key, the group and the counters hear of its end."""
+        await bench.add(id="damaged", on_failure=CompensationSpec(type="undo"))
+        await self.damage_job(bench, "tags", "junk")
+        undo = await bench.claim_one()
+        assert undo.origin is not None
+        assert undo.origin.id == "damaged"
+
+    async def test_operators_reach_a_damaged_job(self, bench: Bench) -> None:
+        await bench.add(id="damaged", delay_us=HOUR)
+        await self.damage_job(bench, "backoff", "junk")
+        await bench.cancel("damaged")
+        assert (await bench.job("damaged")).terminal
+        assert (await bench.store.delete(DEFAULT_TENANT, ["damaged"]))["damaged"] == "deleted"
+
+    async def test_junk_in_any_other_table_stops_nobody(self, bench: Bench) -> None:
+        """Each verb that reads the table answers without the row."""
+        await _fill_every_table(bench)
+        for number, ((table, column), junk) in enumerate(product(OTHER_COLUMNS, SHAPES[:2])):
+            await bench.add("b", id=f"healthy-{number}", tenant="healthy")
+            await self.damage(bench, table, column, junk, where="1 = 1")
+            await _use_every_table(bench)
+            claimed = await bench.claim(99, types=["b"])
+            assert f"healthy-{number}" in {job.id for job in claimed}, (table, column)
+            await bench.settle_all("worker", [settlement(job) for job in claimed])
+
+    async def test_the_examination_tells_of_damage(self, bench: Bench) -> None:
+        await _schedule(bench, "one")
+        await bench.add(id="damaged")
+        await self.damage_job(bench, "tags", "junk")
+        await self.damage(bench, "schedule", "plan", "junk", where="1 = 1")
+        assert (await bench.store.examine()).work.set_aside == 0, "it has not come up yet"
+        await bench.claim()
+        work = (await bench.store.examine()).work
+        assert (work.set_aside, work.unreadable) == (1, ["schedule"])
+
+    async def test_a_group_whose_value_was_lost_does_not_succeed(self, bench: Bench) -> None:
+        root = await bench.running(id="root")
+        await bench.submit(new_job(spawn_key="k", group_id="root", parent_id="root"), under=holder(root))
+        await self.damage(bench, "scope", "value", "junk", where="1 = 1")
+        with pytest.raises(StoreRefused, match="group root"):
+            await bench.store.groups(DEFAULT_TENANT, ["root"])
+
+    async def test_a_step_that_cannot_be_read_is_not_run_again(self, bench: Bench) -> None:
+        job = await bench.running()
+        await bench.store.record_step(holder(job), StepRecord(position=0, name="s", kind="step", value=b"1"))
+        await self.damage(bench, "step", "kind", "junk", where="1 = 1")
+        with pytest.raises(StoreRefused, match="a stored step"):
+            await bench.store.steps(job.seq)
+
+    async def test_a_damaged_schedule_does_not_stop_the_others(self, bench: Bench) -> None:
+        for name in ("one", "two", "three"):
+            await _schedule(bench, name)
+        await self.damage(bench, "schedule", "plan", "junk", where="name = 'two'")
+        due = await bench.store.due_schedules(after=None, limit=9)
+        assert {each.schedule.name for each in due.schedules} == {"one", "three"}
+
+
+async def _schedule(bench: Bench, name: str) -> None:
+    schedule = Schedule(name=name, tenant=DEFAULT_TENANT, plan=plan_of(Every(HOUR)), generation=1, next_fire=7)
+    await bench.store.change_schedules([ScheduleChange(before=None, after=schedule)])
+
+
+async def _fill_every_table(bench: Bench) -> None:
+    store = bench.store
+    await bench.finished(Move.FAIL, id="failed")
+    await store.register(worker_card("w"))
+    await store.put_limit(FlowLimit(tenant=DEFAULT_TENANT, kind="key", name="k", rate=Rate(9, per=10)))
+    await store.put_quota(Quota(tenant="acme", submissions=Rate(9, per=10)))
+    await _schedule(bench, "one")
+    root = await bench.running(id="root", limit_key="k", report_orphan=True)
+    await bench.submit(new_job(spawn_key="k", group_id="root", parent_id="root"), under=holder(root))
+    await bench.add("a", id="child", gate=gate_on("root"))
+    await bench.add(tenant="acme")
+    await store.record_step(holder(root), StepRecord(position=0, name="s", kind="step", value=b"1"))
+    await store.fold_tallies(None, 9)
+
+
+async def _use_every_table(bench: Bench) -> None:
+    store = bench.store
+    await store.fold_tallies(None, 99)
+    await store.stats(DEFAULT_TENANT, StatsQuery(last_us=HOUR))
+    await store.tenants_with(Status.FAILED, ["t"])
+    await store.workers()
+    await store.limits(DEFAULT_TENANT)
+    await store.quotas()
+    await store.quota_use("acme")
+    await store.due_schedules(after=None, limit=9)
+    await store.list_schedules(DEFAULT_TENANT, after=None, limit=9)
+    await store.trail(DEFAULT_TENANT, "failed")
+    await store.log(DEFAULT_TENANT, "root")
+    child = await bench.job("child")
+    await store.edges([child.seq])
+    await store.dependencies(child.seq)
+    await store.cascade(9)
+    await store.take_orphans(9, 1)
+    await bench.add("a", tenant="acme")
+    await bench.claim(9, types=["a"])
+    await bench.runtime.advance(40)
+    await bench.sweep(9)
+    await store.prune(Retention(), 99)
+    await store.examine()
+
+
+async def _behind_it(bench: Bench, number: int = 0) -> list[str]:
+    jobs = [new_job(id=f"h{number}-{each}") for each in range(HEALTHY)]
+    return [accepted.id for accepted in await bench.submit(*jobs)]
+
+
+async def _check_set_aside(bench: Bench, column: str, job_id: str = "damaged") -> None:
+    job = await bench.job(job_id)
+    assert job.status is Status.DEAD_LETTER
+    assert job.error is not None
+    assert (job.error.category, job.error.code) == (Category.SYSTEM, "damaged_row")
+    assert column in job.error.message
+    page = await bench.store.search(DEFAULT_TENANT, Filter(), order=Order.CREATED_DESC, cursor=None, limit=9)
+    assert job_id in {each.id for each in page.jobs}
+    assert [entry.kind for entry in await bench.history(job_id)][-1] == "set_aside"
+
+
+class TestDamagedRowsOnSqlite(DamagedRowContract):
+    @pytest.fixture
+    def backend(self) -> SqliteBackend:
+        return SqliteBackend()
+
+    async def damage(self, bench: Bench, table: str, column: str, junk: Junk, *, where: str) -> None:
+        assert isinstance(bench.backend, SqliteBackend)
+        db = sqlite.connect(bench.backend.path, isolation_level=None)
+        db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (junk,))
+        db.close()
+
+    async def test_any_column_may_hold_what_is_not_of_its_type(self, bench: Bench) -> None:
+        """SQLite keeps whatever it is given: bytes that are no text, in a column of numbers or of names."""
+        for number, field in enumerate(COLUMNS):
+            if field.name not in WRITTEN_BY_A_CLAIM and field.type not in (bytes, bytes | None):
+                await bench.add(id=f"d{number}")
+                healthy = await _behind_it(bench, number)
+                await self.damage_job(bench, field.name, b"\xff\xfe", f"d{number}")
+                assert [job.id for job in await bench.claim(50)] == healthy, field.name
+                await _check_set_aside(bench, field.name, f"d{number}")
+
+
+class TestDamagedRowsOnPostgres(DamagedRowContract):
+    @pytest.fixture
+    def backend(self, postgres: Postgres, postgres_schemas: Schemas) -> PostgresBackend:
+        return PostgresBackend(postgres_schemas, postgres.dsn())
+
+    async def damage(self, bench: Bench, table: str, column: str, junk: Junk, *, where: str) -> None:
+        backend = bench.backend
+        assert isinstance(backend, PostgresBackend)
+        if table == "job":
+            table = "submitted" if column in {"backoff", "tags", "on_failure", "origin"} else "standing"
+            where = f"seq = (SELECT seq FROM submitted WHERE {where})"
+        async with await psycopg.AsyncConnection.connect(backend.url, autocommit=True) as db:
+            await db.execute(f"SET search_path TO {backend.schema}".encode())
+            await db.execute(f"UPDATE {table} SET {column} = %s WHERE {where}".encode(), (junk,))
