@@ -60,7 +60,14 @@ class Keys:
             )
             self.put(held)
         held.run = job.run
+        held.input_hash = input_hash(job.input)
         held.closed_at = None
+
+    def move(self, job: JobRecord) -> None:
+        """The input of a job that waits was changed: its key stands for the new one."""
+        held = self._held_by(job)
+        if held is not None:
+            held.input_hash = input_hash(job.input)
 
     def forget(self, job: JobRecord) -> None:
         """The job is gone."""

@@ -65,7 +65,9 @@ def amend(tables: Tables, tenant: str, job_id: str, amendment: Amendment, now: I
     tables.take_up(job)
     event = operations.amend(job, amendment, now)
     tables.put_back(job, now)
-    tables.record(event)
+    if event is not None:
+        tables.record(event)
+        tables.keys.move(job)
     return AmendAnswer(id=job_id, job=copied(job), state=job.state_at(now))
 
 

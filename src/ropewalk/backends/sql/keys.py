@@ -57,6 +57,14 @@ class KeyBook:
         held = None if name is None else self.find(name)
         return held is None or held.job_id == job.id or held.closed_at is not None
 
+    def move(self, job: JobRecord) -> None:
+        """The input of a job that waits was changed: its key stands for the new one."""
+        name = _name(job)
+        held = None if name is None else self.find(name)
+        if held is not None and held.job_id == job.id:
+            held.input_hash = input_hash(job.input)
+            self.put(held)
+
     def reopen(self, job: JobRecord) -> None:
         """The job was revived. If its key was pruned or passed on meanwhile, it opens it anew."""
         name = _name(job)
@@ -75,6 +83,7 @@ class KeyBook:
                 opened_at=self._tx.now,
             )
         held.run = job.run
+        held.input_hash = input_hash(job.input)
         held.closed_at = None
         self.put(held)
 

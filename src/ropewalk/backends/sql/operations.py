@@ -52,8 +52,12 @@ def amend(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, amendment: Amendmen
         return AmendAnswer(id=job_id)
     if job.status is not Status.WAITING:
         return AmendAnswer(id=job_id, state=job.state_at(tx.now))
-    ledger.note(job, operations.amend(job, amendment, tx.now))
-    ledger.flush()
+    event = operations.amend(job, amendment, tx.now)
+    if event is not None:
+        ledger.note(job, event)
+        if amendment.input is not None:
+            ledger.move_key(job)
+        ledger.flush()
     return AmendAnswer(id=job_id, job=job, state=job.state_at(tx.now))
 
 

@@ -95,6 +95,10 @@ class SqlLedger(UnitOfWork):
     def may_reopen(self, job: JobRecord) -> bool:
         return self._keys.may_reopen(job)
 
+    def move_key(self, job: JobRecord) -> None:
+        """Its input was changed: from now on its idempotency key stands for the new one."""
+        self._keys.move(job)
+
     def reopen_key(self, job: JobRecord) -> None:
         self._keys.reopen(job)
 

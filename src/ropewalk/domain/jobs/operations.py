@@ -165,20 +165,25 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
     return _note(job, "retried", now, asked.reason)
 
 
-def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord:
-    """Change a waiting job. The caller has checked that it is waiting."""
+def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord | None:
+    """Change a waiting job. The caller has checked that it is waiting. None: it is as it should be already."""
     assert job.status is Status.WAITING, job.status
+    before = job.input, job.priority, job.run_at
     if asked.input is not None:
         job.input = asked.input
     if asked.priority is not None:
         job.priority = asked.priority
-    run_at = job.run_at
-    if asked.run_now:
-        run_at = now
-    elif asked.run_at is not None:
-        run_at = max(now, asked.run_at)
+    run_at = _amended_run_at(job, asked, now)
+    if (job.input, job.priority, run_at) == before:
+        return None
     _reorder(job, run_at)
     return _note(job, "triggered" if asked.run_now else "updated", now, None)
+
+
+def _amended_run_at(job: JobRecord, asked: Amendment, now: Instant) -> Instant:
+    """A job that may run already, and is told so again, keeps its place."""
+    wanted = now if asked.run_now else job.run_at if asked.run_at is None else asked.run_at
+    return job.run_at if max(wanted, job.run_at) <= now else max(now, wanted)
 
 
 def _reorder(job: JobRecord, run_at: Instant) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.operations import Amendment, RetryStatus, Revival
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR, SECOND
@@ -212,3 +212,36 @@ async def _finish(bench: Bench, new: NewJob, move: Move = Move.COMPLETE) -> str:
 async def _revive(bench: Bench, job_id: str) -> None:
     [answer] = await bench.store.retry("default", [job_id], Revival())
     assert answer.status is RetryStatus.QUEUED
+
+
+class KeyUpdateContract(Contract):
+    """The key of a job whose input is changed stands for the input that will run."""
+
+    async def test_it_stands_for_the_new_input(self, bench: Bench) -> None:
+        [first] = await bench.submit(keyed("k", input=b"[1]"))
+        await bench.store.update("default", first.id, Amendment(input=b"[2]"))
+        [again] = await bench.submit(keyed("k", input=b"[2]"))
+        assert (again.duplicate, again.id) == (True, first.id)
+        assert isinstance(await bench.answer(keyed("k", input=b"[1]")), Conflict)
+
+    async def test_also_within_the_window_of_a_finished_job(self, bench: Bench) -> None:
+        [first] = await bench.submit(keyed("k", input=b"[1]"))
+        await bench.store.update("default", first.id, Amendment(input=b"[2]"))
+        await bench.settle(await bench.claim_one())
+        [again] = await bench.submit(keyed("k", scope="any", input=b"[2]"))
+        assert (again.duplicate, again.id) == (True, first.id)
+        assert isinstance(await bench.answer(keyed("k", scope="any", input=b"[1]")), Conflict)
+
+    async def test_also_in_its_next_run(self, bench: Bench) -> None:
+        [first] = await bench.submit(keyed("k", input=b"[1]"))
+        await bench.settle(await bench.claim_one(), Move.FAIL)
+        await bench.store.retry("default", [first.id], Revival(delay_us=HOUR))
+        await bench.store.update("default", first.id, Amendment(input=b"[2]"))
+        [again] = await bench.submit(keyed("k", input=b"[2]"))
+        assert (again.duplicate, again.id) == (True, first.id)
+
+    async def test_another_change_leaves_it(self, bench: Bench) -> None:
+        [first] = await bench.submit(keyed("k", input=b"[1]"))
+        await bench.store.update("default", first.id, Amendment(priority=5, run_at=bench.runtime.now() + HOUR))
+        [again] = await bench.submit(keyed("k", input=b"[1]"))
+        assert (again.duplicate, again.id) == (True, first.id)
