@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import structs
 
+from ropewalk.client.operations.base import repeated
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
@@ -251,7 +252,8 @@ class Attempt:
         return {job_id: job.state_at(read.now) for job_id, job in read.jobs.items()}
 
     async def once(self, key: str, ttl: Seconds) -> bool:
-        return await self._bench.store.once(self.job.tenant, key, to_span(ttl, "ttl"))
+        store, span = self._bench.store, to_span(ttl, "ttl")
+        return await repeated(lambda by: store.once(self.job.tenant, key, span, by=by), self._bench.runtime, None)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         return cast("T", await self._bench.in_thread([self], call))

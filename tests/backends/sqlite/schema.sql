@@ -225,6 +225,7 @@ CREATE TABLE once (
     tenant TEXT NOT NULL,
     key TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
+    taken_by TEXT,
     PRIMARY KEY (tenant, key)
 ) WITHOUT ROWID;
 

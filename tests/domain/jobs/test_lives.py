@@ -151,7 +151,9 @@ class Life(RuleBasedStateMachine):
     @rule(priority=st.none() | st.integers(-1000, 1000), wait=st.none() | spans, run_now=st.booleans())
     def update(self, priority: int | None, wait: int | None, run_now: bool) -> None:
         run_at = None if wait is None else self.now + wait
-        self.events.append(amend(self.job, Amendment(priority=priority, run_at=run_at, run_now=run_now), self.now))
+        event = amend(self.job, Amendment(priority=priority, run_at=run_at, run_now=run_now), self.now)
+        if event is not None:
+            self.events.append(event)
 
     @precondition(lambda self: self.job.awaits is not None)
     @rule(name=st.sampled_from(("ring", "knock")))

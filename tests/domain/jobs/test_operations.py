@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import pytest
 
 from ropewalk.domain.jobs.operations import Amendment, CancelStatus, Revival, amend, cancel, refusal_to_revive, revive
@@ -151,20 +153,31 @@ def test_a_deadline_the_new_run_could_not_meet_is_dropped(delay_us: int, kept: b
 @pytest.mark.parametrize(
     ("asked", "run_at", "kind"),
     [
-        (Amendment(), NOW + HOUR, "updated"),
         (Amendment(run_at=LATER + 9), LATER + 9, "updated"),
         (Amendment(run_at=LATER - 9), LATER, "updated"),
         (Amendment(run_now=True), LATER, "triggered"),
         (Amendment(run_now=True, run_at=LATER + 9), LATER, "triggered"),
         (Amendment(priority=5), NOW + HOUR, "updated"),
     ],
-    ids=["nothing", "later", "a past time is now", "trigger", "trigger wins", "priority"],
+    ids=["later", "a past time is now", "trigger", "trigger wins", "priority"],
 )
 def test_when_an_amended_job_runs(asked: Amendment, run_at: int, kind: str) -> None:
     job = a_job(delay_us=HOUR)
     event = amend(job, asked, LATER)
+    assert event is not None
     assert (job.run_at, event.kind, event.rev) == (run_at, kind, job.rev)
     assert (job.prio_key, job.time_key) == order_key(asked.priority or 0, run_at, job.flags)
+
+
+@pytest.mark.parametrize(
+    "asked", [Amendment(), Amendment(run_now=True), Amendment(run_at=LATER), Amendment(priority=0, input=b"{}")]
+)
+def test_an_amendment_that_changes_nothing_is_no_entry_of_the_history(asked: Amendment) -> None:
+    """Repeated because its answer was lost: a job that may run already keeps its place."""
+    job = a_job(input=b"{}")
+    before = copy(job)
+    assert amend(job, asked, LATER) is None
+    assert job == before
 
 
 def test_an_amendment_changes_what_it_names() -> None:

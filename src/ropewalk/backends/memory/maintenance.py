@@ -96,7 +96,7 @@ def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pru
         tables.finished.forget_results(forgotten)
         results = len(forgotten)
     keys = tables.keys.prune(now, limit)
-    for name in [name for name, until in tables.once.items() if until <= now]:
+    for name in [name for name, (until, _) in tables.once.items() if until <= now]:
         del tables.once[name]
     for owner in [owner for owner, worker in tables.workers.items() if worker.card.beat_at + DAY <= now]:
         del tables.workers[owner]
@@ -104,12 +104,16 @@ def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pru
     return Pruned(jobs=len(gone), results=results, keys=keys)
 
 
-def once(tables: Tables, tenant: str, key: str, ttl_us: Span, now: Instant) -> bool:
-    until = tables.once.get((tenant, key))
-    if until is not None and until > now:
-        return False
-    tables.once[tenant, key] = now + ttl_us
+def once(tables: Tables, tenant: str, key: str, ttl_us: Span, now: Instant, *, by: str | None = None) -> bool:
+    until, first = tables.once.get((tenant, key), (now, None))
+    if until > now:
+        return by is not None and by == first
+    tables.once[tenant, key] = now + ttl_us, by
     return True
+
+
+def is_taken_once(tables: Tables, tenant: str, key: str, now: Instant) -> bool:
+    return tables.once.get((tenant, key), (now, None))[0] > now
 
 
 def _take_back(tables: Tables, over: list[JobRecord], change: Change) -> None:

@@ -44,7 +44,7 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import Instant, Span
-from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.domain.workflow.completion import StepRecord, as_once_key
 from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.errors import Unsupported
 from ropewalk.ports.notifier import Notifier
@@ -196,9 +196,9 @@ class MemoryStore(Store):
         with self._lock:
             return maintenance.cascade(self._tables, limit, self._runtime.now())
 
-    async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
+    async def once(self, tenant: str, key: str, ttl_us: Span, *, by: str | None = None) -> bool:
         with self._lock:
-            return maintenance.once(self._tables, tenant, key, ttl_us, self._runtime.now())
+            return maintenance.once(self._tables, tenant, key, ttl_us, self._runtime.now(), by=by)
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
         with self._lock:
@@ -253,9 +253,12 @@ class MemoryStore(Store):
         with self._lock:
             return operations.resolve(self._tables, tenant, job_id, resolution, self._runtime.now())
 
-    async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
+    async def signal(
+        self, tenant: str, job_id: str, name: str, value: bytes | None, *, signal_id: str | None = None
+    ) -> SignalAnswer:
         with self._lock:
-            return workflows.signal(self._tables, tenant, job_id, name, value, now=self._runtime.now())
+            once, now = as_once_key(job_id, signal_id), self._runtime.now()
+            return workflows.signal(self._tables, tenant, job_id, name, value, now=now, once=once)
 
     async def steps(self, seq: int) -> list[StepRecord]:
         with self._lock:

@@ -67,7 +67,7 @@ class Tables:
         self.postponed: deque[Item] = deque()
         """what follows from endings and is left to `cascade`"""
         self.paused: set[TenantQueue] = set()
-        self.once: dict[tuple[str, str], Instant] = {}
+        self.once: dict[tuple[str, str], tuple[Instant, str | None]] = {}
         """(tenant, key) → until when it is taken"""
         self.workers: dict[str, Worker] = {}
         self.schedules: dict[tuple[str, str], ScheduleRecord] = {}

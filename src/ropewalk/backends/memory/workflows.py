@@ -10,6 +10,7 @@ from itertools import islice
 
 from msgspec import structs
 
+from ropewalk.backends.memory import maintenance
 from ropewalk.backends.memory.tables import Tables
 from ropewalk.backends.memory.unit_of_work import MemoryLedger
 from ropewalk.backends.workflow.scopes import scope_of
@@ -18,7 +19,7 @@ from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow import gate
-from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR, StepRecord
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
 from ropewalk.ports.store.messages import (
     GroupContribution,
@@ -106,12 +107,18 @@ def _record(root: JobRecord, kept: Scope, scopes: Sequence[Scope]) -> GroupRecor
     )
 
 
-def signal(tables: Tables, tenant: str, job_id: str, name: str, value: bytes | None, *, now: Instant) -> SignalAnswer:
+def signal(
+    tables: Tables, tenant: str, job_id: str, name: str, value: bytes | None, *, now: Instant, once: str | None
+) -> SignalAnswer:
+    """Under the key `once` it is put only once."""
     job = tables.find(tenant, job_id)
     if job is None:
         return SignalAnswer.NOT_FOUND
     if job.terminal:
-        return SignalAnswer.ALREADY_COMPLETE
+        sent_before = once is not None and maintenance.is_taken_once(tables, tenant, once, now)
+        return SignalAnswer.DUPLICATE if sent_before else SignalAnswer.ALREADY_COMPLETE
+    if once is not None and not maintenance.once(tables, tenant, once, SIGNAL_KNOWN_FOR, now):
+        return SignalAnswer.DUPLICATE
     tables.mailbox.post(job.seq, name, value)
     ledger = MemoryLedger(tables, now)
     ledger.take(job)

@@ -137,8 +137,12 @@ def remove(tx: Tx, seqs: Sequence[int]) -> None:
         tx.run(forget, (gone,))
 
 
-def once(tx: Tx, tenant: str, key: str, ttl_us: Span) -> bool:
-    return tx.run(tx.sql.take_once, (tenant, key, tx.now + ttl_us, tx.now)) == 1
+def once(tx: Tx, tenant: str, key: str, ttl_us: Span, *, by: str | None = None) -> bool:
+    return tx.run(tx.sql.take_once, (tenant, key, by, tx.now + ttl_us, tx.now, tx.now)) == 1
+
+
+def is_taken_once(tx: Tx, tenant: str, key: str) -> bool:
+    return tx.row(tx.sql.is_taken_once, (tenant, key, tx.now)) is not None
 
 
 def pause(tx: Tx, tenant: str, queue: str, *, paused: bool) -> None:

@@ -114,6 +114,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     prune_once: str
     prune_workers: str
     take_once: str
+    is_taken_once: str
     set_paused: str
     # read.sql
     attempts_of: str

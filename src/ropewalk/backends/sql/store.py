@@ -53,7 +53,7 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import Span
-from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.domain.workflow.completion import StepRecord, as_once_key
 from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.claims import ClaimRequest
@@ -184,8 +184,8 @@ class SqlStore(Store, ABC):
     async def cascade(self, limit: int) -> Consequences:
         return await self._write(lambda tx: workflows.cascade(tx, tx.lanes, limit))
 
-    async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
-        return await self._write(lambda tx: maintenance.once(tx, tenant, key, ttl_us))
+    async def once(self, tenant: str, key: str, ttl_us: Span, *, by: str | None = None) -> bool:
+        return await self._write(lambda tx: maintenance.once(tx, tenant, key, ttl_us, by=by))
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
         await self._write(lambda tx: maintenance.pause(tx, tenant, queue, paused=paused))
@@ -226,8 +226,14 @@ class SqlStore(Store, ABC):
     async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
         return await self._write(lambda tx: workflows.resolve(tx, tx.lanes, tenant, job_id, resolution))
 
-    async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
-        return await self._write(lambda tx: workflows.signal(tx, tx.lanes, tenant, job_id, name=name, value=value))
+    async def signal(
+        self, tenant: str, job_id: str, name: str, value: bytes | None, *, signal_id: str | None = None
+    ) -> SignalAnswer:
+        return await self._write(
+            lambda tx: workflows.signal(
+                tx, tx.lanes, tenant, job_id, name=name, value=value, once=as_once_key(job_id, signal_id)
+            )
+        )
 
     async def steps(self, seq: int) -> list[StepRecord]:
         return await self._read(lambda tx: steps.steps_of(tx, seq))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import structs
 
-from ropewalk.backends.sql import records, steps
+from ropewalk.backends.sql import maintenance, records, steps
 from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.graph import edges_of
 from ropewalk.backends.sql.lanes import LaneBook
@@ -26,6 +26,7 @@ from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import Span
 from ropewalk.domain.workflow import gate
+from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR
 from ropewalk.errors import StoreRefused
 from ropewalk.ports.store.messages import (
     Consequences,
@@ -107,13 +108,19 @@ def resolve(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: Resolution
     return ResolveAnswer(id=job_id, job=job, state=job.state_at(tx.now), ripple=ripple)
 
 
-def signal(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, *, name: str, value: bytes | None) -> SignalAnswer:
+def signal(
+    tx: Tx, lanes: LaneBook, tenant: str, job_id: str, *, name: str, value: bytes | None, once: str | None
+) -> SignalAnswer:
+    """Under the key `once` it is put only once."""
     ledger = SqlLedger(tx, lanes)
     job = ledger.find(tenant, [job_id]).get(job_id)
     if job is None:
         return SignalAnswer.NOT_FOUND
     if job.terminal:
-        return SignalAnswer.ALREADY_COMPLETE
+        sent_before = once is not None and maintenance.is_taken_once(tx, tenant, once)
+        return SignalAnswer.DUPLICATE if sent_before else SignalAnswer.ALREADY_COMPLETE
+    if once is not None and not maintenance.once(tx, tenant, once, SIGNAL_KNOWN_FOR):
+        return SignalAnswer.DUPLICATE
     steps.put_signal(tx, job.seq, name, value)
     if not gate.signalled(job, name, tx.now):
         return SignalAnswer.KEPT

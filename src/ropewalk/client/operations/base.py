@@ -6,7 +6,7 @@ One action over many jobs: bounded work per transaction, nothing touched twice, 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from ropewalk.client.app_state import AppState
 from ropewalk.client.filter import Filter, in_domain
@@ -16,11 +16,14 @@ from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.search import Order
-from ropewalk.errors import NotFound, RopewalkError
+from ropewalk.errors import NotFound, OutcomeUnknown, RopewalkError, StoreUnavailable
 from ropewalk.observe.publish import Change, publish
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Consequences
+
+T = TypeVar("T")
 
 
 class Bound:
@@ -62,6 +65,28 @@ class Bound:
     def _tell(self, news: Iterable[Change], ripple: Consequences, *, control: bool = False) -> None:
         core = self._core
         publish(news, store=core.store, events=core.events, runtime=core.runtime, ripple=ripple, control=control)
+
+
+REPEATED_AFTER_SECONDS: Final = (0.1, 0.4, 1.6)
+
+
+async def repeated(call: Callable[[str], Awaitable[T]], runtime: Runtime, given: str | None) -> T:
+    """Ask the store, and ask again where the answer was lost: under one id, so that it happens once.
+
+    The id is the caller's, or a fresh one. Raises OutcomeUnknown, naming it, where no answer comes.
+    """
+    once_id = runtime.new_id() if given is None else given
+    try:
+        return await call(once_id)
+    except OutcomeUnknown as error:
+        lost = error
+    for seconds in REPEATED_AFTER_SECONDS:
+        await runtime.sleep(seconds)
+        try:
+            return await call(once_id)
+        except StoreUnavailable as error:  # what was asked first may still have happened
+            lost.__context__ = error
+    raise OutcomeUnknown(f"{lost} (id={once_id!r})") from lost
 
 
 def missing(job_id: str) -> NotFound:

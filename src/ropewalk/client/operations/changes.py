@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from ropewalk.client.filter import Filter
-from ropewalk.client.operations.base import Bound, in_bulk, missing
+from ropewalk.client.operations.base import Bound, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult, RetryResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import UNFINISHED, dependants_of, jobs_of
@@ -143,9 +143,21 @@ class Changing(Bound):
             raise NotFound(f"no worker {worker_id!r}: it has stopped, or never was (app.workers() lists them)")
         self._core.store.notifier.publish(Hint(control=True))
 
-    async def once(self, key: str, ttl: Seconds = 86_400.0) -> bool:
-        """True for the first caller of this key, fleet-wide, until the ttl has passed."""
-        return await (await self._store()).once(self._tenant, key, to_span(ttl, "ttl"))
+    async def once(
+        self,
+        key: str,
+        ttl: Seconds = 86_400.0,
+        *,
+        id: str | None = None,  # noqa: A002  the word that enqueue uses
+    ) -> bool:
+        """True for the first caller of this key, fleet-wide, until the ttl has passed.
+
+        After an OutcomeUnknown, ask again with the same `id`: whoever was first is told so again.
+
+        >>> await app.once("report-2027-01", id="nightly-run-17")
+        """
+        store, span = await self._store(), to_span(ttl, "ttl")
+        return await repeated(lambda by: store.once(self._tenant, key, span, by=by), self._core.runtime, id)
 
     def _revival(
         self,

@@ -69,8 +69,15 @@ class Scheduling(Bound):
 
         return await self._changed(name, decide)
 
-    async def trigger_schedule(self, name: str) -> JobInfo:
-        """Enqueue its job once, now, beside its times and even while it is paused."""
+    async def trigger_schedule(
+        self,
+        name: str,
+        *,
+        id: str | None = None,  # noqa: A002  the word that enqueue uses
+    ) -> JobInfo:
+        """Enqueue its job once, now, beside its times and even while it is paused. `id` names the job, as for enqueue:
+        repeated with it after an OutcomeUnknown, there is one job.
+        """
         schedule, now = await self._scheduled(name)
         fires = self._core.fires
         if not fires.can_make(schedule):
@@ -82,7 +89,7 @@ class Scheduling(Bound):
         made = await fires.job(schedule, now)
         if made is None:
             raise Conflict(f"the function {schedule.plan.work!r} of schedule {name!r} wants no job now")
-        new = structs.replace(job_of(schedule, made, now), id=self._core.runtime.new_id())
+        new = structs.replace(job_of(schedule, made, now), id=self._core.runtime.new_id() if id is None else id)
         [[accepted]] = await self._core.submit([Submission(jobs=[new])])
         return self._describe.job(*await self._record(accepted.id))
 

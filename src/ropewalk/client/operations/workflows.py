@@ -7,7 +7,7 @@ from typing import Any
 
 from ropewalk.client.filter import Filter
 from ropewalk.client.group_values import counts_of, group_value, value_is_gone
-from ropewalk.client.operations.base import Bound, in_bulk, missing
+from ropewalk.client.operations.base import Bound, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import UNFINISHED, EdgeInfo, GroupInfo, WorkflowInfo, edges_of, jobs_of
@@ -40,12 +40,29 @@ class Flowing(Bound):
             told = ErrorInfo(category=Category.PERMANENT, code="from_outside", message=clipped(error))
         return await self._resolve(job_id, Resolution(error=told))
 
-    async def signal(self, job_id: str, name: str, value: object = None) -> SignalAnswer:
-        """Tell a job that waits for it (`ctx.wait_for(name)`), or will. Raises Conflict where the job has ended."""
+    async def signal(
+        self,
+        job_id: str,
+        name: str,
+        value: object = None,
+        *,
+        id: str | None = None,  # noqa: A002  the word that enqueue uses
+    ) -> SignalAnswer:
+        """Tell a job that waits for it (`ctx.wait_for(name)`), or will. Raises Conflict where the job has ended.
+
+        After an OutcomeUnknown, send it again with the same `id`: within a day the job gets it once.
+
+        >>> await app.signal(handle.id, "paid", 12.5, id="payment-4711")
+        """
         longest = self._core.limits.name_chars_max
         if not 0 < len(name) <= longest:
             raise InvalidInput(f"name={name!r} must have 1 to {longest} characters", field="name")
-        answer = await (await self._store()).signal(self._tenant, job_id, name, self._encoded(value))
+        store, data = await self._store(), self._encoded(value)
+        answer = await repeated(
+            lambda signal_id: store.signal(self._tenant, job_id, name, data, signal_id=signal_id),
+            self._core.runtime,
+            id,
+        )
         match answer:
             case SignalAnswer.NOT_FOUND:
                 raise missing(job_id)
@@ -53,7 +70,7 @@ class Flowing(Bound):
                 raise Conflict(f"job {job_id} has ended: no signal reaches it any more")
             case SignalAnswer.KEPT:
                 return answer
-            case SignalAnswer.DELIVERED:
+            case SignalAnswer.DELIVERED | SignalAnswer.DUPLICATE:
                 job, _ = await self._record(job_id)
                 self._core.store.notifier.publish(Hint(ready=(job.queue,)))
                 return answer

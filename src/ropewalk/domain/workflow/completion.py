@@ -5,7 +5,7 @@ The follow-up of a job that became failed or dead_letter: built once per run, by
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from uuid import UUID, uuid5
 
 import msgspec
@@ -13,10 +13,17 @@ from msgspec import Struct
 
 from ropewalk.domain.failure import WORKER_LOST
 from ropewalk.domain.jobs.record import CompensatedJob, CompensationSpec, JobRecord, NewJob
-from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow.group_value import Contribution
 
 StepKind: TypeAlias = Literal["step", "sleep", "signal"]
+SIGNAL_KNOWN_FOR: Final[Span] = DAY
+"""how long the id of a signal is remembered: sent again within this time it is not stored again"""
+
+
+def as_once_key(job_id: str, signal_id: str | None) -> str | None:
+    """The key under which a signal is put once into the mailbox of a job; None for one without an id."""
+    return None if signal_id is None else f"signal {signal_id} to {job_id}"
 
 
 class CompletionPlan(Struct, frozen=True, kw_only=True):

@@ -101,7 +101,8 @@ class Intake(Protocol):
         ...
 
     async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
-        """domain.jobs.operations.amend, on a waiting job only."""
+        """domain.jobs.operations.amend, on a waiting job only. With an input, the job's idempotency key stands for the
+        new one from then on."""
         ...
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
@@ -180,8 +181,11 @@ class Upkeep(Protocol):
         """Go on with up to `limit` edges and scopes that a transition left for later."""
         ...
 
-    async def once(self, tenant: str, key: str, ttl_us: Span) -> bool:
-        """True for the first caller of this key until ttl_us has passed."""
+    async def once(self, tenant: str, key: str, ttl_us: Span, *, by: str | None = None) -> bool:
+        """True for the first caller of this key until ttl_us has passed.
+
+        A caller who was first and asks again as the same `by`, since the answer was lost, is answered True again.
+        """
         ...
 
     async def pause(self, tenant: str, queue: str, *, paused: bool) -> None:
@@ -246,8 +250,14 @@ class Workflows(Protocol):
         """domain.jobs.operations.resolve, with everything an ending brings."""
         ...
 
-    async def signal(self, tenant: str, job_id: str, name: str, value: bytes | None) -> SignalAnswer:
-        """Put a signal into a job's mailbox, under the job's lock: a suspension looks there under the same lock."""
+    async def signal(
+        self, tenant: str, job_id: str, name: str, value: bytes | None, *, signal_id: str | None = None
+    ) -> SignalAnswer:
+        """Put a signal into a job's mailbox, under the job's lock: a suspension looks there under the same lock.
+
+        Sent again with the same `signal_id` within domain.workflow.completion.SIGNAL_KNOWN_FOR, it is a DUPLICATE and
+        changes nothing, also when it was taken or the job has ended meanwhile.
+        """
         ...
 
     async def steps(self, seq: int) -> list[StepRecord]:

@@ -266,6 +266,8 @@ class SignalAnswer(StrEnum):
     """the job waited for it and is ready now"""
     KEPT = "kept"
     """in its mailbox until it asks"""
+    DUPLICATE = "duplicate"
+    """it was sent before with the same id, and is not stored again"""
     ALREADY_COMPLETE = "already_complete"
     NOT_FOUND = "not_found"
 

@@ -11,7 +11,7 @@ from ropewalk.testing.contract.counted_lives import CountedLivesContract
 from ropewalk.testing.contract.examine import ExamineContract
 from ropewalk.testing.contract.fairness import AgeingContract, TurnContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
-from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract
+from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract, KeyUpdateContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
 from ropewalk.testing.contract.limits import (
     ConcurrencyContract,
@@ -31,6 +31,7 @@ from ropewalk.testing.contract.races import RaceContract, ThreadContract
 from ropewalk.testing.contract.rates import RateContract
 from ropewalk.testing.contract.reading import AheadContract, GetContract, QueuesContract, WorkersContract
 from ropewalk.testing.contract.recovery import DeadlineContract, ReclaimContract
+from ropewalk.testing.contract.repeating import RepeatContract, RepeatedOnceContract, RepeatedSignalContract
 from ropewalk.testing.contract.revive import ReviveContract
 from ropewalk.testing.contract.room import PassingContract, RoomContract
 from ropewalk.testing.contract.schedule_fires import FireContract, MissedFireContract, SummerTimeContract
@@ -64,6 +65,7 @@ class StoreContract(
     SubmitContract,
     KeyContract,
     KeyRevivalContract,
+    KeyUpdateContract,
     SkipQueueContract,
     SpawnContract,
     # being given out
@@ -109,6 +111,10 @@ class StoreContract(
     AmendContract,
     DeleteContract,
     PauseContract,
+    # being told again what nobody heard the answer to
+    RepeatContract,
+    RepeatedSignalContract,
+    RepeatedOnceContract,
     # being looked at
     GetContract,
     SearchContract,

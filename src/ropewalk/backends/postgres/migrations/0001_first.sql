@@ -224,7 +224,9 @@ CREATE TABLE worker (
 ) WITH (fillfactor = 50);
 
 CREATE TABLE once (
-    tenant text COLLATE "C", key text COLLATE "C", expires_at bigint NOT NULL, PRIMARY KEY (tenant, key)
+    tenant text COLLATE "C", key text COLLATE "C", expires_at bigint NOT NULL,
+    taken_by text COLLATE "C", -- the id of the caller who was first: repeated after a lost answer, it is first again
+    PRIMARY KEY (tenant, key)
 );
 CREATE INDEX once_expiry ON once (expires_at);
 

@@ -166,8 +166,15 @@ DELETE FROM once WHERE ctid = ANY (ARRAY(SELECT ctid FROM gone))
 DELETE FROM worker WHERE beat_at <= %s
 
 -- name: take_once
-INSERT INTO once (tenant, key, expires_at) VALUES (%s, %s, %s)
-ON CONFLICT (tenant, key) DO UPDATE SET expires_at = excluded.expires_at WHERE once.expires_at <= %s
+-- Whoever was first and asks again under the same id is told so again, and does not hold the key for longer.
+INSERT INTO once (tenant, key, taken_by, expires_at) VALUES (%s, %s, %s, %s)
+ON CONFLICT (tenant, key) DO UPDATE SET
+    expires_at = CASE WHEN once.expires_at <= %s THEN excluded.expires_at ELSE once.expires_at END,
+    taken_by = excluded.taken_by
+WHERE once.expires_at <= %s OR once.taken_by = excluded.taken_by
+
+-- name: is_taken_once
+SELECT 1 FROM once WHERE tenant = %s AND key = %s AND expires_at > %s
 
 -- name: set_paused
 INSERT INTO queue (tenant, name, paused) VALUES (%s, %s, %s)

@@ -182,6 +182,8 @@ CREATE TABLE once (
     tenant TEXT NOT NULL,
     key TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
+    -- The id of the caller who was first: repeated after a lost answer, it is first again.
+    taken_by TEXT,
     PRIMARY KEY (tenant, key)
 ) WITHOUT ROWID;
 CREATE INDEX once_expiry ON once (expires_at);

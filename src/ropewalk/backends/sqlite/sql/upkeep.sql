@@ -102,8 +102,15 @@ DELETE FROM once WHERE (tenant, key) IN (SELECT tenant, key FROM once WHERE expi
 DELETE FROM worker WHERE beat_at <= ?
 
 -- name: take_once
-INSERT INTO once (tenant, key, expires_at) VALUES (?, ?, ?)
-ON CONFLICT (tenant, key) DO UPDATE SET expires_at = excluded.expires_at WHERE once.expires_at <= ?
+-- Whoever was first and asks again under the same id is told so again, and does not hold the key for longer.
+INSERT INTO once (tenant, key, taken_by, expires_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (tenant, key) DO UPDATE SET
+    expires_at = CASE WHEN once.expires_at <= ? THEN excluded.expires_at ELSE once.expires_at END,
+    taken_by = excluded.taken_by
+WHERE once.expires_at <= ? OR once.taken_by = excluded.taken_by
+
+-- name: is_taken_once
+SELECT 1 FROM once WHERE tenant = ? AND key = ? AND expires_at > ?
 
 -- name: set_paused
 INSERT INTO queue (tenant, name, paused) VALUES (?, ?, ?)

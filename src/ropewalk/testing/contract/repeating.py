@@ -1,0 +1,282 @@
+"""safe-17: an answer that was lost after the commit, and the same verb asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+import pytest
+
+from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
+from ropewalk.domain.jobs.record import JobRecord, Progress
+from ropewalk.domain.jobs.states import Move
+from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.limits.quota import Quota
+from ropewalk.domain.search import Filter, Order
+from ropewalk.domain.time import DAY, HOUR, MINUTE
+from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR, StepRecord
+from ropewalk.ports.store.messages import Note, Renewal, SignalAnswer, Submission
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.build import LEASE, keyed, new_job, settlement, worker_card
+
+STEP = StepRecord(position=0, name="charge", kind="step", value=b"1")
+WAIT = StepRecord(position=0, name="wait", kind="signal")
+
+Call: TypeAlias = Callable[[], Awaitable[object]]
+Prepare: TypeAlias = Callable[[Bench], Awaitable[Call]]
+
+
+async def _submit(bench: Bench) -> Call:
+    jobs = [new_job(id="a"), keyed("k", id="b")]
+    return lambda: bench.store.submit([Submission(jobs=jobs)])
+
+
+async def _spawn(bench: Bench) -> Call:
+    job = await bench.running()
+    child = new_job(id="child", parent_id=job.id, spawn_key="one")
+    return lambda: bench.store.submit([Submission(jobs=[child], under=holder(job))])
+
+
+async def _cancel_waiting(bench: Bench) -> Call:
+    job_id = await bench.add()
+    return lambda: bench.store.cancel("default", [job_id], reason="why", force=False)
+
+
+async def _cancel_running(bench: Bench) -> Call:
+    job = await bench.running()
+    return lambda: bench.store.cancel("default", [job.id], reason="why", force=True)
+
+
+async def _cancel_group(bench: Bench) -> Call:
+    job = await bench.running()
+    return lambda: bench.store.cancel_group("default", job.id, reason="why", force=False)
+
+
+async def _retry(bench: Bench) -> Call:
+    job = await bench.finished(Move.FAIL)
+    return lambda: bench.store.retry("default", [job.id], Revival())
+
+
+async def _update(bench: Bench) -> Call:
+    job_id = await bench.add()
+    return lambda: bench.store.update("default", job_id, Amendment(input=b"[1]", priority=7))
+
+
+async def _trigger(bench: Bench) -> Call:
+    job_id = await bench.add(delay_us=HOUR)
+    return lambda: bench.store.update("default", job_id, Amendment(run_now=True))
+
+
+async def _delete(bench: Bench) -> Call:
+    job = await bench.finished()
+    return lambda: bench.store.delete("default", [job.id])
+
+
+async def _register(bench: Bench) -> Call:
+    return lambda: bench.store.register(worker_card("w"))
+
+
+async def _dismiss(bench: Bench) -> Call:
+    await bench.store.register(worker_card("w"))
+    return lambda: bench.store.dismiss("w")
+
+
+async def _drain(bench: Bench) -> Call:
+    await bench.store.register(worker_card("w"))
+    return lambda: bench.store.drain("w")
+
+
+async def _renew(bench: Bench) -> Call:
+    job = await bench.running()
+    renewal = Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE)
+    return lambda: bench.store.renew("worker", [renewal])
+
+
+async def _note(bench: Bench) -> Call:
+    job = await bench.running()
+    note = Note(holder=holder(job), checkpoint=b"1", progress=Progress(50.0, "half", bench.runtime.now()))
+    return lambda: bench.store.note(note)
+
+
+def _settle(move: Move) -> Prepare:
+    async def prepare(bench: Bench) -> Call:
+        job = await bench.running()
+        return lambda: bench.store.settle("worker", [settlement(job, move)])
+
+    return prepare
+
+
+async def _record_step(bench: Bench) -> Call:
+    job = await bench.running()
+    return lambda: bench.store.record_step(holder(job), STEP)
+
+
+async def _take_signal(bench: Bench) -> Call:
+    job = await bench.running()
+    for value in (b"1", b"2"):
+        await bench.store.signal("default", job.id, "ring", value)
+    return lambda: bench.store.take_signal(holder(job), WAIT, "ring")
+
+
+async def _signal(bench: Bench) -> Call:
+    job = await bench.running()
+    return lambda: bench.store.signal("default", job.id, "ring", b"1", signal_id="mine")
+
+
+async def _complete(bench: Bench) -> Call:
+    job_id = await bench.add()
+    return lambda: bench.store.resolve("default", job_id, Resolution(result=b"1"))
+
+
+async def _sweep(bench: Bench) -> Call:
+    await bench.running()
+    await bench.runtime.advance(hours=1)
+    return lambda: bench.store.sweep(9)
+
+
+async def _pause(bench: Bench) -> Call:
+    await bench.add()
+    return lambda: bench.store.pause("default", "default", paused=True)
+
+
+async def _put_limit(bench: Bench) -> Call:
+    return lambda: bench.store.put_limit(FlowLimit(tenant="default", kind="queue", name="q", concurrency=1))
+
+
+async def _remove_limit(bench: Bench) -> Call:
+    await bench.store.put_limit(FlowLimit(tenant="default", kind="queue", name="q", concurrency=1))
+    return lambda: bench.store.remove_limit("default", "queue", "q")
+
+
+async def _put_quota(bench: Bench) -> Call:
+    return lambda: bench.store.put_quota(Quota(tenant="default", pending=9))
+
+
+async def _remove_quota(bench: Bench) -> Call:
+    await bench.store.put_quota(Quota(tenant="default", pending=9))
+    return lambda: bench.store.remove_quota("default")
+
+
+VERBS: dict[str, Prepare] = {
+    "submit": _submit,
+    "spawn": _spawn,
+    "cancel a waiting job": _cancel_waiting,
+    "cancel a running job": _cancel_running,
+    "cancel a group": _cancel_group,
+    "retry": _retry,
+    "update": _update,
+    "trigger": _trigger,
+    "delete": _delete,
+    "register": _register,
+    "dismiss": _dismiss,
+    "drain": _drain,
+    "renew": _renew,
+    "note": _note,
+    "complete": _settle(Move.COMPLETE),
+    "fail": _settle(Move.FAIL),
+    "retry an attempt": _settle(Move.RETRY),
+    "release": _settle(Move.RELEASE),
+    "record a step": _record_step,
+    "take a signal": _take_signal,
+    "signal": _signal,
+    "complete from outside": _complete,
+    "sweep": _sweep,
+    "pause": _pause,
+    "put a limit": _put_limit,
+    "remove a limit": _remove_limit,
+    "put a quota": _put_quota,
+    "remove a quota": _remove_quota,
+}
+"""Schedules are compared and set by version (ScheduleContract); claims are told apart by their tickets."""
+
+
+class RepeatContract(Contract):
+    """safe-17: whatever was written once is not written again by repeating the call."""
+
+    @pytest.mark.parametrize("verb", VERBS)
+    async def test_a_verb_whose_answer_was_lost_is_repeated(self, bench: Bench, verb: str) -> None:
+        call = await VERBS[verb](bench)
+        await call()
+        once = await _everything(bench)
+        await call()
+        assert await _everything(bench) == once
+
+
+async def _everything(bench: Bench) -> list[object]:
+    page = await bench.store.search("default", Filter(), order=Order.CREATED_ASC, cursor=None, limit=100)
+    found: list[object] = [await bench.store.queues("default"), await bench.store.limits("default")]
+    found += [await bench.store.workers(), await bench.store.quotas()]
+    for job in page.jobs:
+        found += [job, await bench.history(job.id), await bench.store.steps(job.seq)]
+    return found
+
+
+class RepeatedSignalContract(Contract):
+    """A signal has an id of its sender's: the same one is put into the mailbox once."""
+
+    async def test_it_is_stored_once(self, bench: Bench) -> None:
+        job = await bench.running()
+        answers = [await _send(bench, job.id, "mine") for _ in range(2)]
+        assert answers == [SignalAnswer.KEPT, SignalAnswer.DUPLICATE]
+        assert await _taken(bench, job, 3) == 1
+
+    async def test_also_when_it_was_taken_meanwhile(self, bench: Bench) -> None:
+        job = await bench.running()
+        await _send(bench, job.id, "mine")
+        assert await _taken(bench, job, 1) == 1
+        assert await _send(bench, job.id, "mine") is SignalAnswer.DUPLICATE
+        assert await _taken(bench, job, 2, after=1) == 0
+
+    async def test_also_when_the_job_has_ended_meanwhile(self, bench: Bench) -> None:
+        job = await bench.running()
+        await _send(bench, job.id, "mine")
+        await bench.settle(job)
+        assert await _send(bench, job.id, "mine") is SignalAnswer.DUPLICATE
+        assert await _send(bench, job.id, "another") is SignalAnswer.ALREADY_COMPLETE
+        assert await _send(bench, job.id, "another") is SignalAnswer.ALREADY_COMPLETE
+
+    async def test_other_ids_and_no_ids_are_other_signals(self, bench: Bench) -> None:
+        job, other = await bench.running(), await bench.running()
+        sent = [await _send(bench, job.id, each) for each in ("mine", "yours", None, None)]
+        assert [*sent, await _send(bench, other.id, "mine")] == [SignalAnswer.KEPT] * 5
+        assert (await _taken(bench, job, 9), await _taken(bench, other, 9)) == (4, 1)
+
+    async def test_ids_are_known_for_a_while(self, bench: Bench) -> None:
+        job = await bench.running()
+        await _send(bench, job.id, "mine")
+        await bench.runtime.advance((SIGNAL_KNOWN_FOR - MINUTE) / 1_000_000)
+        assert await _send(bench, job.id, "mine") is SignalAnswer.DUPLICATE
+        await bench.runtime.advance(minutes=1)
+        assert await _send(bench, job.id, "mine") is SignalAnswer.KEPT
+
+
+async def _send(bench: Bench, job_id: str, signal_id: str | None) -> SignalAnswer:
+    return await bench.store.signal("default", job_id, "ring", b"1", signal_id=signal_id)
+
+
+async def _taken(bench: Bench, job: JobRecord, tries: int, *, after: int = 0) -> int:
+    """How many signals there were to take."""
+    steps = [StepRecord(position=after + number, name="wait", kind="signal") for number in range(tries)]
+    answers = [await bench.store.take_signal(holder(job), step, "ring") for step in steps]
+    return sum(answer.taken is not None for answer in answers)
+
+
+class RepeatedOnceContract(Contract):
+    """Whoever was the first caller of a key, and asks again under the same id, is told so again."""
+
+    async def test_the_first_is_told_so_again(self, bench: Bench) -> None:
+        callers = ["a", "a", "b", "a", None]
+        answers = [await bench.store.once("default", "k", HOUR, by=by) for by in callers]
+        assert answers == [True, True, False, True, False]
+
+    async def test_without_an_id_nobody_is_told_apart(self, bench: Bench) -> None:
+        assert [await bench.store.once("default", "k", HOUR) for _ in range(2)] == [True, False]
+
+    async def test_asking_again_does_not_prolong_it(self, bench: Bench) -> None:
+        assert await bench.store.once("default", "k", HOUR, by="a")
+        await bench.runtime.advance(minutes=59)
+        assert await bench.store.once("default", "k", DAY, by="a")
+        await bench.runtime.advance(minutes=1)
+        assert await bench.store.once("default", "k", HOUR, by="b")
+        assert not await bench.store.once("default", "k", HOUR, by="a")
