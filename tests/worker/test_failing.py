@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 import threading
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -390,3 +392,31 @@ async def test_a_result_that_does_not_fit_fails_the_job(make_app: MakeApp) -> No
         failure = await app.failure(handle.id)
         assert failure.error is not None
         assert (failure.state, failure.error.code) == (State.FAILED, "bad_result")
+
+
+class Grade(Enum):
+    GOOD = "good"
+
+
+class Mark(Enum):
+    GOOD = "good"
+
+
+@job
+async def graded(score: float, at: datetime) -> tuple[datetime, float, None]:
+    return at, score, None
+
+
+@job
+async def misgraded() -> Grade:
+    return Mark.GOOD  # type: ignore[return-value] # pyright: ignore[reportReturnType] # that is the point
+
+
+async def test_what_is_stored_as_completed_can_be_read(make_app: MakeApp) -> None:
+    app = make_app(graded, misgraded)
+    noon = datetime(2026, 11, 16, 12, tzinfo=UTC)
+    async with app.running():
+        at, score, _ = await (await app.enqueue(graded(math.nan, noon))).result(timeout=5)
+        assert (at, str(score)) == (noon, "nan")
+        with pytest.raises(JobFailed, match=r"would come back as another value of type Grade, given <Mark.GOOD"):
+            await app.enqueue(misgraded()).result(timeout=5)

@@ -19,7 +19,6 @@ from types import NoneType
 from typing import Any, Final, ParamSpec, TypeVar, cast, get_type_hints
 
 from ropewalk.definitions.codec.codec import TypedCodec, wire
-from ropewalk.definitions.codec.mismatch import REFUSALS, ValueMismatch
 from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.time import Seconds, Span, to_span
@@ -76,7 +75,7 @@ def _wire_of(fn: Callable[..., Any]) -> TypedCodec | None:
         if declared is Any or declared is object:
             return None
         return wire(NoneType if declared is None else declared)
-    except (NameError, ValueMismatch, *REFUSALS):
+    except Exception:  # resolving a name in an annotation evaluates what it says, and may raise anything
         return None
 
 

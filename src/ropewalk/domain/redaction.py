@@ -29,6 +29,12 @@ class Secret:
     """Marks an argument whose value is shown to nobody: `card: Annotated[str, Secret]`."""
 
 
+def is_marked_secret(annotation: Any) -> bool:
+    """Is it `Annotated[..., Secret]`?"""
+    marks = getattr(annotation, "__metadata__", ())
+    return any(mark is Secret or isinstance(mark, Secret) for mark in marks)
+
+
 def redacted(value: object, keys: Collection[str] = (), *, depth: int = 0) -> Any:
     """`value` with everything hidden that stands under a secret key: one of `keys`, or what the names above say."""
     if depth > DEPTH_MAX:

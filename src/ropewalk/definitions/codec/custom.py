@@ -76,6 +76,15 @@ def dec_hook(cls: type, value: object) -> object:
     """msgspec asks this for every class it does not know itself."""
     if cls is object:
         return value
+    try:
+        return _decoded(cls, value)
+    except (TypeError, ValueError):
+        raise  # msgspec says where
+    except Exception as error:
+        raise ValueError(f"a {cls.__qualname__} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _decoded(cls: type, value: object) -> object:
     if (known := _by_class.get(cls)) is not None:
         return known.decode(value)
     if is_model(cls):

@@ -12,27 +12,36 @@ from msgspec import inspect as mi
 
 from ropewalk.definitions.codec.tagged import TAG
 
-BUILTIN: Final = (mi.NoneType, mi.BoolType, mi.IntType, mi.FloatType, mi.StrType, mi.LiteralType)
-BUILTIN_CONTAINERS: Final = (mi.ListType, mi.TupleType, mi.VarTupleType, mi.DictType, mi.TypedDictType, mi.UnionType)
+PLAIN: Final = (mi.NoneType, mi.BoolType, mi.IntType, mi.StrType, mi.LiteralType, mi.UnionType)
+MOMENTS: Final = (mi.DateTimeType, mi.TimeType, mi.DateType, mi.TimeDeltaType)
+KEPT: Final = (*MOMENTS, mi.BytesType, mi.UUIDType, mi.DecimalType)
+ARRAYS: Final = (mi.ListType, mi.TupleType, mi.VarTupleType)
+EXACT: Final = (*PLAIN, *KEPT, *ARRAYS, mi.FloatType, mi.DictType)
 
 
 class Shape(Struct, frozen=True, kw_only=True):
     """Facts about an annotation, over its whole tree."""
 
-    builtins: bool = True
-    """nothing but None, bool, int, float, str and containers of them: values are JSON as they are"""
+    exact: bool = True
+    """It has only scalars and containers of the standard library that msgspec checks and writes as they are."""
+    scalars: bool = True
+    """It has only None, bool, int, str and literals: what msgspec's check lets pass can be written as it is."""
+    kept: bool = False
+    """It has scalars that JSON lacks: moments, bytes, UUIDs, Decimals."""
+    comparable: bool = True
+    """`==` tells whether values are the same: classes have the one that was generated from their fields, or none."""
     guided: bool = False
-    """has untyped, custom or unordered parts: the annotation must lead through the value"""
+    """It has untyped, custom or unordered parts, or odd keys: the annotation must lead through the value."""
     floats: bool = False
-    """NaN and infinities are possible, which JSON lacks"""
+    """NaN and infinities are possible, which JSON lacks."""
     clocks: bool = False
-    """datetimes or times: an odd offset is possible"""
+    """It has datetimes or times: an odd offset is possible."""
     dicts: bool = False
-    """a key may look like the codec's own tag"""
-
-    @property
-    def may_be_tagged(self) -> bool:
-        return self.guided or self.floats or self.clocks or self.dicts
+    """A key of a JSON object may look like the codec's own tag."""
+    arrays: bool = False
+    """It has lists or tuples, for which msgspec also takes sets."""
+    inner_floats: bool = False
+    """It has floats inside of other values, for which msgspec also takes Decimals."""
 
 
 def shape_of(*infos: mi.Type) -> Shape:
@@ -81,8 +90,8 @@ def has_text_keys(info: mi.DictType) -> bool:
             return all(isinstance(value, str) for value in values)
         case mi.StrType() | mi.IntType() | mi.EnumType() | mi.DateType() | mi.TimeDeltaType():
             return True
-        case mi.UUIDType() | mi.DecimalType() | mi.BytesType():
-            return True
+        case mi.UUIDType() | mi.BytesType():
+            return True  # not decimals: msgspec reads the key "-0" as 0
         case _:
             return False
 
@@ -96,27 +105,59 @@ def type_info(annotation: object) -> mi.Type:
 def _facts(node: mi.Type) -> Shape:
     unordered = isinstance(node, mi.SetType | mi.FrozenSetType)
     odd_keys = isinstance(node, mi.DictType) and not has_text_keys(node)
+    enum_keys = isinstance(node, mi.DictType) and isinstance(bare(node.key_type), mi.EnumType)
     guided = unordered or odd_keys or isinstance(node, mi.AnyType | mi.CustomType)
     return Shape(
-        builtins=not guided and isinstance(node, BUILTIN + BUILTIN_CONTAINERS),
+        scalars=isinstance(node, PLAIN),
+        kept=isinstance(node, KEPT),
+        comparable=not isinstance(node, mi.NamedTupleType) and _has_generated_eq(node),
+        exact=not guided and not enum_keys and isinstance(node, EXACT),
         guided=guided,
         floats=isinstance(node, mi.FloatType),
         clocks=isinstance(node, mi.DateTimeType | mi.TimeType),
         dicts=isinstance(node, mi.DictType | mi.TypedDictType) or _has_field(node, TAG),
+        arrays=isinstance(node, ARRAYS),
+        inner_floats=not isinstance(node, mi.UnionType) and any(map(_may_be_float, children(node))),
     )
 
 
+def _may_be_float(info: mi.Type) -> bool:
+    node = bare(info)
+    members = node.types if isinstance(node, mi.UnionType) else (node,)
+    return any(isinstance(bare(member), mi.FloatType) for member in members)
+
+
+def _has_generated_eq(node: mi.Type) -> bool:
+    match node:
+        case mi.StructType(cls):
+            return cls.__struct_config__.eq and cls.__eq__ is Struct.__eq__
+        case mi.DataclassType(cls):
+            code = getattr(cls.__eq__, "__code__", None)
+            return code is not None and code.co_filename == "<string>"  # where dataclasses makes it from
+        case mi.CustomType(cls):
+            return cls is object
+        case _:
+            return True
+
+
 def _has_field(node: mi.Type, name: str) -> bool:
-    return isinstance(node, mi.StructType) and any(field.encode_name == name for field in node.fields)
+    if not isinstance(node, mi.StructType):
+        return False
+    return node.tag_field == name or any(field.encode_name == name for field in node.fields)
 
 
 def _both(one: Shape, other: Shape) -> Shape:
     return Shape(
-        builtins=one.builtins and other.builtins,
+        scalars=one.scalars and other.scalars,
+        kept=one.kept or other.kept,
+        comparable=one.comparable and other.comparable,
+        exact=one.exact and other.exact,
         guided=one.guided or other.guided,
         floats=one.floats or other.floats,
         clocks=one.clocks or other.clocks,
         dicts=one.dicts or other.dicts,
+        arrays=one.arrays or other.arrays,
+        inner_floats=one.inner_floats or other.inner_floats,
     )
 
 

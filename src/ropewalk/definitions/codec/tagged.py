@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import traceback
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import count
@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.definitions.codec import custom
-from ropewalk.definitions.codec.mismatch import REFUSALS, ValueMismatch, misfit
+from ropewalk.definitions.codec.mismatch import ValueMismatch, misfit
 from ropewalk.domain.failure import clipped
 
 
@@ -84,13 +84,16 @@ def escape(tree: object) -> object:
             return _whole_minutes(tree)
         case dict():
             node = cast("dict[object, object]", tree)
-            if TAG in node:
-                return _tagged("dict", [[key, escape(item)] for key, item in node.items()])
-            return {key: escape(item) for key, item in node.items()}
+            return json_object({key: escape(item) for key, item in node.items()})
         case list() | tuple():
             return [escape(item) for item in cast("Iterable[object]", tree)]
         case _:
             return tree
+
+
+def json_object(written: Mapping[Any, object]) -> object:
+    """A dict with text keys, from values already written; as pairs where a key looks like a tag."""
+    return pairs(written.items()) if TAG in written else written
 
 
 def pairs(items: Iterable[tuple[object, object]]) -> object:
@@ -145,6 +148,25 @@ def _exception(value: ExceptionData) -> object:
     return _tagged("exception", msgspec.structs.asdict(value))
 
 
+class _Key(dict[object, object]):
+    """A JSON object that is a key, until it is converted to what its annotation says."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+
+def _from_pairs(items: Iterable[tuple[object, object]]) -> dict[object, object]:
+    return {_hashable(key): item for key, item in items}
+
+
+def _hashable(key: object) -> object:
+    if isinstance(key, list | tuple):
+        return tuple(map(_hashable, cast("Iterable[object]", key)))
+    if isinstance(key, dict):
+        return _Key({name: _hashable(item) for name, item in cast("dict[object, object]", key).items()})
+    return key
+
+
 def _untagged(node: dict[str, object]) -> object:
     name, value = node[TAG], node.get(VALUE)
     read = _READERS.get(name) if isinstance(name, str) else None
@@ -154,7 +176,7 @@ def _untagged(node: dict[str, object]) -> object:
         raise ValueMismatch(f"{TAG}={name!r} is no tag known here: register its type, or escape the key")
     try:
         return read(revive(value))
-    except REFUSALS as error:
+    except Exception as error:  # a registered type's function may raise anything
         raise ValueMismatch(f"{TAG}={name!r} does not hold a {name}: {misfit(error).problem}") from error
 
 
@@ -189,7 +211,7 @@ _WRITERS: Final[dict[type, Callable[[Any], object]]] = {
 
 _READERS: Final[dict[str, Callable[[Any], object]]] = {
     "float": float,
-    "dict": dict,
+    "dict": _from_pairs,
     "tuple": tuple,
     "set": set,
     "frozenset": frozenset,

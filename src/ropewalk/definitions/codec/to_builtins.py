@@ -1,8 +1,9 @@
 """A typed value as builtins that JSON can hold, led by its annotation.
 
 Where the annotation says everything, msgspec lowers the value alone and fast. Only where it is silent (`Any`), where
-a class brings its own functions, or where order is not given (sets), the annotation's tree is walked here.
-Lowering refuses what it cannot walk; whether the result fits the annotation is the codec's to check.
+a class brings its own functions, where order is not given (sets), or where keys are no text, the annotation's tree is
+walked here, and what comes out is escaped already. Lowering refuses what it cannot walk; whether the result fits the
+annotation is the codec's to check.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from msgspec import inspect as mi
 from ropewalk.definitions.codec import custom
 from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.codec.shape import bare, has_text_keys, shape_of
-from ropewalk.definitions.codec.tagged import TAG, escape, ordered, pairs, tag
+from ropewalk.definitions.codec.tagged import escape, json_object, ordered, pairs, tag
 
 Lower: TypeAlias = Callable[[Any], object]
 Fielded: TypeAlias = mi.StructType | mi.DataclassType | mi.TypedDictType | mi.NamedTupleType
@@ -30,7 +31,10 @@ KEPT: Final = (bytes, datetime, date, time, timedelta, UUID, Decimal)
 
 
 def lowering(info: mi.Type) -> Lower:
-    """How values of this annotation are lowered. Parts that need no guidance are left to msgspec."""
+    """How values of this annotation are lowered. Parts that need no guidance are left to msgspec.
+
+    Without guidance the tree is raw; with guidance it is escaped.
+    """
     return lowered if not shape_of(info).guided else _Guide().through(info)
 
 
@@ -69,7 +73,7 @@ class _Guide:
             case mi.TupleType():
                 return _fixed([self.through(item) for item in node.item_types])
             case mi.DictType():
-                return _mapping(node, self.through(node.value_type))
+                return _mapping(node, self.through(node.key_type), self.through(node.value_type))
             case mi.UnionType():
                 return _union([(bare(each), self.through(each)) for each in node.types])
             case mi.StructType() | mi.DataclassType() | mi.TypedDictType() | mi.NamedTupleType():
@@ -145,7 +149,7 @@ def _fixed(lowers: Sequence[Lower]) -> Lower:
     return lower_all
 
 
-def _mapping(node: mi.DictType, lower: Lower) -> Lower:
+def _mapping(node: mi.DictType, lower_key: Lower, lower: Lower) -> Lower:
     text = has_text_keys(node)
     untyped = isinstance(bare(node.key_type), mi.AnyType)
 
@@ -154,17 +158,28 @@ def _mapping(node: mi.DictType, lower: Lower) -> Lower:
             raise _unexpected("object", value)
         given = cast("Mapping[object, object]", value)
         items = [_named(f"[{key!r}]", lower, item) for key, item in given.items()]
-        if TAG not in given and (text or (untyped and all(type(key) is str for key in given))):
-            return dict(zip(given, items, strict=True))
-        return pairs(zip(map(tag, given), items, strict=True))
+        if text:
+            return json_object(dict(zip(map(lowered, given), items, strict=True)))
+        keys = [_named(f"[{key!r}]", lambda key: _odd_key(lower_key(key)), key) for key in given]
+        if untyped and all(type(key) is str for key in keys):
+            return json_object(dict(zip(cast("list[str]", keys), items, strict=True)))
+        return pairs(zip(keys, items, strict=True))
 
     return lower_all
+
+
+def _odd_key(tree: object) -> object:
+    """A scalar that JSON lacks is tagged, because msgspec takes some texts for numbers where they are keys."""
+    return tag(tree) if isinstance(tree, KEPT) else tree
 
 
 def _union(choices: Sequence[tuple[mi.Type, Lower]]) -> Lower:
     """msgspec allows at most one array, one object and one custom class in a union: the value's looks decide."""
 
     def lower_one(value: object) -> object:
+        for node, lower in choices:
+            if getattr(node, "cls", None) is type(value):  # before a base class of it, which may be a choice, too
+                return lower(value)
         for node, lower in choices:
             if _looks_like(node, value):
                 return lower(value)
@@ -181,7 +196,7 @@ def _looks_like(node: mi.Type, value: object) -> bool:
             return isinstance(value, AnySet) or _is_array(value)
         case mi.DictType() | mi.TypedDictType():
             return isinstance(value, Mapping)
-        case mi.StructType() if isinstance(value, Mapping):
+        case mi.StructType(array_like=False) if isinstance(value, Mapping):
             given = cast("Mapping[object, object]", value)
             return node.tag_field is None or given.get(node.tag_field) == node.tag
         case mi.DataclassType() if isinstance(value, Mapping):
@@ -210,7 +225,7 @@ def _fields(node: Fielded, lowers: Mapping[str, Lower]) -> Lower:
             for name, item in given.items()
             if item is not msgspec.UNSET
         }
-        return [*head.values(), *written.values()] if array else {**head, **written}
+        return [*head.values(), *written.values()] if array else json_object({**head, **written})
 
     return lower_all
 
@@ -226,7 +241,7 @@ def _entries(value: object, lowers: Mapping[str, Lower]) -> object:
     if not isinstance(value, Mapping):
         raise _unexpected("object", value)
     given = cast("Mapping[str, object]", value)
-    return {name: _named(f".{name}", lowers.get(name, _escaped), item) for name, item in given.items()}
+    return json_object({name: _named(f".{name}", lowers.get(name, _escaped), item) for name, item in given.items()})
 
 
 def _is_array(value: object) -> TypeGuard[Sequence[object]]:

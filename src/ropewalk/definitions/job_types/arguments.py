@@ -18,6 +18,7 @@ from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec
 from ropewalk.definitions.codec.mismatch import ROOT, ValueMismatch
 from ropewalk.definitions.codec.shape import shape_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Parameter
+from ropewalk.domain.redaction import is_marked_secret, is_secret
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
 
@@ -33,6 +34,8 @@ class Arguments:
         self.job_type = job_type
         self.names = tuple(each.name for each in parameters)
         self.required = frozenset(each.name for each in parameters if each.default is REQUIRED)
+        self.secrets = frozenset(each.name for each in parameters if is_marked_secret(each.annotation))
+        """Arguments annotated as Secret."""
         self.struct = self.annotation = _struct(job_type, parameters)
         self._known = frozenset(self.names)
         self._positional = tuple(each.name for each in parameters if not each.keyword_only)
@@ -95,11 +98,10 @@ class Arguments:
             return self._missing(name) if what == "missing required" else self._unknown(name)
         inside = _INSIDE.fullmatch(error.path)
         if inside is None:
-            return InvalidInput(f"{self.job_type}: the arguments do not fit: {error}")
+            return InvalidInput(f"{self.job_type}: the arguments do not fit: {error.without_value()}")
         name, rest = inside.groups()
-        return InvalidInput(
-            f"{self.job_type}: argument {name!r}: {ValueMismatch(error.problem, ROOT + rest)}", field=name
-        )
+        shown = error.without_value() if name in self.secrets or is_secret(name) else error
+        return InvalidInput(f"{self.job_type}: argument {name!r}: {shown.at(ROOT + rest)}", field=name)
 
     def _missing(self, name: str) -> InvalidInput:
         return InvalidInput(f"{self.job_type}: argument {name!r} is missing ({self._takes()})", field=name)
@@ -151,6 +153,7 @@ class Item:
     def __init__(self, job_type: str, annotation: Any, codec: Codec) -> None:
         self.job_type = job_type
         self.annotation = annotation
+        self.secrets = frozenset({ITEM} if is_marked_secret(annotation) else ())
         self.plain_json = type(codec) is JsonCodec
         self._wire = TypedCodec(annotation) if self.plain_json else Bound(codec, annotation)
 
@@ -177,4 +180,5 @@ class Item:
             raise self._named(error) from error
 
     def _named(self, error: ValueMismatch) -> InvalidInput:
-        return InvalidInput(f"{self.job_type}: the item does not fit: {error}", field=ITEM)
+        shown = error.without_value() if self.secrets else error
+        return InvalidInput(f"{self.job_type}: the item does not fit: {shown}", field=ITEM)

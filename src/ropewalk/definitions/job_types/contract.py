@@ -13,10 +13,9 @@ from ropewalk.definitions.codec import custom
 from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec, wire
 from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.codec.shape import custom_classes, type_info
-from ropewalk.definitions.job_types.arguments import ITEM, Arguments, Item
+from ropewalk.definitions.job_types.arguments import Arguments, Item
 from ropewalk.definitions.job_types.batch_items import batch_signature_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Handler, Parameter, place, signature_of
-from ropewalk.domain.redaction import Secret
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
 
@@ -54,8 +53,11 @@ class Contract(Struct, frozen=True, kw_only=True):
     returns: Returns
     wants_contexts: bool = False
     """a batch type whose handler takes a Batch"""
-    secrets: frozenset[str] = frozenset()
-    """arguments annotated as Secret"""
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Arguments annotated as Secret."""
+        return self.arguments.secrets
 
 
 def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
@@ -74,7 +76,6 @@ def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
         takes_context=signature.takes_context,
         arguments=Arguments(job_type, signature.parameters, codec),
         returns=Returns(job_type, signature.result, codec),
-        secrets=frozenset(each.name for each in signature.parameters if _is_secret(each.annotation)),
     )
 
 
@@ -93,13 +94,7 @@ def batch_contract_of(function: Handler, job_type: str, codec: Codec) -> Contrac
         arguments=Item(job_type, signature.item, codec),
         returns=Returns(job_type, signature.result, codec),
         wants_contexts=signature.wants_contexts,
-        secrets=frozenset({ITEM} if _is_secret(signature.item) else ()),
     )
-
-
-def _is_secret(annotation: Any) -> bool:
-    marks = getattr(annotation, "__metadata__", ())
-    return any(mark is Secret or isinstance(mark, Secret) for mark in marks)
 
 
 def _unresolved(where: str, error: Exception) -> DefinitionError:
