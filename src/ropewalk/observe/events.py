@@ -16,6 +16,7 @@ from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import Instant, to_datetime
+from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.messages import Accepted
 
@@ -126,6 +127,7 @@ class EventHub:
         self._type_hooks: dict[str, EventHook] = {}
         self._now = runtime.now
         self._hear: EventHook = self.emit
+        self._outage = OutageLog()
         self._gather()
 
     def hook_type(self, name: str, hook: EventHook) -> None:
@@ -252,12 +254,19 @@ class EventHub:
         if self.meter is not None:
             self.meter.erred(phase)
         if self._on_error is None:
-            logger.error("error in %s: %s", phase, error, exc_info=error)
+            if isinstance(error, StoreUnavailable):
+                self._outage.log(error, phase, self._runtime.monotonic())
+            else:
+                logger.error("error in %s: %s", phase, str(error) or type(error).__name__, exc_info=error)
             return
         try:
             self._on_error(error, phase)
         except Exception:
             logger.exception("on_error raised while reporting %r of %s", error, phase)
+
+    def store_is_back(self, seconds: float) -> None:
+        """The store answers again, so long after the first call that failed."""
+        self._outage.log_end(seconds)
 
     def _gather(self) -> None:
         """Whom to tell of an event of any type: where only one listens that one itself, else the way to all of them."""
@@ -272,6 +281,35 @@ class EventHub:
             await answer
         except Exception as error:
             self.report(error, "on_event")
+
+
+OUTAGE_LINE_EVERY_SECONDS: Final = 30.0
+
+
+class OutageLog:
+    """What the log says while the store is away: a line when that begins, one now and then, and one when it is over.
+
+    Every loop fails again and again meanwhile, always for the same reason, and where in our code says nothing.
+    """
+
+    def __init__(self) -> None:
+        self._logged_at: float | None = None
+        self._since_then = 0
+        """Number of errors that were not logged."""
+        self._open = False
+
+    def log(self, error: StoreUnavailable, phase: str, now: float) -> None:
+        if self._logged_at is not None and now - self._logged_at < OUTAGE_LINE_EVERY_SECONDS:
+            self._since_then += 1
+            return
+        more = f" ({self._since_then} more such errors since the last line)" if self._since_then else ""
+        logger.warning("the store is away, %s tries again: %s%s", phase, str(error) or type(error).__name__, more)
+        self._logged_at, self._since_then, self._open = now, 0, True
+
+    def log_end(self, seconds: float) -> None:
+        if self._open:
+            logger.warning("the store answers again, %.1f s after the first call that failed", seconds)
+        self._open = False
 
 
 def new_ones(jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> list[Queued]:

@@ -145,6 +145,7 @@ class Claimer:
         permit = self._buffer.permit(self._buffer.idle_runners + ahead, self._ticket)
         self.turn += 1
         at_rest = len(self._bench.held) == self._executor.batches.gathered
+        asked_at = self._bench.runtime.monotonic()
         claimed = await self._bench.store.claim(
             ClaimRequest(
                 owner=self._bench.owner,
@@ -161,9 +162,10 @@ class Claimer:
                 unstarted=permit.unstarted,
                 turn=self.turn,
                 first=self._held_up,
-                take_back=self._bench.guard.calm,
+                take_back_until=self._bench.take_back_until(),
             )
         )
+        self._bench.contact.answered("claim", asked_at, claimed.now)
         assert len(claimed.jobs) <= ask.limit, f"asked for {ask.limit} jobs, got {len(claimed.jobs)}"
         self._ticket += len(claimed.jobs)
         if ask.limit:  # one that only permits starts looks at no line

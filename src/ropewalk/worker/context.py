@@ -14,13 +14,16 @@ from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.classify import classify
 from ropewalk.domain.bounds import Limits
-from ropewalk.domain.time import Span
+from ropewalk.domain.time import Instant, Span
+from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.messages import Durability
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import ClockGuard
+from ropewalk.worker.contact import StoreContact
 
 if TYPE_CHECKING:
     from ropewalk.definitions.job_types.job_type import JobType
@@ -55,6 +58,7 @@ class WorkerContext:
     held: dict[tuple[int, int], Attempt] = field(default_factory=dict)
     """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
     guard: ClockGuard = field(init=False)
+    contact: StoreContact = field(init=False)
     host: str = field(default_factory=socket.gethostname)
     linger_seconds: float = 0.004
     """How long the outcome of an attempt may wait for others that are settled together with it."""
@@ -69,6 +73,18 @@ class WorkerContext:
 
     def __post_init__(self) -> None:
         self.guard = ClockGuard(self.runtime)
+        in_process = self.store.durability is Durability.D0
+        self.contact = StoreContact(self.runtime, in_process=in_process, on_back=self.events.store_is_back)
+
+    def take_back_until(self) -> Instant:
+        """The last instant, by the store's clock, at which a call that is sent now may take back leases; 0 is never."""
+        return self.contact.take_back_until() if self.guard.calm else 0
+
+    def loop_failed(self, error: BaseException, name: str) -> None:
+        """A background loop failed, and is about to be started again."""
+        if isinstance(error, StoreUnavailable):
+            self.contact.failed()
+        self.events.loop_failed(error, name)
 
     def leases(self) -> Mapping[str, Span]:
         """Registered type → its lease."""

@@ -1,8 +1,12 @@
 """Keeps this worker's leases alive, from a thread that no handler can block.
 
 One call renews every lease that is due, carries the newest progress along, and brings back what the store knows:
-leases that are lost, cancellations that were asked for, and that the worker is to drain. The thread also checks each
-lease against its own monotonic clock: one that ran out unrenewed is given up even if the store says nothing at all.
+leases that are lost, cancellations that were asked for, and that the worker is to drain.
+
+Only the store knows whether a lease is lost: one that expired and that nobody took back is still held. So while the
+store does not answer, handlers go on and the heartbeat asks again every half second; the first answer decides. The same
+holds for a process that was frozen: it asks first. Only where the store answers, and what it answers is an error, is a
+lease given up once it has run out by our own clock.
 """
 
 from __future__ import annotations
@@ -14,17 +18,26 @@ from typing import Final
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.time import SECOND
+from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Task
 from ropewalk.ports.store.messages import CancelNotice, Renewal, Renewed
-from ropewalk.runtime.supervisor import Supervisor
+from ropewalk.runtime.supervisor import Backing, Supervisor
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.context import WorkerContext
 
 TICK_SECONDS: Final = 0.5
 """how soon progress travels, and how late a loss may be noticed"""
+RETRY_SECONDS_FIRST: Final = 0.1
+"""Wait after the first renewal that the store did not answer; it doubles up to TICK_SECONDS."""
+ANSWER_SECONDS_MAX: Final = 30.0
+"""Longer than any store of ours lets a caller wait: whoever answers later is asked again."""
+REPORT_EVERY_SECONDS: Final = 5.0
+"""While the store is away its absence is reported now and then, not with every try."""
 RENEWALS_PER_LEASE: Final = 3
+BACKING: Final = Backing(first_seconds=0.05, max_seconds=1.0)
+"""After an error that is not about an absent store."""
 
 
 class Heartbeat:
@@ -36,6 +49,9 @@ class Heartbeat:
         self._beat_at = bench.runtime.monotonic()
         self.missed = 0
         """renewals the store did not answer"""
+        self._retry_seconds = RETRY_SECONDS_FIRST
+        self._reported_at: float | None = None
+        """When it was last reported that the store is away; None once it has answered."""
         self.on_drain: Callable[[], object] = lambda: None
         """called on the worker's loop, at every beat from when somebody told this worker to drain"""
 
@@ -56,19 +72,42 @@ class Heartbeat:
 
     async def _main(self) -> None:
         self._wake = Wake(self._bench.runtime)
-        supervisor = Supervisor(self._bench.runtime, on_error=self._on_error)
+        supervisor = Supervisor(self._bench.runtime, on_error=self._on_error, backing=BACKING)
         await supervisor.keep("heartbeat", self._run)
 
     async def _run(self) -> None:
         assert self._wake is not None
         while True:
             self._measure_lag()
+            self._bench.contact.beat()
+            await self._wake.wait(await self._round())
+
+    async def _round(self) -> float:
+        """One beat. The answer is in how many seconds the next one is due."""
+        try:
             await self.beat()
-            await self._wake.wait(TICK_SECONDS)
+        except StoreUnavailable as error:
+            return self._away(error)
+        except Exception:
+            self._give_up_expired()
+            raise
+        self._retry_seconds, self._reported_at = RETRY_SECONDS_FIRST, None
+        return TICK_SECONDS
+
+    def _away(self, error: StoreUnavailable) -> float:
+        """The store did not answer: that says nothing about our leases. In how many seconds to ask again."""
+        self.missed += 1
+        self._asked = True
+        self._bench.contact.failed()
+        now = self._bench.runtime.monotonic()
+        if self._reported_at is None or now - self._reported_at >= REPORT_EVERY_SECONDS:
+            self._reported_at = now
+            self._bench.loop_failed(error, "heartbeat")
+        wait, self._retry_seconds = self._retry_seconds, min(2 * self._retry_seconds, TICK_SECONDS)
+        return wait
 
     async def beat(self) -> None:
-        """One round: give up what ran out, renew what is due."""
-        self._give_up_expired()
+        """Renew what is due."""
         asked, self._asked = self._asked or self._bench.guard.look(), False
         now = self._bench.runtime.monotonic()
         due = [each for each in list(self._bench.held.values()) if asked or self._is_due(each, now)]
@@ -76,9 +115,8 @@ class Heartbeat:
         if not due and not asked and silent_for < self._bench.lease_us / SECOND / RENEWALS_PER_LEASE:
             return
         renewals = [_renewal(each) for each in due]
-        # A store that does not answer must not keep the next round from giving up what ran out.
-        async with asyncio.timeout(self._bench.lease_us / SECOND / RENEWALS_PER_LEASE):
-            answer = await self._bench.store.renew(self._bench.owner, renewals)
+        answer = await self._answer(renewals)
+        self._bench.contact.answered("renew", now)
         self._beat_at = now
         for attempt, sent in zip(due, renewals, strict=True):
             if attempt.pending_progress is sent.progress:
@@ -90,6 +128,13 @@ class Heartbeat:
         self._take_in({each.key: each for each in due}, answer, now)
         if answer.drain and not self._bench.loop.is_closed():
             self._bench.loop.call_soon_threadsafe(self.on_drain)
+
+    async def _answer(self, renewals: list[Renewal]) -> Renewed:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                return await self._bench.store.renew(self._bench.owner, renewals)
+        except TimeoutError as error:
+            raise StoreUnavailable(f"renewals were not answered within {ANSWER_SECONDS_MAX:g} s") from error
 
     def _measure_lag(self) -> None:
         """How late the worker's loop comes to what is put to it: from here it can be seen, there it cannot."""
@@ -124,10 +169,11 @@ class Heartbeat:
         self._on_loop(attempt, why, stop=notice.force)
 
     def _give_up_expired(self) -> None:
+        """The store answers with errors, and may do so for ever: here the time has the last word."""
         now = self._bench.runtime.monotonic()
         for attempt in list(self._bench.held.values()):
             if now - attempt.renewed_at > attempt.lease_us / SECOND and not attempt.gone:
-                why = Cancellation(LossReason.STORE_ERROR, "the lease ran out before it could be renewed")
+                why = Cancellation(LossReason.STORE_ERROR, "the lease ran out while renewals failed")
                 self._on_loop(attempt, why, stop=True)
 
     def _on_loop(self, attempt: Attempt, why: Cancellation, *, stop: bool) -> None:
@@ -141,7 +187,7 @@ class Heartbeat:
 
     def _on_error(self, error: BaseException, phase: str) -> None:
         self.missed += 1
-        self._bench.events.loop_failed(error, phase)
+        self._bench.loop_failed(error, phase)
 
 
 def _renewal(attempt: Attempt) -> Renewal:

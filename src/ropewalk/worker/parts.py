@@ -187,8 +187,8 @@ class WorkerParts:
         self._tallies = TallyFolder(bench, retention)
         redrive = config.redrive
         self._redriver = None if redrive is None else Redriver(bench, redrive, self._is_idle, config.tenants)
-        self.loops = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
-        self._services = Supervisor(bench.runtime, on_error=bench.events.loop_failed)
+        self.loops = Supervisor(bench.runtime, on_error=bench.loop_failed)
+        self._services = Supervisor(bench.runtime, on_error=bench.loop_failed)
         self._unsubscribe: Unsubscribe = lambda: None
         self._changed = Signal()
         self.settler.on_settled = self._on_settled

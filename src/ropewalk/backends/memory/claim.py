@@ -33,7 +33,7 @@ def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
     if worker is not None:
         worker.started_upto = max(worker.started_upto, request.started_upto)
         worker.unstarted = frozenset(request.unstarted)
-    before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=request.take_back)
+    before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=request.takes_back(now))
     return Claiming(tables, request, now).run(before)
 
 

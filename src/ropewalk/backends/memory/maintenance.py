@@ -14,6 +14,7 @@ from ropewalk.backends.memory.tables import Tables
 from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.flags import CHAINED, MAY_BE_NEEDED, OWNS_SCOPE
+from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.retention import Retention
@@ -55,9 +56,10 @@ def _delete(tables: Tables, job: JobRecord | None, together: Collection[int]) ->
     return Deletion.DELETED
 
 
-def sweep(tables: Tables, limit: int, now: Instant) -> Consequences:
+def sweep(tables: Tables, limit: int, now: Instant, take_back_until: Instant | None) -> Consequences:
     change = Change(tables, now)
-    _take_back(tables, tables.leases.run_out(now, limit), change)
+    if may_take_back(take_back_until, now):
+        _take_back(tables, tables.leases.run_out(now, limit), change)
     _end_each(tables.lanes.past_deadline, transition.expire, limit, change)
     _end_each(tables.lanes.past_wait, gate.wait_is_over, limit, change)
     return change.end()

@@ -184,9 +184,9 @@ class MemoryStore(Store):
 
     # ── upkeep
 
-    async def sweep(self, limit: int) -> Consequences:
+    async def sweep(self, limit: int, *, take_back_until: Instant | None = None) -> Consequences:
         with self._lock:
-            return maintenance.sweep(self._tables, limit, self._runtime.now())
+            return maintenance.sweep(self._tables, limit, self._runtime.now(), take_back_until)
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         with self._lock:

@@ -46,7 +46,8 @@ SHARED_LOCK_WAIT: Final = "25ms"
 SILENCE: Final = "10s"
 """a process that stops in the middle of a transaction keeps its locks no longer"""
 PAUSE_SECONDS_FIRST: Final = 0.1
-PAUSE_SECONDS_MAX: Final = 5.0
+PAUSE_SECONDS_MAX: Final = 1.0
+"""Holders of leases ask again every half second, and must be able to renew before others take their jobs back."""
 
 NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 BEGUN: Final = "(extract(epoch FROM transaction_timestamp()) * 1000000)::bigint"

@@ -15,6 +15,7 @@ from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.flags import FORGOTTEN, MAY_BE_NEEDED
+from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.states import TERMINAL
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.time import DAY, Instant, Span
@@ -27,11 +28,12 @@ _upto = RowsByName("worker", tuple[int, frozenset[int]])
 _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
-def sweep(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
+def sweep(tx: Tx, lanes: LaneBook, limit: int, take_back_until: Instant | None) -> Consequences:
     ledger = SqlLedger(tx, lanes)
     rippling = Propagation(ledger)
-    _lose(tx, ledger, rippling, _run_out(tx, limit))
-    ledger.flush()
+    if may_take_back(take_back_until, tx.now):
+        _lose(tx, ledger, rippling, _run_out(tx, limit))
+        ledger.flush()
     expire(ledger, rippling, _ints.decode(tx.value(tx.sql.past_deadline, (tx.now, limit))))
     ledger.flush()
     _wake(ledger, rippling, _ints.decode(tx.value(tx.sql.expired_waits, (tx.now, limit))))

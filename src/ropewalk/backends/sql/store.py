@@ -52,7 +52,7 @@ from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.statistics.statistics import Statistics
-from ropewalk.domain.time import Span
+from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import StepRecord, as_once_key
 from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.ports.runtime import Runtime
@@ -165,8 +165,8 @@ class SqlStore(Store, ABC):
 
     # ── upkeep
 
-    async def sweep(self, limit: int) -> Consequences:
-        ripple = await self._write(lambda tx: maintenance.sweep(tx, tx.lanes, limit))
+    async def sweep(self, limit: int, *, take_back_until: Instant | None = None) -> Consequences:
+        ripple = await self._write(lambda tx: maintenance.sweep(tx, tx.lanes, limit, take_back_until))
         return ripple if not self._aside else self._joined(ripple)
 
     def _joined(self, ripple: Consequences) -> Consequences:

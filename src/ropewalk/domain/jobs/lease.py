@@ -63,6 +63,15 @@ def note(job: JobRecord, *, checkpoint: bytes | None, progress: Progress | None,
         job.progress = noted(progress, now)
 
 
+def may_take_back(until: Instant | None, now: Instant) -> bool:
+    """Whether a worker may take back expired leases of others in a call that the store serves at `now`.
+
+    `until` is the last instant, by the store's clock, at which the worker trusts its own judgement; None is always. A
+    call that was held up on its way may be served right after an outage, when healthy holders are about to renew.
+    """
+    return until is None or now <= until
+
+
 def expiry(lease_us: Span, now: Instant) -> Instant:
     return now + lease_us
 

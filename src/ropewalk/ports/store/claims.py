@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.order import TenantQueue
-from ropewalk.domain.time import Span
+from ropewalk.domain.time import Instant, Span
 
 
 class ClaimRequest(Struct, frozen=True, kw_only=True):
@@ -40,5 +41,9 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     """which line goes first this time (domain.jobs.order.take_turns),"""
     first: TenantQueue | None = None
     """unless this one has something to give: where the last claim ended because no slot was free"""
-    take_back: bool = True
-    """False while this worker has reason to doubt the clock: leave expired leases alone this time"""
+    take_back_until: Instant | None = None
+    """The last instant, by the store's clock, at which this claim may take back expired leases
+    (domain.jobs.lease.may_take_back); None is always, 0 never."""
+
+    def takes_back(self, now: Instant) -> bool:
+        return may_take_back(self.take_back_until, now)

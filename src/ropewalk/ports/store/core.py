@@ -131,7 +131,8 @@ class Leasing(Protocol):
         the same limit meanwhile): such a lane is passed over whole. With more than
         256 lanes of keys the claim looks into some of them, and the next one goes on there. A ready job past its
         deadline is expired instead. Also takes back a bounded number
-        of expired leases first (as sweep does), so the claim path alone recovers lost work.
+        of expired leases first (as sweep does), so the claim path alone recovers lost work; not after the request's
+        `take_back_until`.
         Cost does not depend on how many jobs are finished, delayed, paused or of other types.
         """
         ...
@@ -162,8 +163,9 @@ class Leasing(Protocol):
 class Upkeep(Protocol):
     """What every worker does now and then for all."""
 
-    async def sweep(self, limit: int) -> Consequences:
-        """Take back up to `limit` expired leases (domain.jobs.transition.lose; `started` is ticket <= the owner's
+    async def sweep(self, limit: int, *, take_back_until: Instant | None = None) -> Consequences:
+        """Take back up to `limit` expired leases, if it is not too late for that (domain.jobs.lease.may_take_back;
+        domain.jobs.transition.lose: `started` is ticket <= the owner's
         started_upto and not among its unstarted, or the owner is unknown), expire up to `limit` waiting jobs past
         their deadline, and end up to `limit` waits that are over (domain.workflow.gate.wait_is_over). What follows
         from it is in the answer, too.

@@ -66,6 +66,18 @@ class ReclaimContract(Contract):
         assert (job.id, job.owner, job.attempt, job.crashes) == (lost.id, "alive", 2, 1)
         assert job.fence > lost.fence
 
+    async def test_a_claim_that_is_served_too_late_takes_nothing_back(self, bench: Bench) -> None:
+        """R3: it may have waited for the same outage as the holder's renewal. What is ready it gives all the same."""
+        held = await bench.running(owner="held_up")
+        await bench.runtime.advance(60)
+        for until in (0, bench.runtime.now() - 1):
+            ready = await bench.add()
+            claimed = await bench.claimed(9, owner="alive", take_back_until=until)
+            assert ([job.id for job in claimed.jobs], claimed.moved) == ([ready], [])
+        assert await bench.job(held.id) == held
+        claimed = await bench.claimed(9, owner="alive", take_back_until=bench.runtime.now())
+        assert [(moved.move, moved.job.id) for moved in claimed.moved] == [(Move.LOSE, held.id)]
+
     async def test_a_claim_takes_back_types_it_does_not_serve(self, bench: Bench) -> None:
         lost = await bench.running("b", owner="dead")
         await bench.runtime.advance(60)

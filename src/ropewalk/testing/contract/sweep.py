@@ -33,6 +33,18 @@ class SweepContract(Contract):
         assert record.next_run_at == job.run_at
         assert await bench.sweep(9) == []
 
+    async def test_a_sweep_that_is_served_too_late_takes_nothing_back(self, bench: Bench) -> None:
+        """R3: it may have waited for the same outage as the holder's renewal. Everything else is done all the same."""
+        job = await bench.running(owner="held_up")
+        overdue = await bench.add(ttl_us=SECOND)
+        await bench.runtime.advance(60)
+        for until in (0, bench.runtime.now() - 1):
+            late = (await bench.store.sweep(9, take_back_until=until)).moved
+            assert [each.job.id for each in late] == ([overdue] if until == 0 else [])
+        assert await bench.job(job.id) == job
+        [moved] = (await bench.store.sweep(9, take_back_until=bench.runtime.now())).moved
+        assert (moved.job.id, moved.move) == (job.id, Move.LOSE)
+
     async def test_at_max_crashes_it_is_buried(self, bench: Bench) -> None:
         """R3, safe-7: crashes ≤ max_crashes."""
         job_id = await bench.add(max_attempts=None, max_crashes=2)

@@ -52,6 +52,7 @@ class Pruner:
 
 class ReclaimerConfig(Struct, frozen=True):
     every_seconds: float = 3.0
+    unsteady_seconds: float = 1.0
     batch: int = 500
 
 
@@ -64,12 +65,23 @@ class Reclaimer:
         self._config = config or ReclaimerConfig()
 
     async def run(self) -> None:
-        await every(self._config.every_seconds, self.run_once, self._bench.runtime)
+        """Look more often while this worker may not judge others yet: it has to stay in contact until it may."""
+        runtime, config = self._bench.runtime, self._config
+        while True:
+            seconds = config.every_seconds if self._bench.contact.steady else config.unsteady_seconds
+            await runtime.sleep(seconds * (0.5 + runtime.random()))
+            while await self.run_once():
+                pass
 
     async def run_once(self) -> bool:
         if not self._bench.guard.calm:
             return False
-        ripple = await self._bench.store.sweep(self._config.batch)
+        store, contact, monotonic = self._bench.store, self._bench.contact, self._bench.runtime.monotonic
+        asked_at = monotonic()
+        contact.answered("clock", asked_at, await store.clock())
+        asked_at = monotonic()
+        ripple = await store.sweep(self._config.batch, take_back_until=self._bench.take_back_until())
+        contact.answered("sweep", asked_at)
         if ripple != NOTHING_ELSE:
             self._on_ripple(ripple)
         return len(ripple.moved) >= self._config.batch

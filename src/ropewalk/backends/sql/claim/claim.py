@@ -56,7 +56,7 @@ def claim(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -
         tx.run(tx.sql.note_started, asked_by(request))
     look = outlook.streams is None
     situation, before = ClaimSnapshot.read(tx, request, look=look), Consequences()
-    take_back = request.take_back and outlook.sweep_due(tx.now)
+    take_back = request.takes_back(tx.now) and outlook.sweep_due(tx.now)
     if take_back or situation.wait_is_over:
         before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
     if take_back:

@@ -51,7 +51,7 @@ def ask(outlook: ClaimCache, request: ClaimRequest, now: Instant | None) -> Aske
     single = outlook.single
     if single is None or not _suits(single, request):
         return None
-    if request.take_back and now is not None and outlook.sweep_due(now):
+    if now is not None and request.takes_back(now) and outlook.sweep_due(now):
         return None
     look = outlook.streams is None
     after = BEFORE_ALL if look else outlook.start_of(single.stream)
@@ -75,7 +75,7 @@ def tell(
     if jobs:
         outlook.granted(now + request.types[asked.single.lane.type])
         outlook.reached(asked.single.stream, rank_of(jobs[-1]))
-    if request.take_back and outlook.sweep_due(now):
+    if request.takes_back(now) and outlook.sweep_due(now):
         outlook.single = None  # the next claim looks for lost leases
     times = (situation.next_ready(names), situation.next_wait)
     return Claimed(now=now, jobs=jobs, moved=[], next_due=min(filter(None, times), default=None))
