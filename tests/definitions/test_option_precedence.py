@@ -170,6 +170,7 @@ def test_strict_order_is_the_apps() -> None:
         ({"max_crashes": None}, "max_crashes=None must be a whole number"),
         ({"timeout_us": 1.5}, "timeout_us=1.5 must be a whole number"),
         ({"lease_us": 0}, "lease_us=0 must be at least 1"),
+        ({"lease_us": 999_999}, "lease=0.999999 must be at least 1 second"),
         ({"backoff": 3}, "backoff=3 must be a Backoff"),
         ({"decide": "abort"}, "decide='abort' must be a function"),
     ],

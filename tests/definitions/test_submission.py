@@ -96,6 +96,7 @@ def test_everything_is_carried_over() -> None:
         ({"deadline": 3}, "deadline=3 is not a datetime"),
         ({"ttl": 0}, "ttl=0 must be more than 0"),
         ({"lease": "1m"}, "lease='1m' is not a duration"),
+        ({"lease": 0.3}, "lease=0.3 must be at least 1 second"),
         ({"idempotency_key": 3}, "idempotency_key=3 must be a string"),
         ({"idempotency_scope": "all"}, "idempotency_scope='all' must be 'open' or 'any'"),
         ({"idempotency_scope": "any"}, "idempotency_scope is given without idempotency_key"),

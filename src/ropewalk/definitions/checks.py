@@ -9,8 +9,9 @@ from inspect import Parameter
 from types import NoneType
 from typing import Any, Final, Literal, TypeAlias, cast
 
+from ropewalk.domain.jobs.lease import LEASE_MIN
 from ropewalk.domain.jobs.retry import Backoff
-from ropewalk.domain.time import Seconds, Span, to_span
+from ropewalk.domain.time import SECOND, Seconds, Span, to_span
 from ropewalk.errors import InvalidInput
 
 Check: TypeAlias = Callable[[Any, str], Any]
@@ -65,6 +66,12 @@ def positive_or_none(value: object, field: str) -> int | None:
 def positive_span(value: Seconds, field: str) -> Span:
     if not (us := to_span(value, field)):
         raise _wrong(field, value, "more than 0 seconds")
+    return us
+
+
+def lease(value: Seconds, field: str) -> Span:
+    if (us := to_span(value, field)) < LEASE_MIN:
+        raise _wrong(field, value, f"at least {LEASE_MIN / SECOND:g} second")
     return us
 
 

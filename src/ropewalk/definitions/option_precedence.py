@@ -109,7 +109,7 @@ _CHECKS: Final[Mapping[str, checks.Check]] = {
     "timeout": checks.positive_span,
     "deadline": to_instant,
     "ttl": checks.positive_span,
-    "lease": checks.positive_span,
+    "lease": checks.lease,
     "idempotency_key": checks.text,
     "idempotency_scope": checks.key_scope,
     "idempotency_window": checks.positive_span,

@@ -22,7 +22,7 @@ from ropewalk.definitions.middleware import Middleware, Requirement, middlewares
 from ropewalk.definitions.policies import Concurrency, checked_concurrency
 from ropewalk.domain.jobs.record import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
 from ropewalk.domain.jobs.retry import Backoff
-from ropewalk.domain.time import Seconds, Span, to_span
+from ropewalk.domain.time import SECOND, Seconds, Span, to_span
 from ropewalk.domain.workflow.dependency import Policy
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
@@ -252,6 +252,8 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
             checks.positive(self.max_crashes, "max_crashes")
             for name in ("timeout_us", "ttl_us", "lease_us"):
                 checks.positive_or_none(getattr(self, name), name)
+            if self.lease_us is not None:
+                checks.lease(self.lease_us / SECOND, "lease")
             if self.backoff is not None:
                 checks.backoff(self.backoff, "backoff")
             if self.decide is not None:
@@ -306,7 +308,7 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "backoff": _backoff,
     "timeout": checks.positive_span,
     "ttl": checks.positive_span,
-    "lease": checks.positive_span,
+    "lease": checks.lease,
     "retry_on": checks.exception_types,
     "abort_on": checks.exception_types,
     "decide": checks.classifier,

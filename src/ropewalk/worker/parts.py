@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.policies import Concurrency, Unlimited, checked_concurrency, most_at_once
-from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.lease import LEASE_MIN, LossReason
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND, Span
@@ -109,7 +109,7 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for field, value, least in (
-            ("lease", self.lease_us / SECOND, 1.0),
+            ("lease", self.lease_us / SECOND, LEASE_MIN / SECOND),
             ("grace", self.grace_seconds, 0.0),
             ("poll", self.poll_seconds, 0.001),
         ):

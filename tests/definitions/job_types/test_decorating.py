@@ -240,6 +240,7 @@ def test_a_nested_function_cannot_run_in_a_process() -> None:
         ({"max_crashes": None}, "max_crashes=None must be a whole number"),
         ({"timeout": 0}, "timeout=0 must be more than 0 seconds"),
         ({"timeout": "3s"}, "timeout='3s' is not a duration"),
+        ({"lease": 0.3}, "lease=0.3 must be at least 1 second"),
         ({"ttl": -1}, "ttl=-1 is negative"),
         ({"lease": float("inf")}, "lease=inf is not a duration"),
         ({"backoff": 3}, "backoff=3 must be a Backoff"),

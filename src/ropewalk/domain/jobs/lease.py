@@ -6,11 +6,14 @@ Time plays no part in who holds a job: a lease past its expiry that nobody took 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from ropewalk.domain.jobs.record import JobRecord, Progress
 from ropewalk.domain.jobs.states import Status
-from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.time import SECOND, Instant, Span
+
+LEASE_MIN: Final[Span] = SECOND
+"""A shorter lease would run out between two rounds of its holder's heartbeat, which are half a second apart."""
 
 
 class LossReason(StrEnum):
