@@ -46,6 +46,7 @@ from ropewalk.domain.search import Order
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.errors import (
     Abort,
+    BeyondTenant,
     Conflict,
     Defer,
     DefinitionError,
@@ -85,6 +86,7 @@ __all__ = [
     "AppDefaults",
     "Backoff",
     "Batch",
+    "BeyondTenant",
     "CallNext",
     "CancelStatus",
     "Chain",

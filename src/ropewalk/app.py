@@ -11,8 +11,8 @@ from typing import Any, Self, TypeAlias, Unpack
 from msgspec import Struct
 
 from ropewalk.client.app_state import AppState
-from ropewalk.client.client import Client
 from ropewalk.client.schedules.fires import AnyFunction
+from ropewalk.client.store_client import StoreClient
 from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.job_types.job_type import JobType
@@ -67,7 +67,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     functions: tuple[AnyFunction, ...] = ()
 
 
-class App(Client):
+class App(StoreClient):
     """`App("sqlite:///jobs.db", jobs=[add, fetch])`. Connects on first use, or with `async with app:`.
 
     url: memory://, sqlite:///file; falls back to $ROPEWALK_URL, then memory.

@@ -14,6 +14,7 @@ RopewalkError
 ├── WaitTimeout (TimeoutError)       the wait is over, the job is not
 ├── LeaseLost                        this attempt no longer owns its job; nothing it says is accepted
 ├── SpawnMismatch                    a spawn key was used before with another type or input
+├── BeyondTenant (AttributeError)    a client of one tenant was asked for what concerns others
 ├── Unsupported                      this store, or this kind of handler, has no such ability
 ├── StoreUnavailable                 the store cannot be reached or written; nothing was changed
 │   └── OutcomeUnknown               … or it may have been: repeat with the same id
@@ -41,6 +42,10 @@ class RopewalkError(Exception):
 
 class Unsupported(RopewalkError):
     """This store, or this kind of handler, has no such ability; the message says which has."""
+
+
+class BeyondTenant(RopewalkError, AttributeError):
+    """A client that is bound to one tenant (`app.tenant(...)`) was asked for what concerns other tenants."""
 
 
 class DefinitionError(RopewalkError, TypeError):

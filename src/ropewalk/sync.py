@@ -6,11 +6,12 @@ import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from ropewalk.client.app_state import AppState
 from ropewalk.client.client import Client
 from ropewalk.client.handle import Handle
+from ropewalk.client.store_client import StoreClient
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
@@ -22,6 +23,8 @@ from ropewalk.ports.store.user_transactions import UserConnection
 
 P = ParamSpec("P")
 T = TypeVar("T")
+C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
 S = TypeVar("S")
 G = TypeVar("G")
 
@@ -68,14 +71,24 @@ class Portal:
             self._loop = None
 
 
-class blocking(Generic[P, T]):  # noqa: N801 # used like a decorator
-    """A descriptor that exposes an async method of Client as a blocking one: same name, types and docs."""
+class Face(Protocol[C_co]):
+    """The blocking face of an async client."""
 
-    def __init__(self, verb: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]]) -> None:
+    @property
+    def client(self) -> C_co: ...
+
+    @property
+    def portal(self) -> Portal: ...
+
+
+class blocking(Generic[C, P, T]):  # noqa: N801 # used like a decorator
+    """A descriptor that exposes an async method of a client as a blocking one: same name, types and docs."""
+
+    def __init__(self, verb: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
         self._verb = verb
         self.__doc__ = verb.__doc__
 
-    def __get__(self, face: SyncClient, owner: type[SyncClient]) -> Callable[P, T]:
+    def __get__(self, face: Face[C], owner: object) -> Callable[P, T]:
         @functools.wraps(self._verb)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
             return face.portal.call(self._verb(face.client, *args, **kwargs))
@@ -125,14 +138,29 @@ class SyncHandle(Generic[S, G]):
 
 
 class SyncClient:
-    """`app.sync`: the same verbs, blocking, from any thread."""
+    """`app.sync.tenant("acme")`: the verbs of a client that is bound to one tenant, blocking, from any thread."""
 
     def __init__(self, client: Client, portal: Portal) -> None:
-        self.client = client
-        self.portal = portal
+        self._client = client
+        self._portal = portal
 
-    def tenant(self, name: str) -> SyncClient:
-        return SyncClient(self.client.tenant(name), self.portal)
+    @property
+    def client(self) -> Client:
+        """The async client behind it."""
+        return self._client
+
+    @property
+    def portal(self) -> Portal:
+        """The loop that the async client runs on."""
+        return self._portal
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Only for what is not there. What the app can do for all tenants is refused by name."""
+            if not name.startswith("_") and hasattr(SyncApp, name):
+                getattr(self._client, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @overload
     def enqueue(
@@ -202,7 +230,6 @@ class SyncClient:
     logs = blocking(Client.logs)
     why = blocking(Client.why)
     queues = blocking(Client.queues)
-    workers = blocking(Client.workers)
     now = blocking(Client.now)
     stats = blocking(Client.stats)
     cancel = blocking(Client.cancel)
@@ -222,7 +249,6 @@ class SyncClient:
     chain = blocking(Client.chain)
     pause = blocking(Client.pause)
     resume = blocking(Client.resume)
-    drain_worker = blocking(Client.drain_worker)
     once = blocking(Client.once)
     schedules = blocking(Client.schedules)
     get_schedule = blocking(Client.get_schedule)
@@ -238,7 +264,6 @@ class SyncClient:
     set_quota = blocking(Client.set_quota)
     remove_quota = blocking(Client.remove_quota)
     quota = blocking(Client.quota)
-    quotas = blocking(Client.quotas)
 
 
 class SyncMetrics:
@@ -258,8 +283,25 @@ class SyncMetrics:
 
 
 class SyncApp(SyncClient):
-    """What an app offers beside its client."""
+    """`app.sync`: the same verbs as `app`, blocking, from any thread."""
 
-    def __init__(self, client: Client, portal: Portal, metrics: Metrics) -> None:
+    def __init__(self, client: StoreClient, portal: Portal, metrics: Metrics) -> None:
         super().__init__(client, portal)
+        self._store_client = client
         self.metrics = SyncMetrics(metrics, portal)
+
+    @property
+    def client(self) -> StoreClient:
+        """The async client behind it."""
+        return self._store_client
+
+    def tenant(self, name: str) -> SyncClient:
+        """The blocking client of another tenant, which can do nothing beyond that tenant."""
+        return SyncClient(self.client.tenant(name), self.portal)
+
+    workers = blocking(StoreClient.workers)
+    drain_worker = blocking(StoreClient.drain_worker)
+    quotas = blocking(StoreClient.quotas)
+    set_limit = blocking(StoreClient.set_limit)
+    remove_limit = blocking(StoreClient.remove_limit)
+    limits = blocking(StoreClient.limits)

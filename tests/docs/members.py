@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import get_args
 
 from ropewalk import App, AppDefaults, Context, Filter, Limits, Logs, Redrive, Retention, errors
-from ropewalk.client.client import Client
+from ropewalk.client.store_client import StoreClient
 from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
 from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.why import Cause
@@ -46,7 +46,7 @@ def members() -> dict[str, set[str]]:
         "Redrive": set(Redrive.__struct_fields__),
         "EventKind": set(get_args(EventKind)),
         "Cause": set(get_args(Cause)),
-        "Client": public(Client) - NOT_FOR_USERS["Client"],
+        "Client": public(StoreClient) - NOT_FOR_USERS["Client"],
         "Context": (public(Context) | {"sync", "log"}) - NOT_FOR_USERS["Context"],
         "errors": exceptions(),
         "metrics": {metric.name for metric in ALL},

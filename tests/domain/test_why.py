@@ -9,7 +9,7 @@ import pytest
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import lose, settle
-from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit
 from ropewalk.domain.limits.headroom import Full
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.time import SECOND
@@ -26,6 +26,16 @@ FULL = WhyInputs(
     ahead=3,
     full=(
         Full(limit=FlowLimit(tenant="t", kind="key", name="c:*", concurrency=2), name="c:1", in_use=2, next_at=None),
+    ),
+)
+FULL_FOR_ALL = WhyInputs(
+    paused=False,
+    served=True,
+    ahead=3,
+    full=(
+        Full(
+            limit=FlowLimit(tenant=EVERY_TENANT, kind="key", name="c", concurrency=2), name="c", in_use=7, next_at=None
+        ),
     ),
 )
 TOO_OFTEN = WhyInputs(
@@ -115,6 +125,14 @@ CASES = [
     (a_job(queue="slow"), PAUSED, NOW, State.SCHEDULED, "paused", "app.resume('slow')"),
     (a_job(), NOBODY, NOW, State.SCHEDULED, "no_worker", "serves type 'email' on queue 'default'"),
     (a_job(), FULL, NOW, State.SCHEDULED, "limit", "2 of at most 2 jobs of key 'c:1' are running"),
+    (
+        a_job(),
+        FULL_FOR_ALL,
+        NOW,
+        State.SCHEDULED,
+        "limit",
+        "all 2 jobs that may run at once of key 'c', of all tenants",
+    ),
     (
         a_job(),
         TOO_OFTEN,

@@ -81,6 +81,36 @@ async def test_assertions_say_what_is_there(rehearse: Callable[[App], Rehearsal]
         await rehearsal.assert_not_enqueued(send, to="bob")
 
 
+async def test_assertions_see_every_job_however_many(rehearse: Callable[[App], Rehearsal]) -> None:
+    rehearsal = rehearse(app)
+    await rehearsal.enqueue_many([send(to=f"person {number}") for number in range(1100)])
+    last = await rehearsal.enqueue(send(to="zoe"))
+    assert (await rehearsal.assert_enqueued(send, to="zoe")).id == last.id
+    assert [info.arguments for info in await rehearsal.enqueued(send)][1098:] == [
+        {"to": "person 1098", "text": "hi"},
+        {"to": "person 1099", "text": "hi"},
+        {"to": "zoe", "text": "hi"},
+    ]
+    with pytest.raises(AssertionError, match="was enqueued"):
+        await rehearsal.assert_not_enqueued(send, to="zoe")
+    with pytest.raises(AssertionError, match=r"1,101, of which these are the newest:\n.*person 1001'"):
+        await rehearsal.assert_enqueued(send, to="nobody")
+
+
+async def test_assertions_see_the_jobs_of_every_tenant(rehearse: Callable[[App], Rehearsal]) -> None:
+    rehearsal = rehearse(app)
+    acme, bravo = rehearsal.tenant("acme"), rehearsal.tenant("bravo")
+    await rehearsal.enqueue(send(to="ann"))
+    assert await acme.run(send(to="bob")) == "hi bob"
+    assert (await rehearsal.assert_enqueued(send, to="bob")).tenant == "acme"
+    assert (await acme.assert_enqueued(send, to="bob")).state is State.COMPLETED
+    with pytest.raises(AssertionError, match=r"was enqueued .*tenant 'acme'"):
+        await rehearsal.assert_not_enqueued(send, to="bob")
+    await bravo.assert_not_enqueued(send)
+    await acme.assert_not_enqueued(send, to="ann")
+    assert [len(await each.enqueued()) for each in (rehearsal, acme, bravo)] == [2, 1, 0]
+
+
 async def test_inline_mode_runs_at_once() -> None:
     rehearsal = Rehearsal(app, inline=True)
     await rehearsal.enqueue(campaign(people=["ann"]))

@@ -26,6 +26,7 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.ports.store.messages import LimitUse, WorkerCard
 from ropewalk.worker.services.redriver import Redrive
 
 # ── async, without and with a context ───────────────────────────────────────────────────────────────────────────
@@ -293,3 +294,18 @@ assert_type(around(1), Job[str, str])
 assert_type(bounded(1), Job[str, str])
 
 wrapped_app.worker(redrive=Redrive(types=[add, "around"], batch=5, every=timedelta(minutes=1), older_than=60))
+
+
+# ── clients of one tenant, and the app's own ────────────────────────────────────────────────────────────────────
+
+
+async def looks_after_tenants(app: App) -> None:
+    acme = app.tenant("acme")
+    assert_type(await acme.limits(), list[LimitUse])
+    await acme.set_limit(queue="mail", concurrency=1)
+    assert_type(await app.limits(every_tenant=True), list[LimitUse])
+    assert_type(await app.operator("acme").limits(every_tenant=True), list[LimitUse])
+    assert_type(app.sync.limits(every_tenant=True), list[LimitUse])
+    assert_type(app.sync.tenant("acme").limits(), list[LimitUse])
+    assert_type(app.sync.workers(), list[WorkerCard])
+    assert_type(await app.workers(), list[WorkerCard])

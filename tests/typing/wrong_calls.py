@@ -250,3 +250,22 @@ job(requires=[one_alone])  # E
 job(memory_mb="1")  # E
 App().worker(redrive=Redrive(batch=1))  # E
 App().worker(redrive=Redrive(types=[1]))  # E
+
+
+# ── clients of one tenant ───────────────────────────────────────────────────────────────────────────────────────
+
+
+async def beyond_a_tenant(app: App) -> None:
+    acme = app.tenant("acme")
+    await acme.quotas()  # E
+    await acme.workers()  # E
+    await acme.drain_worker("1")  # E
+    acme.tenant("bravo")  # E
+    acme.operator("bravo")  # E
+    await acme.set_limit(queue="mail", concurrency=1, every_tenant=True)  # E
+    await acme.remove_limit(queue="mail", every_tenant=True)  # E
+    await acme.limits(every_tenant=True)  # E
+    acme.events(every_tenant=True)  # E
+    app.sync.tenant("acme").quotas()  # E
+    app.sync.tenant("acme").workers()  # E
+    app.sync.tenant("acme").limits(every_tenant=True)  # E

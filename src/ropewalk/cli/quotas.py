@@ -9,7 +9,7 @@ from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.limits import pace_of, rate_in
 from ropewalk.cli.target import Target, target_options
-from ropewalk.client.client import Client
+from ropewalk.client.store_client import StoreClient
 from ropewalk.domain.limits.fleet_limit import ANY
 from ropewalk.domain.limits.quota import Quota, QuotaUse
 from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm
@@ -100,7 +100,7 @@ def remove(target: Target, *, as_json: bool) -> ExitCode:
     return ExitCode.OK if gone else ExitCode.FAILED
 
 
-async def _all(client: Client) -> list[tuple[Quota, QuotaUse | None]]:
+async def _all(client: StoreClient) -> list[tuple[Quota, QuotaUse | None]]:
     """Each as it was set, with what its tenant has; the one for everybody has nothing itself."""
     return [
         (quota, None if quota.tenant == ANY else await client.tenant(quota.tenant).quota())

@@ -14,7 +14,7 @@ import click
 
 from ropewalk.app import App
 from ropewalk.cli.loading import load_app
-from ropewalk.client.client import Client
+from ropewalk.client.store_client import StoreClient
 from ropewalk.connect import masked
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, StoreUnavailable
@@ -29,14 +29,14 @@ class Target:
     url: str | None
     tenant: str
 
-    def run(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    def run(self, work: Callable[[StoreClient], Coroutine[Any, Any, T]]) -> T:
         """Open the store, do the work as this tenant, close."""
         return asyncio.run(self.within(self.app(), work))
 
-    async def within(self, app: App, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+    async def within(self, app: App, work: Callable[[StoreClient], Coroutine[Any, Any, T]]) -> T:
         refuse_memory(app)
         async with app:
-            return await work(app.tenant(self.tenant))
+            return await work(app.operator(self.tenant))
 
     def app(self, *, must_exist: bool = True, allow_weaker_durability: bool = False) -> App:
         if self.app_path is not None:

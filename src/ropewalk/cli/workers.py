@@ -10,7 +10,7 @@ from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.worker_view import document, header, row
-from ropewalk.client.client import Client
+from ropewalk.client.store_client import StoreClient
 from ropewalk.domain.time import Instant, to_instant
 from ropewalk.ports.store.messages import WorkerCard
 
@@ -62,7 +62,7 @@ def drain(target: Target, *, ids: Sequence[str], as_json: bool) -> None:
     others. They hear of it at once where wake-ups arrive, else within a third of their lease (10 s).
     """
 
-    async def tell(client: Client) -> None:
+    async def tell(client: StoreClient) -> None:
         for each in ids:
             await client.drain_worker(each)
             if not as_json:
@@ -73,6 +73,6 @@ def drain(target: Target, *, ids: Sequence[str], as_json: bool) -> None:
         render.echo_json({"draining": list(ids)})
 
 
-async def _looked(client: Client) -> tuple[list[WorkerCard], Instant]:
+async def _looked(client: StoreClient) -> tuple[list[WorkerCard], Instant]:
     """By the store's clock: a worker is dead or alive by no other."""
     return await client.workers(), to_instant(await client.now(), "now")

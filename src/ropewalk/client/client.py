@@ -1,5 +1,7 @@
 """The client: enqueue jobs, and look after them. Bound to one tenant; works from any loop.
 
+What concerns more than one tenant is in store_client.py.
+
 No method is overloaded, so that the blocking face (sync.py) can be derived from this one.
 """
 
@@ -7,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from ropewalk.client.handle import Enqueuing, Handle, caller_of
 from ropewalk.client.operations.base import BATCH
@@ -33,11 +35,20 @@ G = TypeVar("G")
 
 
 class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, Scheduling, Waiting):
-    """Enqueueing is here; what else it can do stands in client.operations, by family."""
+    """The jobs of one tenant, and nothing beyond: `app.tenant("acme")`.
 
-    def tenant(self, name: str) -> Client:
-        """The same client, bound to another tenant."""
-        return Client(self._core, name)
+    Enqueueing is here; what else it can do stands in client.operations, by family.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Only for what is not there. What the app can do for all tenants is refused by name."""
+            from ropewalk.client.store_client import StoreClient
+
+            if not name.startswith("_") and hasattr(StoreClient, name):
+                self._refuse_beyond(f"{name}()")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @overload
     def enqueue(
@@ -151,11 +162,14 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
 
     def _handle(self, job: Job[S, G], new: NewJob, accepted: Accepted) -> Handle[S, G]:
         """Bound to the tenant the job was given, which an option may have made another than ours."""
-        client = self if new.tenant == self._tenant else self.tenant(new.tenant)
+        client = self if new.tenant == self._tenant else Client(self._core, new.tenant)
         return Handle(client, accepted.id, job.type, group_id=accepted.group_id, duplicate=accepted.duplicate)
 
     def _new(self, job: Job[Any, Any], options: EnqueueOptions) -> NewJob:
-        return self._core.new_job(job, options, self._tenant)
+        new = self._core.new_job(job, options, self._tenant)
+        if new.tenant != self._tenant:
+            self._refuse_beyond(f"a job with tenant={new.tenant!r}")
+        return new
 
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> Handle[S, G]:
         """A handle for a job queued elsewhere or earlier. Does not look whether it exists."""

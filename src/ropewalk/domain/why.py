@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State
+from ropewalk.domain.limits.fleet_limit import EVERY_TENANT
 from ropewalk.domain.limits.headroom import Full
 from ropewalk.domain.time import Instant, to_datetime, to_seconds
 
@@ -91,6 +92,9 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
 def _full(held: Full, now: Instant) -> str:
     limit, name = held.limit, f"{held.limit.kind} {held.name!r}"
     if held.next_at is None:
+        if limit.tenant == EVERY_TENANT:  # how many of them are somebody else's is not for this tenant to know
+            what = f"all {limit.concurrency} jobs that may run at once of {name}, of all tenants together, are running"
+            return f"{what}; raise it with app.set_limit(..., every_tenant=True)"
         setter = "app.tenant(...).set_quota(...)" if limit.kind == "tenant" else "app.set_limit(...)"
         return f"{held.in_use} of at most {limit.concurrency} jobs of {name} are running; raise it with {setter}"
     assert limit.rate is not None

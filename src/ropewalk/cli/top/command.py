@@ -18,7 +18,7 @@ from ropewalk.cli.top.controls import View
 from ropewalk.cli.top.frame import frame
 from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.snapshot import Snapshot, document
-from ropewalk.client.client import Client
+from ropewalk.client.store_client import StoreClient
 from ropewalk.runtime.system import SystemRuntime
 
 LAST_SECONDS: Final = 1800.0
@@ -59,7 +59,7 @@ def top(target: Target, *, interval: float, last: float, once: bool, as_json: bo
     """
     app = target.app()
 
-    async def work(client: Client) -> None:
+    async def work(client: StoreClient) -> None:
         gatherer = _gatherer(app, client, target.tenant, last)
         if once or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             _print(await gatherer.look(), as_json=as_json)
@@ -71,7 +71,7 @@ def top(target: Target, *, interval: float, last: float, once: bool, as_json: bo
     asyncio.run(target.within(app, work))
 
 
-def _gatherer(app: App, client: Client, tenant: str, last_seconds: float) -> Gatherer:
+def _gatherer(app: App, client: StoreClient, tenant: str, last_seconds: float) -> Gatherer:
     return Gatherer(client, client, SystemRuntime(), url=app.url, tenant=tenant, last_seconds=last_seconds)
 
 

@@ -9,7 +9,7 @@ from ropewalk.cli import render
 from ropewalk.cli.top.pace import Pace, Rates
 from ropewalk.cli.top.snapshot import FailureLine, QueueLine, Snapshot, TypeLine, WorkerLine
 from ropewalk.cli.worker_view import serving, state_of
-from ropewalk.client.client import Client
+from ropewalk.client.store_client import StoreClient
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.schedules import ScheduleInfo
 from ropewalk.domain.jobs.states import State
@@ -31,7 +31,7 @@ class Gatherer:
     """Looks again and again; what changes seldom is asked for only when something else says that it changed."""
 
     def __init__(
-        self, client: Client, counts: HasStats, runtime: Runtime, *, url: str, tenant: str, last_seconds: float
+        self, client: StoreClient, counts: HasStats, runtime: Runtime, *, url: str, tenant: str, last_seconds: float
     ) -> None:
         self._client = client
         self._counts = counts

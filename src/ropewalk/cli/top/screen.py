@@ -21,7 +21,7 @@ from ropewalk.cli.top.controls import Key, View, keys_in, moved
 from ropewalk.cli.top.frame import frame
 from ropewalk.cli.top.gathering import Gatherer
 from ropewalk.cli.top.snapshot import Snapshot
-from ropewalk.client.client import Client
+from ropewalk.client.store_client import StoreClient
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.runtime import Runtime
 
@@ -60,7 +60,7 @@ def listening(descriptor: int) -> Generator[Keyboard]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-async def show(client: Client, gatherer: Gatherer, runtime: Runtime, view: View, *, descriptor: int) -> None:
+async def show(client: StoreClient, gatherer: Gatherer, runtime: Runtime, view: View, *, descriptor: int) -> None:
     """Until somebody quits."""
     console = Console()
     snapshot = await gatherer.look()  # a store that cannot be reached at all is an error, not a frame
@@ -77,7 +77,7 @@ async def show(client: Client, gatherer: Gatherer, runtime: Runtime, view: View,
 class Screen:
     def __init__(
         self,
-        client: Client,
+        client: StoreClient,
         gatherer: Gatherer,
         runtime: Runtime,
         keyboard: Keyboard,

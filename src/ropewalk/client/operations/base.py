@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.search import Order
-from ropewalk.errors import NotFound, OutcomeUnknown, RopewalkError, StoreUnavailable
+from ropewalk.errors import BeyondTenant, NotFound, OutcomeUnknown, RopewalkError, StoreUnavailable
 from ropewalk.observe.publish import Change, publish
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
@@ -27,10 +27,19 @@ T = TypeVar("T")
 
 
 class Bound:
+    """What belongs to one tenant. Nothing here reaches beyond it, unless `_store_wide` says that it may."""
+
+    _store_wide = False
+
     def __init__(self, core: AppState, tenant: str) -> None:
         self._core = core
         self._tenant = tenant
         self._describe = Describer(core.registry, core.codec)
+
+    def _refuse_beyond(self, what: str) -> None:
+        """Raises BeyondTenant where this client must not do what concerns other tenants."""
+        if not self._store_wide:
+            raise BeyondTenant(f"{what} concerns other tenants than {self._tenant!r}: ask the app itself")
 
     async def _store(self) -> Store:
         await self._core.open()

@@ -19,7 +19,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter as Wanted
 from ropewalk.domain.time import Seconds, to_datetime, to_instant, to_span
-from ropewalk.errors import Conflict, NotFound
+from ropewalk.errors import Conflict
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.messages import Deletion, ReviveAnswer
 
@@ -133,15 +133,6 @@ class Changing(Bound):
 
     async def resume(self, queue: str) -> None:
         await self._pause(queue, paused=False)
-
-    async def drain_worker(self, worker_id: str) -> None:
-        """Tell a worker, wherever it runs, to stop as SIGTERM would: it finishes what runs and gives the rest back.
-
-        It hears of it at once where wake-ups arrive, else within a third of its lease. Raises NotFound.
-        """
-        if not await (await self._store()).drain(worker_id):
-            raise NotFound(f"no worker {worker_id!r}: it has stopped, or never was (app.workers() lists them)")
-        self._core.store.notifier.publish(Hint(control=True))
 
     async def once(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ropewalk.client.operations.base import Bound
 from ropewalk.definitions import checks
@@ -24,16 +24,43 @@ class Limiting(Bound):
         key: str | None = None,
         concurrency: int | None = None,
         rate: Rate | None = None,
-        every_tenant: bool = False,
+        every_tenant: Literal[False] = False,
     ) -> None:
-        """Limit a queue, a type or a key, from the next claim on; a limit that is there is replaced.
+        """Limit a queue, a type or a key for the jobs of this tenant, from the next claim on.
 
-        It holds for the jobs of this tenant, or with `every_tenant` for those of all tenants together.
+        A limit that is there is replaced.
 
-        >>> await app.set_limit(key="stripe", concurrency=5, rate=Rate(100, per=1))
-        >>> await app.set_limit(key="customer:*", concurrency=1)    # for each such key separately
+        >>> await app.tenant("acme").set_limit(key="stripe", concurrency=5, rate=Rate(100, per=1))
+        >>> await app.tenant("acme").set_limit(key="customer:*", concurrency=1)    # for each such key separately
         """
-        tenant, kind, name = self._limit_id(queue, type, key, every_tenant=every_tenant)
+        await self._put_limit(queue, type, key, concurrency, rate, every_tenant=every_tenant)
+
+    async def remove_limit(
+        self,
+        *,
+        queue: str | None = None,
+        type: JobType[..., Any, Any] | str | None = None,  # noqa: A002 # as everywhere
+        key: str | None = None,
+        every_tenant: Literal[False] = False,
+    ) -> bool:
+        """Take a limit of this tenant away. False: there was none."""
+        return await self._take_limit_away(queue, type, key, every_tenant=every_tenant)
+
+    async def limits(self, *, every_tenant: Literal[False] = False) -> list[LimitUse]:
+        """Every limit of this tenant, by kind and name, with what runs under it now."""
+        return await self._limits(every_tenant=every_tenant)
+
+    async def _put_limit(
+        self,
+        queue: str | None,
+        of_type: JobType[..., Any, Any] | str | None,
+        key: str | None,
+        concurrency: int | None,
+        rate: Rate | None,
+        *,
+        every_tenant: bool,
+    ) -> None:
+        tenant, kind, name = self._limit_id(queue, of_type, key, every_tenant=every_tenant)
         if concurrency is None and rate is None:
             raise InvalidInput(
                 f"no limit for {kind} {name!r}: give concurrency=, rate= or both (remove_limit takes one away)",
@@ -46,23 +73,22 @@ class Limiting(Bound):
         await (await self._store()).put_limit(limit)
         self._core.store.notifier.publish(Hint(control=True))
 
-    async def remove_limit(
-        self,
-        *,
-        queue: str | None = None,
-        type: JobType[..., Any, Any] | str | None = None,  # noqa: A002 # as everywhere
-        key: str | None = None,
-        every_tenant: bool = False,
+    async def _take_limit_away(
+        self, queue: str | None, of_type: JobType[..., Any, Any] | str | None, key: str | None, *, every_tenant: bool
     ) -> bool:
-        """Take a limit away. False: there was none. One that code declares comes back when the next worker starts."""
-        wanted = self._limit_id(queue, type, key, every_tenant=every_tenant)
+        wanted = self._limit_id(queue, of_type, key, every_tenant=every_tenant)
         gone = await (await self._store()).remove_limit(*wanted)
         self._core.store.notifier.publish(Hint(control=True))
         return gone
 
-    async def limits(self, *, every_tenant: bool = False) -> list[LimitUse]:
-        """Every limit of this tenant, or of all tenants together, by kind and name, with what runs under it now."""
-        return await (await self._store()).limits(EVERY_TENANT if every_tenant else self._tenant)
+    async def _limits(self, *, every_tenant: bool) -> list[LimitUse]:
+        return await (await self._store()).limits(self._whose(every_tenant=every_tenant))
+
+    def _whose(self, *, every_tenant: bool) -> str:
+        if not every_tenant:
+            return self._tenant
+        self._refuse_beyond("every_tenant=True")
+        return EVERY_TENANT
 
     def _limit_id(
         self, queue: str | None, of_type: JobType[..., Any, Any] | str | None, key: str | None, *, every_tenant: bool
@@ -75,4 +101,4 @@ class Limiting(Bound):
             raise InvalidInput(f"a limit is for one of queue=, type= and key=, not for {what}", field="key")
         [(kind, name)] = given
         check_name(checks.text(name, kind), kind, self._core.limits)
-        return EVERY_TENANT if every_tenant else self._tenant, kind, name
+        return self._whose(every_tenant=every_tenant), kind, name

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
+from typing import Literal
 
 from ropewalk.client.filter import Filter, failed_ones, in_domain
 from ropewalk.client.group_values import check_group, group_value
@@ -22,7 +23,7 @@ from ropewalk.domain.why import Why, explain
 from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import Event
 from ropewalk.observe.why_inputs import why_inputs
-from ropewalk.ports.store.messages import QueueInfo, Trail, WorkerCard
+from ropewalk.ports.store.messages import QueueInfo, Trail
 
 
 class Looking(Bound):
@@ -98,15 +99,18 @@ class Looking(Bound):
     async def queues(self) -> list[QueueInfo]:
         return await (await self._store()).queues(self._tenant)
 
-    async def workers(self) -> list[WorkerCard]:
-        return await (await self._store()).workers()
-
     async def now(self) -> datetime:
         """The store's clock, by which everything is decided."""
         return to_datetime(await (await self._store()).clock())
 
-    async def events(self, *, every_tenant: bool = False) -> AsyncIterator[Event]:
-        """What happens in this process, after each commit, from now on. Other processes' events are not here."""
+    async def events(self, *, every_tenant: Literal[False] = False) -> AsyncIterator[Event]:
+        """What happens to jobs of this tenant in this process, after each commit, from now on."""
+        async for event in self._events(every_tenant=every_tenant):
+            yield event
+
+    async def _events(self, *, every_tenant: bool) -> AsyncIterator[Event]:
+        if every_tenant:
+            self._refuse_beyond("every_tenant=True")
         async for event in self._core.events.stream():
             if every_tenant or event.tenant == self._tenant:
                 yield event

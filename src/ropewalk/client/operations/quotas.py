@@ -64,7 +64,3 @@ class Quoting(Bound):
     async def quota(self) -> QuotaUse | None:
         """What holds for this tenant, and what it has of it now. None: it may do what it likes."""
         return await (await self._store()).quota_use(self._tenant)
-
-    async def quotas(self) -> list[Quota]:
-        """Every quota that was set, of all tenants, by tenant: for whoever runs the store."""
-        return await (await self._store()).quotas()
