@@ -174,7 +174,11 @@ class App(StoreClient):
         return self._core.store.durability
 
     async def __aenter__(self) -> Self:
-        await self._core.open()
+        try:
+            await self._core.open()
+        except BaseException:
+            await self.close()  # nobody else will: the block is not entered
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -101,6 +101,34 @@ class TestAddress:
             Address.of("postgresql://h/d?target_session_attrs=any").url == "postgresql://h/d?target_session_attrs=any"
         )
 
+    @pytest.mark.parametrize(
+        ("url", "told"),
+        [
+            ("postgresql://u:secret@h/d?shema=mine", "the parameter 'shema', .* did you mean 'schema'"),
+            ("postgresql://u:secret@h/d?wait=1", "the parameter 'wait', .* take it away"),
+            ("postgresql://u:secret@h:abc/d", "port='abc' is no number"),
+            ("postgresql://u:secret@h:99999/d", "port='99999' is no number"),
+            ("postgresql://u:secret@h/d?connect_timeout=soon", "connect_timeout='soon' is no number"),
+            ("postgresql://u:secret%zz@h/d", "cannot be read: .* as %25"),
+        ],
+    )
+    def test_what_the_library_could_not_read(self, url: str, told: str) -> None:
+        """Found before anything is asked of the server, and without a word of the password."""
+        with pytest.raises(InvalidInput, match=told) as refused:
+            connect(url, SystemRuntime())
+        assert refused.value.field == "url"
+        assert "secret" not in str(refused.value)
+
+    @pytest.mark.asyncio
+    @pytest.mark.parametrize("option", ["sslmode=bogus", "target_session_attrs=bogus"])
+    async def test_a_value_that_only_the_library_judges(self, option: str) -> None:
+        with pytest.raises(InvalidInput, match=r"invalid .* value: .*correct this parameter of the URL"):
+            await tried(f"postgresql://nobody@127.0.0.1:1/none?{option}")
+
+    @pytest.mark.parametrize("url", ["postgresql:///d", "postgresql://a:1,b:2/d", "postgresql://u:p%40@[::1]:5/d"])
+    def test_hosts_that_are_read(self, url: str) -> None:
+        assert Address.of(url).url == f"{url}?target_session_attrs=read-write"
+
     @pytest.mark.parametrize("schema", ["", "Jobs", "pg_jobs", 'a"b', "1a", "a" * 64])
     def test_names_that_are_refused(self, schema: str) -> None:
         with pytest.raises(InvalidInput, match="schema="):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -260,3 +261,23 @@ def test_a_store_that_is_being_created_is_not_taken_for_another_programs(path: P
     db = Meddled(path)
     opening._check_owner(db, path)  # type: ignore[arg-type]  # stands in for a connection
     assert db.meddled == 2
+
+
+async def test_many_migrate_one_new_file(path: Path) -> None:
+    """Whoever comes second waits, and finds it done."""
+    runtime = SystemRuntime()
+    states = await asyncio.gather(*(SqliteStore(path, runtime).migrate() for _ in range(12)))
+    assert {state.newest for state in states} == {1}
+    assert (await SqliteStore(path, runtime).schema()).missing == []
+
+
+async def test_migrating_waits_for_somebody_who_writes(path: Path) -> None:
+    db = sqlite.connect(path, isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.ensure_future(SqliteStore(path, SystemRuntime()).migrate())
+    await asyncio.wait([waiting], timeout=0.2)
+    assert not waiting.done()
+    db.execute("ROLLBACK")
+    db.close()
+    assert (await asyncio.wait_for(waiting, 10)).missing == ["0001_first"]
+    assert (await SqliteStore(path, SystemRuntime()).schema()).missing == []

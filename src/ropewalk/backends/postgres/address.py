@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import psycopg
 from msgspec import Struct
+from psycopg.pq import Conninfo
 
 from ropewalk.errors import InvalidInput
 
 DEFAULT_SCHEMA: Final = "ropewalk"
 NAME_BYTES_MAX: Final = 63
+PORT_MAX: Final = 65535
 
+_OURS: Final = ("schema", "notify")
+_KNOWN: Final = frozenset(option.keyword.decode() for option in Conninfo.get_defaults()) | {"ssl"}
+"""what the library reads from a URL; `ssl=true` is its older word for sslmode=require"""
 _WRITABLE: Final = {"target_session_attrs": "read-write"}
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
 
@@ -29,17 +37,46 @@ class Address(Struct, frozen=True, kw_only=True):
     def of(cls, url: str) -> Address:
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
-        ours = {name: value for name, value in options if name in ("schema", "notify")}
+        ours = {name: value for name, value in options if name in _OURS}
         # Of several hosts the one that takes writes, unless told otherwise: after a failover it is another one.
         theirs = _WRITABLE | {name: value for name, value in options if name not in ours}
         # The library knows both spellings of the scheme; a password has no business in a message.
         where = parts.netloc.rpartition("@")[2]
+        shown = f"{parts.scheme}://{where}{parts.path}"
+        # Put together by hand: without a host (a Unix socket) the library wants to see the slashes all the same.
+        read = f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(theirs)}"
+        _check(read, theirs, shown)
         return cls(
-            url=urlunsplit(parts._replace(query=urlencode(theirs))),
+            url=read,
             schema=_schema(ours.get("schema", DEFAULT_SCHEMA)),
             notify=_switch(ours.get("notify", "on")),
-            shown=f"{parts.scheme}://{where}{parts.path}",
+            shown=shown,
         )
+
+
+def _check(url: str, names: Iterable[str], shown: str) -> None:
+    """Refuse here what the library would refuse later, in words that may hold a password."""
+    for name in names:
+        if name not in _KNOWN:
+            close = get_close_matches(name, [*_OURS, *sorted(_KNOWN)], n=1)
+            meant = f"did you mean {close[0]!r}?" if close else "take it away."
+            raise InvalidInput(
+                f"url={shown!r} has the parameter {name!r}, which means nothing here: {meant} There are schema and "
+                "notify, and those of PostgreSQL's client library (sslmode, connect_timeout, application_name, ...)",
+                field="url",
+            )
+    try:
+        options = {each.keyword.decode(): (each.val or b"").decode() for each in Conninfo.parse(url.encode())}
+    except psycopg.Error:
+        raise InvalidInput(
+            f"url={shown!r} cannot be read: write postgresql://user:password@host:port/database, and characters like "
+            "% @ : / in the user or the password as %25 %40 %3A %2F",
+            field="url",
+        ) from None
+    for name in ("port", "connect_timeout"):
+        for value in filter(None, options[name].split(",")):
+            if not value.isascii() or not value.removeprefix("-").isdigit() or int(value) > PORT_MAX:
+                raise InvalidInput(f"url={shown!r}: {name}={value!r} is no number up to {PORT_MAX}", field="url")
 
 
 def _schema(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import psycopg
@@ -13,6 +14,8 @@ from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRe
 
 HeldUp = errors.LockNotAvailable
 """a lock did not come in the time that the session waits for one"""
+_UNREADABLE: Final = re.compile(r"invalid \w+ value|for connection option|invalid connection option")
+"""what the client library says of a parameter of the URL that it cannot use"""
 _AGAIN: Final = (AlreadyThere, errors.DeadlockDetected, errors.SerializationFailure)
 _SHUT_DOWN: Final = (
     *(errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.DatabaseDropped),
@@ -50,6 +53,8 @@ def translated(error: Exception, place: str, *, committing: bool = False) -> Exc
         return error
     if isinstance(error, _NO_VALUE) or _holds_nul(error):
         return InvalidInput(f"a value cannot be stored in {place}: {error}")
+    if _UNREADABLE.search(str(error)) and getattr(error, "sqlstate", None) is None:
+        return InvalidInput(f"{place}: {_first_line(error)}: correct this parameter of the URL", field="url")
     if breaks_connection(error):
         if committing:
             return OutcomeUnknown(

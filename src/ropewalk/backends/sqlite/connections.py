@@ -19,7 +19,7 @@ from ropewalk.backends.sql.connection_thread import ConnectionThread, Request, d
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.checkpoint import Checkpointer
 from ropewalk.backends.sqlite.library import breaks_connection, is_busy, met_damage, sqlite, translated
-from ropewalk.backends.sqlite.opening import open_reader, open_writer
+from ropewalk.backends.sqlite.opening import LOCKED_SECONDS_MAX, open_reader, open_writer
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.runtime import Runtime
@@ -62,7 +62,6 @@ class Reader(ConnectionThread):
             db.close()
 
 
-LOCKED_SECONDS_MAX: Final = 10.0
 STEP_SECONDS_MAX: Final = 0.004
 
 _log = logging.getLogger("ropewalk.sqlite")

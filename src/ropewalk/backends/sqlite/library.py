@@ -9,12 +9,20 @@ SQLite's error codes as ropewalk's errors, each naming the file and what to do.
 from __future__ import annotations
 
 import logging
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ropewalk.backends.sql.damage import decoded_error
-from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError, StoreRefused, StoreUnavailable
+from ropewalk.errors import (
+    InvalidInput,
+    OutcomeUnknown,
+    RopewalkError,
+    SchemaMismatch,
+    StoreRefused,
+    StoreUnavailable,
+)
 
 if TYPE_CHECKING:
     import sqlite3 as sqlite
@@ -46,6 +54,7 @@ def warn_about_library() -> None:
 
 
 # Primary result codes (the low byte), as in sqlite.org/rescode.html: the module's constants are not typed everywhere.
+_ERROR: Final = 1
 _PERM: Final = 3
 BUSY: Final = 5
 LOCKED: Final = 6
@@ -59,6 +68,9 @@ _NOTADB: Final = 26
 
 _DAMAGE: Final = ("malformed JSON", "JSON cannot hold BLOB values", "Could not decode to UTF-8")
 
+_LACKS: Final = re.compile(r"no such (table|column|index)|has no column|has \d+ columns but")
+"""What the library says of a statement of ours that does not fit the schema. Our statements fit the schema that our
+migrations make: the tests prepare every one of them."""
 _BREAKING: Final = frozenset({_IOERR, _CORRUPT, _NOTADB, _NOMEM})
 """after these a connection is not to be trusted any more"""
 
@@ -91,6 +103,11 @@ def translated(error: Exception, path: Path, *, committing: bool = False) -> Exc
     if isinstance(error, UnicodeEncodeError | OverflowError):
         return InvalidInput(f"a value cannot be stored in {path}: {error}")
     code = code_of(error)
+    if code == _ERROR and _LACKS.search(str(error)):
+        return SchemaMismatch(
+            f"{path}: {error}: its schema was changed by something else than ropewalk; restore the file from a backup, "
+            "or give the path of another one"
+        )
     if code == _IOERR and committing:
         return OutcomeUnknown(
             f"{path}: {error} while committing; the change may or may not be there: check the disk, then repeat it "

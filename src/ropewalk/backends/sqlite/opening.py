@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,7 @@ from msgspec import Struct
 
 from ropewalk.backends.sql.migrations import Compat, Migration, missing, read_migrations, refuse_outdated, state_of
 from ropewalk.backends.sqlite.filesystem import network_type
-from ropewalk.backends.sqlite.library import sqlite, warn_about_library
+from ropewalk.backends.sqlite.library import is_busy, sqlite, warn_about_library
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
 from ropewalk.ports.store.migrations import SchemaState
 
@@ -29,6 +30,11 @@ _SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
 )
 INCREMENTAL: Final = 2
+LOCKED_SECONDS_MAX: Final = 10.0
+"""how long we wait for another process that holds the file locked"""
+STEP_SECONDS: Final = 0.02
+_nothing: Final = threading.Event()
+"""never set: to wait for it is to let real time pass, whatever the runtime's clock"""
 _MIGRATIONS: Final = read_migrations("ropewalk.backends.sqlite")
 _CREATE_MIGRATION: Final = """
 CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, compat TEXT NOT NULL)
@@ -66,6 +72,21 @@ def open_writer(path: Path, *, allow_weaker_durability: bool, migrate: bool = Tr
     return Opened(db, weakness)
 
 
+def migrate(path: Path) -> None:
+    """Create the file, or bring it up to date. While another process does so, or writes, this waits."""
+    waited_seconds = 0.0
+    while True:
+        try:
+            open_writer(path, allow_weaker_durability=True).db.close()
+        except sqlite.Error as error:
+            if not is_busy(error) or waited_seconds >= LOCKED_SECONDS_MAX:
+                raise
+        else:
+            return
+        waited_seconds += STEP_SECONDS
+        _nothing.wait(STEP_SECONDS)
+
+
 def open_reader(path: Path) -> sqlite.Connection:
     """A connection that cannot write. It waits by itself where, rarely, a reader has to."""
     db = _connect(path)
@@ -77,12 +98,14 @@ def open_reader(path: Path) -> sqlite.Connection:
 
 def look(path: Path) -> dict[int, Compat]:
     """Which migrations are applied. Creates and changes nothing."""
+    _refuse_directory(path)
     if not path.exists():
         return {}
+    _refuse_unwritable(path)
     db = sqlite.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
     try:
         _check_owner(db, path)
-        return _applied(db)
+        return _applied(db, path)
     finally:
         db.close()
 
@@ -115,7 +138,7 @@ def open_for_user(path: Path, *, wait_ms: int) -> sqlite.Connection:
 def check_visited(db: sqlite.Connection, path: Path) -> None:
     """A user's connection, perhaps in a transaction: is everything there? Nothing can be created or changed now."""
     [application] = db.execute("PRAGMA main.application_id").fetchone()
-    if application != APPLICATION_ID or missing(_MIGRATIONS, _applied(db), str(path)):
+    if application != APPLICATION_ID or missing(_MIGRATIONS, _applied(db, path), str(path)):
         raise SchemaMismatch(
             f"{path} is not ready for jobs: open the app before the transaction begins (`async with app:`), or run "
             "`ropewalk migrate`"
@@ -127,20 +150,29 @@ def _connect(path: Path) -> sqlite.Connection:
     return sqlite.connect(path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=256)
 
 
-def _check_path(path: Path) -> None:
+def _refuse_directory(path: Path) -> None:
     if path.is_dir():
         raise InvalidInput(
             f"{path} is a directory: give the path of a file in it, e.g. {path / 'jobs.db'}", field="path"
         )
+
+
+def _check_path(path: Path) -> None:
+    _refuse_directory(path)
     if not path.parent.is_dir():
         raise InvalidInput(
             f"the directory {path.parent} does not exist: create it, or give another path than {path}", field="path"
         )
-    # A reader of a WAL file writes beside it, so the directory must be writable as well.
+    _refuse_unwritable(path)
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """A reader of a WAL file writes beside it, so the directory must be writable as well."""
     for place in (path, path.parent):
         if place.exists() and not os.access(place, os.W_OK):
             raise StoreUnavailable(
-                f"{place} is not writable for this user: change its permissions, or use another path"
+                f"{place} is not writable for this user: change its permissions (or mount its file system writable), "
+                "or use another path"
             )
 
 
@@ -181,13 +213,13 @@ def _check_owner(db: sqlite.Connection, path: Path) -> None:
 
 def _migrate(db: sqlite.Connection, path: Path) -> None:
     """Apply what is missing in one transaction; whoever comes second finds it done."""
-    if not missing(_MIGRATIONS, _applied(db), str(path)):
+    if not missing(_MIGRATIONS, _applied(db, path), str(path)):
         return
     db.execute("BEGIN IMMEDIATE")
     try:
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(_CREATE_MIGRATION)
-        for migration in missing(_MIGRATIONS, _applied(db), str(path)):
+        for migration in missing(_MIGRATIONS, _applied(db, path), str(path)):
             _apply(db, migration)
         db.execute("COMMIT")
     except BaseException:
@@ -196,8 +228,16 @@ def _migrate(db: sqlite.Connection, path: Path) -> None:
         raise
 
 
-def _applied(db: sqlite.Connection) -> dict[int, Compat]:
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'migration'").fetchone() is None:
+def _applied(db: sqlite.Connection, path: Path) -> dict[int, Compat]:
+    [known, lanes] = db.execute(
+        "SELECT count(*) FILTER (WHERE name = 'migration'), count(*) FILTER (WHERE name = 'lane') FROM sqlite_master"
+    ).fetchone()
+    if not known:
+        if lanes:
+            raise SchemaMismatch(
+                f"{path} has lost its table of migrations: something else than ropewalk changed it; restore it from a "
+                "backup, or give the path of another file"
+            )
         return {}
     return dict(db.execute("SELECT version, compat FROM migration").fetchall())
 

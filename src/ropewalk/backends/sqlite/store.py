@@ -18,9 +18,10 @@ from ropewalk.backends.sqlite.checkpoint import give_back
 from ropewalk.backends.sqlite.connections import Reader, Writer
 from ropewalk.backends.sqlite.diagnosis import facts, trouble, written
 from ropewalk.backends.sqlite.handler_transactions import SqliteTransaction
+from ropewalk.backends.sqlite.library import translated
 from ropewalk.backends.sqlite.listening import Marks
 from ropewalk.backends.sqlite.notifier import FileNotifier
-from ropewalk.backends.sqlite.opening import ddl_of, open_writer, schema_of
+from ropewalk.backends.sqlite.opening import ddl_of, migrate, schema_of
 from ropewalk.backends.sqlite.user_transactions import SqliteJoining
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import Instant, Span
@@ -80,16 +81,21 @@ class SqliteStore(SqlStore):
         return self._runtime.now()
 
     async def schema(self) -> SchemaState:
-        return await self._runtime.in_thread(lambda: schema_of(self._path))
+        return await self._look(schema_of)
 
     async def migrate(self) -> SchemaState:
         before = await self.schema()
-        opened = await self._runtime.in_thread(lambda: open_writer(self._path, allow_weaker_durability=True))
-        opened.db.close()
+        await self._look(migrate)
         return before
 
     async def ddl(self) -> str:
-        return await self._runtime.in_thread(lambda: ddl_of(self._path))
+        return await self._look(ddl_of)
+
+    async def _look(self, work: Callable[[Path], T]) -> T:
+        try:
+            return await self._runtime.in_thread(lambda: work(self._path))
+        except Exception as error:
+            raise translated(error, self._path) from error
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         pruned = await super().prune(retention, limit)
