@@ -48,7 +48,7 @@ WRITTEN_BY_A_CLAIM: Final = frozenset(
 )
 READ_BY_A_CLAIM: Final = [name for name in STRUCTURED if name not in WRITTEN_BY_A_CLAIM]
 OTHER_COLUMNS: Final = (
-    *(("worker", column) for column in ("types", "queues", "tenants", "unstarted")),
+    *(("worker", column) for column in ("types", "queues", "tenants", "unstarted", "unanswered")),
     *(("attempt", column) for column in ("error", "move")),
     *(("scope", column) for column in ("cancel", "value")),
     *(("edge", column) for column in ("parent_kind", "ending")),

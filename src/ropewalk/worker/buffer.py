@@ -62,8 +62,11 @@ class Buffer:
         return bool(self._waiting) and self._waiting[0].job.ticket <= self._permitted
 
     def permit(self, number: int, last_ticket: int) -> Permit:
-        """Ask for so many more to start: of those that wait here, then of what the claim brings."""
-        return Permit(max(self._permitted, last_ticket - len(self._waiting) + number))
+        """Ask for so many more to start: of those that wait here, then of what the claim brings after `last_ticket`."""
+        beyond = number - len(self._waiting)
+        if beyond > 0:
+            return Permit(max(self._permitted, last_ticket + beyond))
+        return Permit(max(self._permitted, self._waiting[number - 1].job.ticket if number else 0))
 
     def put(self, attempts: Iterable[Attempt], *, started_upto: int) -> None:
         self._waiting.extend(attempts)

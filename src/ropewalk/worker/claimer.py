@@ -13,11 +13,13 @@ from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.tickets import TicketRange, remembered
 from ropewalk.domain.time import SECOND
+from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Claimed, Consequences
-from ropewalk.runtime.wake import Wake
+from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.context import WorkerContext
@@ -57,10 +59,17 @@ class Claimer:
         self._ended = Wake(bench.runtime)
         self._stopping = False
         self._ticket = 0
+        """The last ticket that was asked for: numbers up to it are never asked for again."""
+        self._unanswered: tuple[TicketRange, ...] = ()
+        """Tickets of claims that failed and may have leased something; the store has not heard of them yet."""
+        self.ended = Signal()
+        """Fired when the loop has stopped and the store has every job back that this worker does not know of."""
+        self.over = False
+        """Whether that has happened."""
         self.turn = 0
-        """counts every claim,"""
+        """Number of claims sent."""
         self.answered_turn = 0
-        """and which of them was answered last"""
+        """Number of the last claim that was answered."""
         self._held_up: TenantQueue | None = None
         """where a job is next that only a free slot may take: nothing more is claimed without one"""
         self._gave_back = False
@@ -99,7 +108,7 @@ class Claimer:
         while not self._stopping:
             self._wake.clear()
             wanted = self._wanted()
-            if wanted == 0 and not self._buffer.blocked:
+            if wanted == 0 and not self._buffer.blocked and not self._unanswered:
                 self._give_back_what_waits()
                 target = self._target()
                 self._buffer.low_mark = target - _refill(target) - self._executor.slots
@@ -111,11 +120,15 @@ class Claimer:
             if self._regime.pressure is not None:
                 await self._hold_off(self._regime.pressure)
                 if self._stopping:
-                    return
+                    break
                 wanted = self._wanted()
             claimed = await self._claim(wanted)
             if len(claimed.jobs) < max(1, wanted):
                 await self._rest(claimed)
+        if self._unanswered:
+            await self._claim(0)
+        self.over = True
+        self.ended.fire()
 
     async def _hold_off(self, pressure: Backpressure) -> None:
         """Before every poll. What is here already starts meanwhile, or is given back where it would wait for long."""
@@ -142,11 +155,12 @@ class Claimer:
         regime, slots = self._regime, self._free_slots()
         ahead = self._executor.work_in(AHEAD_SECONDS, self._executor.slots)
         ask = self._plain_ask(wanted) if regime.admission is None else regime.admission.ask(wanted)
-        permit = self._buffer.permit(self._buffer.idle_runners + ahead, self._ticket)
+        last_ticket = self._ticket
+        permit = self._buffer.permit(self._buffer.idle_runners + ahead, last_ticket)
         self.turn += 1
         at_rest = len(self._bench.held) == self._executor.batches.gathered
         asked_at = self._bench.runtime.monotonic()
-        claimed = await self._bench.store.claim(
+        claimed = await self._answered(
             ClaimRequest(
                 owner=self._bench.owner,
                 types=ask.types,
@@ -157,9 +171,10 @@ class Claimer:
                 room=ask.room,
                 passing=ask.passing,
                 suspect_allowed=self._bench.suspects == 0,
-                first_ticket=self._ticket + 1,
+                first_ticket=last_ticket + 1,
                 started_upto=permit.upto,
                 unstarted=permit.unstarted,
+                unanswered=self._unanswered,
                 turn=self.turn,
                 first=self._held_up,
                 take_back_until=self._bench.take_back_until(),
@@ -167,7 +182,6 @@ class Claimer:
         )
         self._bench.contact.answered("claim", asked_at, claimed.now)
         assert len(claimed.jobs) <= ask.limit, f"asked for {ask.limit} jobs, got {len(claimed.jobs)}"
-        self._ticket += len(claimed.jobs)
         if ask.limit:  # one that only permits starts looks at no line
             self._held_up = claimed.held_up
         self.last_poll_at = self._bench.runtime.monotonic()
@@ -183,6 +197,25 @@ class Claimer:
         if claimed.moved or claimed.closed:
             self.on_ripple(Consequences(moved=claimed.moved, closed=claimed.closed))
         self.on_claimed()
+        return claimed
+
+    async def _answered(self, request: ClaimRequest) -> Claimed:
+        """The answer to a claim.
+
+        Without one, nobody here knows which jobs are leased under the tickets it asked for. Those are not used again,
+        and the next claim gives back what they stand for.
+        """
+        first, known = request.first_ticket, self._unanswered
+        self._ticket = first - 1 + request.limit
+        if request.limit:
+            self._unanswered = remembered(known, [TicketRange(first, self._ticket)])
+        try:
+            claimed = await self._bench.store.claim(request)
+        except StoreUnavailable as error:
+            if not isinstance(error, OutcomeUnknown):
+                self._ticket, self._unanswered = first - 1, known
+            raise
+        self._ticket, self._unanswered = first - 1 + len(claimed.jobs), ()
         return claimed
 
     def _accept(self, claimed: Claimed, upto: int) -> None:

@@ -89,7 +89,7 @@ DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_LEASE: Final[Span] = 30 * SECOND
 DEFAULT_GRACE_SECONDS: Final = 30.0
 SETTLE_SECONDS: Final = 5.0
-"""how long a stopping worker waits for the store to take its last settlements"""
+"""How long a stopping worker waits for the store to answer its last claim and to take its last settlements."""
 
 
 class WorkerConfig(Struct, frozen=True, kw_only=True):
@@ -227,8 +227,10 @@ class WorkerParts:
         self.claimer.stop()
         await self._services.stop()
         clean = await self.drain.run(grace_seconds)
+        until = self.bench.runtime.monotonic() + SETTLE_SECONDS
+        await self._within(until, lambda: not self.claimer.over, self.claimer.ended)
         self.settler.close()
-        await self._settle_the_rest()
+        await self._within(until, lambda: self.settler.unsettled > 0, self.settler.flushed)
         await self.loops.stop()
         await self.executor.stop()
         await self.bench.isolation.close()
@@ -283,15 +285,18 @@ class WorkerParts:
         [attempt] = leased([job], self.bench)
         self.buffer.put_first(attempt)
 
-    async def _settle_the_rest(self) -> None:
-        """Bounded: with the store away the leases simply run out and the work is done again elsewhere."""
-        until = self.bench.runtime.monotonic() + SETTLE_SECONDS
-        timer = self.bench.runtime.after(SETTLE_SECONDS, self.settler.flushed.fire)
+    async def _within(self, until: float, unfinished: Callable[[], bool], changed: Signal) -> None:
+        """Wait while it is unfinished, but not beyond `until`.
+
+        With the store away the leases simply run out, and the work is done again elsewhere.
+        """
+        runtime = self.bench.runtime
+        timer = runtime.after(max(0.0, until - runtime.monotonic()), changed.fire)
         try:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLE_SECONDS):
-                    while self.settler.unsettled and self.bench.runtime.monotonic() < until:
-                        await self.settler.flushed.wait()
+                    while unfinished() and runtime.monotonic() < until:
+                        await changed.wait()
         finally:
             timer.cancel()
 

@@ -354,6 +354,8 @@ CREATE TABLE worker (
     lease_us INTEGER NOT NULL,
     started_upto INTEGER NOT NULL DEFAULT 0,
     unstarted TEXT NOT NULL DEFAULT '[]',
+    unanswered TEXT NOT NULL DEFAULT '[]',
+    turn INTEGER NOT NULL DEFAULT 0,
     draining INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 

@@ -8,12 +8,14 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from ropewalk.backends.memory.lanes import Entry, JobHeap, Lane
-from ropewalk.backends.memory.maintenance import catch_up
+from ropewalk.backends.memory.maintenance import catch_up, give_back
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.unit_of_work import Change
+from ropewalk.backends.workflow.propagation import both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.tickets import StartedTickets, remembered
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.limits.headroom import SOON_US, Gauges, TypeHeadroom
@@ -29,12 +31,19 @@ Head: TypeAlias = tuple[Entry, JobHeap, Lane]
 
 
 def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
-    worker = tables.workers.get(request.owner)
-    if worker is not None:
-        worker.started_upto = max(worker.started_upto, request.started_upto)
-        worker.unstarted = frozenset(request.unstarted)
+    _note_started(tables, request)
+    given_back = give_back(tables, request.owner, request.unanswered, now) if request.unanswered else Consequences()
     before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=request.takes_back(now))
-    return Claiming(tables, request, now).run(before)
+    return Claiming(tables, request, now).run(both(given_back, before))
+
+
+def _note_started(tables: Tables, request: ClaimRequest) -> None:
+    worker = tables.workers.get(request.owner)
+    if worker is None or worker.turn > request.turn:
+        return
+    unanswered = remembered(worker.started.unanswered, request.unanswered)
+    upto = max(worker.started.upto, request.started_upto)
+    worker.started, worker.turn = StartedTickets(upto, frozenset(request.unstarted), unanswered), request.turn
 
 
 class Claiming:

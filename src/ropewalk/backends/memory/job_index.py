@@ -45,6 +45,10 @@ class Leases:
         self._none_before = _expiry(rest[0]) if rest else _NEVER
         return over
 
+    def of(self, owner: str) -> list[JobRecord]:
+        """What this worker holds, in order of submission."""
+        return [job for _, job in sorted(self._held.items()) if job.owner == owner]
+
     def __iter__(self) -> Iterator[JobRecord]:
         return iter(self._held.values())
 

@@ -16,6 +16,7 @@ from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.flags import CHAINED, MAY_BE_NEEDED, OWNS_SCOPE
 from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, Instant, Span
@@ -73,6 +74,16 @@ def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Co
     change = Change(tables, now)
     _take_back(tables, over, change)
     _end_each(tables.lanes.past_wait, gate.wait_is_over, limit, change)
+    return change.end()
+
+
+def give_back(tables: Tables, owner: str, tickets: Sequence[TicketRange], now: Instant) -> Consequences:
+    """The leases that a worker got with an answer that never reached it: none of these jobs has started."""
+    change = Change(tables, now)
+    for job in tables.leases.of(owner):
+        if any(job.ticket in each for each in tickets):
+            change.ledger.take(job)
+            change.moved(job, transition.lose(job, started=False, now=now))
     return change.end()
 
 
@@ -149,4 +160,4 @@ def _end_each(
 def _was_started(tables: Tables, job: JobRecord) -> bool:
     """A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst."""
     worker = None if job.owner is None else tables.workers.get(job.owner)
-    return worker is None or (job.ticket <= worker.started_upto and job.ticket not in worker.unstarted)
+    return worker is None or worker.started.covers(job.ticket)

@@ -22,6 +22,7 @@ from ropewalk.backends.workflow.unit_of_work import Item
 from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.jobs.tickets import StartedTickets
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import WorkerCard
@@ -29,12 +30,12 @@ from ropewalk.ports.store.schedules import ScheduleRecord
 
 
 class Worker(Struct):
-    """A worker that made itself known, and up to which ticket its jobs have started."""
+    """A worker that made itself known, and which of its jobs have started."""
 
     card: WorkerCard
-    started_upto: int = 0
-    unstarted: frozenset[int] = frozenset()
-    """tickets up to there that have not"""
+    started: StartedTickets = StartedTickets()
+    turn: int = 0
+    """Number of the claim that told this last."""
 
 
 class Tables:

@@ -16,15 +16,19 @@ from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.flags import FORGOTTEN, MAY_BE_NEEDED
 from ropewalk.domain.jobs.lease import may_take_back
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import TERMINAL
+from ropewalk.domain.jobs.tickets import StartedTickets, TicketRange, remembered
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
+from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Consequences, Moved, Pruned
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
-_upto = RowsByName("worker", tuple[int, frozenset[int]])
+_started = RowsByName("worker", StartedTickets)
+_ranges = msgspec.json.Decoder(list[TicketRange])
 _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
@@ -55,6 +59,29 @@ def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequ
     ripple = rippling.run()
     ledger.flush()
     return ripple
+
+
+def give_back(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Consequences:
+    """The leases that a worker got with an answer that never reached it: none of these jobs has started."""
+    known = tx.value(tx.sql.unanswered_of, (request.owner, request.turn))
+    if known is not None:
+        tickets = remembered(_known_ranges(known), request.unanswered)
+        tx.run(tx.sql.note_unanswered, (_json(tickets), request.turn, request.owner))
+    ledger = SqlLedger(tx, lanes)
+    rippling = Propagation(ledger)
+    held = _ints.decode(tx.value(tx.sql.leases_of_tickets, (request.owner, _json(request.unanswered))))
+    for job in ledger.load(held):
+        _lose_one(rippling, job, started=False, now=tx.now)
+    ripple = rippling.run()
+    ledger.flush()
+    return ripple
+
+
+def _known_ranges(stored: str) -> list[TicketRange]:
+    try:
+        return _ranges.decode(stored)
+    except msgspec.DecodeError:  # a damaged row must not keep its worker from claiming
+        return []
 
 
 def expire(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
@@ -90,14 +117,17 @@ def _run_out(tx: Tx, limit: int) -> list[int]:
 def _lose(tx: Tx, ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
     if not seqs:
         return
-    started_upto = _upto.decode(tx, tx.value(tx.sql.started_upto))
+    known = _started.decode(tx, tx.value(tx.sql.started_tickets))
     for job in ledger.load(seqs):
         # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
-        upto, unstarted = started_upto.get(job.owner or "", (job.ticket, frozenset[int]()))
-        started = job.ticket <= upto and job.ticket not in unstarted
-        effects = transition.lose(job, started=started, now=tx.now)
-        rippling.moved.append(Moved(job=job, move=effects.move))
-        rippling.ended(job, effects)
+        tickets = known.get(job.owner or "")
+        _lose_one(rippling, job, started=tickets is None or tickets.covers(job.ticket), now=tx.now)
+
+
+def _lose_one(rippling: Propagation, job: JobRecord, *, started: bool, now: Instant) -> None:
+    effects = transition.lose(job, started=started, now=now)
+    rippling.moved.append(Moved(job=job, move=effects.move))
+    rippling.ended(job, effects)
 
 
 def _wake(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
@@ -190,3 +220,7 @@ def _forget_results(tx: Tx, types: Sequence[str], before: Instant, limit: int) -
 def _forget(tx: Tx, seqs: Sequence[int]) -> None:
     if seqs:
         tx.run(tx.sql.forget_results, (FORGOTTEN, msgspec.json.encode(seqs).decode()))
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()

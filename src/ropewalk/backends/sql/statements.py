@@ -39,6 +39,9 @@ class Statements(Struct, frozen=True, kw_only=True):
     # claim.sql
     note_started: str = ""
     """where `situation` cannot do it itself"""
+    unanswered_of: str
+    note_unanswered: str
+    leases_of_tickets: str
     promote_due: str
     claim_single_stream: str = ""
     """a whole claim of one stream, where every statement is a trip"""
@@ -97,7 +100,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     # upkeep.sql
     expired_leases: str
     earliest_expiry: str
-    started_upto: str
+    started_tickets: str
     past_deadline: str
     types: str
     past_retention: str

@@ -29,6 +29,16 @@ BUDGET: Final = 1000
 _PLACE: Final = attrgetter("seq", "position")
 
 
+def both(first: Consequences, then: Consequences) -> Consequences:
+    """The consequences of two changes in one transaction."""
+    return Consequences(
+        moved=first.moved + then.moved,
+        ready=first.ready + then.ready,
+        closed=first.closed + then.closed,
+        more=first.more or then.more,
+    )
+
+
 class Propagation:
     """One transaction's consequences. Feed it with `ended` and `add`, then `run` it once."""
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.order import TenantQueue
+from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.time import Instant, Span
 
 
@@ -18,7 +19,8 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     with crashes is given only within `slots`, and of the latter at most one, only if `suspect_allowed`. Where one comes
     up and no slot is left for it, nothing more is given: nobody overtakes it, or none might ever be.
     Claimed jobs get tickets first_ticket, first_ticket + 1, … in order; those up to `started_upto` count as
-    started, and so does every earlier ticket of this worker up to it, but for those named as `unstarted`.
+    started, and so does every earlier ticket of this worker up to it, but for those named as `unstarted` and those that
+    this or an earlier claim named as `unanswered`.
     """
 
     owner: str
@@ -37,10 +39,14 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     started_upto: int
     unstarted: tuple[int, ...] = ()
     """tickets up to `started_upto` that wait all the same, as others overtook them; each claim names them anew"""
+    unanswered: tuple[TicketRange, ...] = ()
+    """Tickets of claims whose answer never arrived. The worker does not know which jobs they stand for and starts none:
+    their leases are given back before anything else, and the store remembers the tickets as never started."""
     turn: int = 0
-    """which line goes first this time (domain.jobs.order.take_turns),"""
+    """Number of this claim, which grows with every claim of a worker. A claim that arrives after a later one changes
+    nothing about what has started. It also says which line goes first (domain.jobs.order.take_turns)."""
     first: TenantQueue | None = None
-    """unless this one has something to give: where the last claim ended because no slot was free"""
+    """The line that goes first instead, if it has something to give: the last claim ended there without a free slot."""
     take_back_until: Instant | None = None
     """The last instant, by the store's clock, at which this claim may take back expired leases
     (domain.jobs.lease.may_take_back); None is always, 0 never."""

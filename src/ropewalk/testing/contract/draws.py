@@ -20,6 +20,7 @@ from ropewalk.domain.jobs.outcome import (
 from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob, Progress
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import State
+from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.jobs.transition import AttemptTiming
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitKind
 from ropewalk.domain.limits.quota import Quota
@@ -140,6 +141,7 @@ claim_requests = st.builds(
     first_ticket=st.just(0),
     started_upto=st.just(0),
     unstarted=st.sampled_from(((), (), (1, 2), (3, 4, 5))),
+    unanswered=st.sampled_from(((), (), (), (TicketRange(1, 2),), (TicketRange(2, 3), TicketRange(5, 9)))),
     turn=st.integers(0, 5),
     first=st.none() | st.tuples(tenants, queues),
 )

@@ -20,6 +20,7 @@ from ropewalk.testing.contract.limits import (
     PlaceContract,
 )
 from ropewalk.testing.contract.logs import BacklogContract, LogContract
+from ropewalk.testing.contract.lost_answers import LostAnswerContract
 from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
@@ -99,6 +100,7 @@ class StoreContract(
     LogContract,
     SweepContract,
     DeadlineSweepContract,
+    LostAnswerContract,
     # ending
     SettleContract,
     SettleBatchContract,

@@ -92,18 +92,16 @@ CREATE TABLE standing (
     result bytea
 ) PARTITION BY LIST (place);
 
-CREATE TABLE waiting PARTITION OF standing FOR VALUES IN (0) WITH (
-    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
-);
+CREATE TABLE waiting PARTITION OF standing FOR VALUES IN (0)
+    WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 CREATE UNIQUE INDEX waiting_by_seq ON waiting (seq);
 CREATE INDEX waiting_due ON waiting (run_at) WHERE unmet = 0;
 CREATE INDEX waiting_by_stream ON waiting (stream);
 CREATE INDEX waiting_wake ON waiting (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX waiting_deadline ON waiting (deadline) WHERE deadline IS NOT NULL;
 
-CREATE TABLE ready PARTITION OF standing FOR VALUES IN (1) WITH (
-    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
-);
+CREATE TABLE ready PARTITION OF standing FOR VALUES IN (1)
+    WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 CREATE UNIQUE INDEX ready_by_seq ON ready (seq);
 CREATE UNIQUE INDEX ready_in_order ON ready (stream, prio_key, time_key, seq);
 CREATE INDEX ready_deadline ON ready (deadline) WHERE deadline IS NOT NULL;
@@ -205,8 +203,8 @@ CREATE TABLE key (
 );
 CREATE INDEX key_window ON key ((opened_at + keep_us)) WHERE closed_at IS NOT NULL;
 
--- `started_upto` separates what a worker started from what it only held in its buffer; `unstarted` are tickets up to there
--- that were overtaken there.
+-- Jobs have started whose tickets are not above `started_upto`, in `unstarted` (they were overtaken in the buffer) or in the
+-- ranges of `unanswered` (the answer to their claim was lost). `turn` is the number of the claim that told this last.
 CREATE TABLE worker (
     id text COLLATE "C" PRIMARY KEY,
     host text NOT NULL,
@@ -220,6 +218,8 @@ CREATE TABLE worker (
     lease_us bigint NOT NULL,
     started_upto bigint NOT NULL DEFAULT 0,
     unstarted text NOT NULL DEFAULT '[]',
+    unanswered text NOT NULL DEFAULT '[]',
+    turn bigint NOT NULL DEFAULT 0,
     draining integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
@@ -240,9 +240,7 @@ CREATE TABLE tally (
     at bigint NOT NULL,
     lane bigint NOT NULL,
     counts text NOT NULL
-) WITH (
-    autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 
 -- The same of a minute, an hour, or for good (`span_us` 0). There may be several of the same: they add up.
 CREATE TABLE tally_sum (

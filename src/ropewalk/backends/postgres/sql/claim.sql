@@ -5,11 +5,32 @@ WITH due AS MATERIALIZED (
 UPDATE standing SET place = 1 WHERE place = 0 AND seq = ANY (ARRAY(SELECT seq FROM due))
 
 -- part: noted
--- What the worker has started, on the way: every trip is time.
+-- What the worker has started is written on the way, because every trip takes time. A claim that arrives after a later
+-- one of the same worker notes nothing.
 noted AS (
-    UPDATE worker SET started_upto = :started_upto, unstarted = :unstarted
-    WHERE id = :owner AND (started_upto < :started_upto OR unstarted <> :unstarted)
+    UPDATE worker SET
+        started_upto = greatest(started_upto, :started_upto::bigint), unstarted = :unstarted, turn = :turn::bigint
+    WHERE id = :owner AND turn <= :turn::bigint AND (started_upto < :started_upto OR unstarted <> :unstarted)
 )
+
+-- name: unanswered_of
+SELECT unanswered FROM worker WHERE id = %s AND turn <= %s FOR UPDATE
+
+-- name: note_unanswered
+UPDATE worker SET unanswered = %s, turn = %s WHERE id = %s
+
+-- name: leases_of_tickets
+-- What a worker holds under tickets of these ranges.
+WITH held AS MATERIALIZED (
+    SELECT seq FROM running
+    WHERE owner = %s AND EXISTS (
+        SELECT FROM json_array_elements(%s::json) AS given
+        WHERE running.ticket BETWEEN (given ->> 0)::bigint AND (given ->> 1)::bigint
+    )
+    ORDER BY seq
+    FOR UPDATE SKIP LOCKED
+)
+SELECT coalesce(json_agg(seq), '[]') FROM held
 
 -- part: situation_columns
 (SELECT epoch FROM meta) AS epoch,

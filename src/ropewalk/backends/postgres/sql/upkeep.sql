@@ -13,8 +13,8 @@ SELECT coalesce(json_agg(seq), '[]') FROM lost
 -- name: earliest_expiry
 SELECT min(lease_expires_at) FROM running WHERE lease_expires_at > %s
 
--- name: started_upto
-SELECT coalesce(json_object_agg(id, json_build_array(started_upto, unstarted::json)), '{}') FROM worker
+-- name: started_tickets
+SELECT coalesce(json_object_agg(id, json_build_array(started_upto, unstarted::json, unanswered::json)), '{}') FROM worker
 
 -- name: past_deadline
 WITH late AS MATERIALIZED (

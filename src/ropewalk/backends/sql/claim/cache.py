@@ -94,12 +94,16 @@ class ClaimCache:
 
     def looked(self, streams: Sequence[int], took_us: Span) -> None:
         """These have ready jobs; remembered where it took the store itself long to find out."""
-        self._streams, self._trusted_until = None, 0.0
-        self._reached.clear()
+        self.look_again()
         if took_us > DEAR_US:
             self._streams = streams
             trusted_seconds = max(TRUSTED_SECONDS_MIN, took_us / SECOND / SHARE_OF_LOOKING)
             self._trusted_until = self._monotonic() + trusted_seconds
+
+    def look_again(self) -> None:
+        """Jobs came back that stand in front of what was given out last."""
+        self._streams, self._trusted_until = None, 0.0
+        self._reached.clear()
 
     def keys_of(self, lane: int, most: int, survey: SurveyKeys) -> tuple[Sequence[int], bool]:
         """Some of the streams of a lane's keys, from where the last look ended; and whether there may be others."""

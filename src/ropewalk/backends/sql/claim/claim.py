@@ -19,10 +19,10 @@ from ropewalk.backends.sql.claim.single_stream import claim_single_stream
 from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, Heads, asked_by, first_of_each, next_of, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
-from ropewalk.backends.sql.maintenance import catch_up, expire
+from ropewalk.backends.sql.maintenance import catch_up, expire, give_back
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
-from ropewalk.backends.workflow.propagation import Propagation
+from ropewalk.backends.workflow.propagation import Propagation, both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
 from ropewalk.domain.jobs.record import JobRecord
@@ -54,14 +54,19 @@ def claim(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -
         return at_once
     if tx.sql.note_started:
         tx.run(tx.sql.note_started, asked_by(request))
+    before = Consequences()
+    if request.unanswered:
+        before = give_back(tx, lanes, request)
+        outlook.look_again()
     look = outlook.streams is None
-    situation, before = ClaimSnapshot.read(tx, request, look=look), Consequences()
+    situation = ClaimSnapshot.read(tx, request, look=look)
     take_back = request.takes_back(tx.now) and outlook.sweep_due(tx.now)
     if take_back or situation.wait_is_over:
-        before = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
-    if take_back:
-        some_left = len(before.moved) >= CAUGHT_UP_PER_CLAIM_MAX
-        outlook.swept(tx.now, tx.now if some_left else tx.value(tx.sql.earliest_expiry, (tx.now,)))
+        caught_up = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
+        before = both(before, caught_up)
+        if take_back:
+            some_left = len(caught_up.moved) >= CAUGHT_UP_PER_CLAIM_MAX
+            outlook.swept(tx.now, tx.now if some_left else tx.value(tx.sql.earliest_expiry, (tx.now,)))
     if situation.something_is_due:
         tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
     if take_back or situation.wait_is_over or situation.something_is_due:

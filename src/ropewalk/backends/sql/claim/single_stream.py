@@ -112,6 +112,7 @@ def _suits(single: SingleStream, request: ClaimRequest) -> bool:
         and (request.queues is None or queue in request.queues)
         and not request.room
         and not request.passing
+        and not request.unanswered
     )
 
 

@@ -142,5 +142,6 @@ def asked_by(request: ClaimRequest) -> dict[str, SqlValue]:
         "owner": request.owner,
         "started_upto": request.started_upto,
         "unstarted": unstarted,
+        "turn": request.turn,
         "dues": DUE_LOOKED_AT,
     }

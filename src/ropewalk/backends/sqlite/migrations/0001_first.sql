@@ -160,8 +160,8 @@ CREATE TABLE key (
 ) WITHOUT ROWID;
 CREATE INDEX key_window ON key (opened_at + keep_us) WHERE closed_at IS NOT NULL;
 
--- `started_upto` separates what a worker started from what it only held in its buffer; `unstarted` are tickets up to there
--- that were overtaken there.
+-- Jobs have started whose tickets are not above `started_upto`, in `unstarted` (they were overtaken in the buffer) or in the
+-- ranges of `unanswered` (the answer to their claim was lost). `turn` is the number of the claim that told this last.
 CREATE TABLE worker (
     id TEXT PRIMARY KEY,
     host TEXT NOT NULL,
@@ -175,6 +175,8 @@ CREATE TABLE worker (
     lease_us INTEGER NOT NULL,
     started_upto INTEGER NOT NULL DEFAULT 0,
     unstarted TEXT NOT NULL DEFAULT '[]',
+    unanswered TEXT NOT NULL DEFAULT '[]',
+    turn INTEGER NOT NULL DEFAULT 0,
     draining INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 

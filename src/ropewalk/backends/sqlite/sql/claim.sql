@@ -2,8 +2,26 @@
 -- (45 instead of 7 µs for the survey).
 
 -- name: note_started
-UPDATE worker SET started_upto = :started_upto, unstarted = :unstarted
-WHERE id = :owner AND (started_upto < :started_upto OR unstarted <> :unstarted)
+-- A claim that arrives after a later one of the same worker notes nothing.
+UPDATE worker SET started_upto = max(started_upto, :started_upto), unstarted = :unstarted, turn = :turn
+WHERE id = :owner AND turn <= :turn AND (started_upto < :started_upto OR unstarted <> :unstarted)
+
+-- name: unanswered_of
+SELECT unanswered FROM worker WHERE id = ? AND turn <= ?
+
+-- name: note_unanswered
+UPDATE worker SET unanswered = ?, turn = ? WHERE id = ?
+
+-- name: leases_of_tickets
+-- What a worker holds under tickets of these ranges.
+SELECT json_group_array(seq) FROM (
+    SELECT seq FROM job
+    WHERE place = 2 AND owner = ? AND EXISTS (
+        SELECT 1 FROM json_each(?) AS given
+        WHERE job.ticket BETWEEN json_extract(given.value, '$[0]') AND json_extract(given.value, '$[1]')
+    )
+    ORDER BY seq
+)
 
 -- name: promote_due
 UPDATE job SET place = 1 WHERE seq IN (

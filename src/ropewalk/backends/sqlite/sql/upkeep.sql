@@ -6,8 +6,8 @@ SELECT json_group_array(seq) FROM (
 -- name: earliest_expiry
 SELECT min(lease_expires_at) FROM job WHERE place = 2 AND lease_expires_at > ?
 
--- name: started_upto
-SELECT json_group_object(id, json_array(started_upto, json(unstarted))) FROM worker
+-- name: started_tickets
+SELECT json_group_object(id, json_array(started_upto, json(unstarted), json(unanswered))) FROM worker
 
 -- name: past_deadline
 SELECT json_group_array(seq) FROM (

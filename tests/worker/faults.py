@@ -1,0 +1,43 @@
+"""A store whose verbs fail when a test says so."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from ropewalk import App, OutcomeUnknown, StoreUnavailable
+from ropewalk.errors import RopewalkError
+
+
+class Faults:
+    """Makes chosen verbs of a real store fail: before they do anything, or after they committed."""
+
+    def __init__(self, app: App) -> None:
+        self._store: Any = app._core.store
+
+    def refuse(self, verb: str, times: int) -> asyncio.Event:
+        """The next `times` calls change nothing and raise StoreUnavailable."""
+        return self._fail(verb, times, StoreUnavailable("injected"), commits=False)
+
+    def lose_reply(self, verb: str, times: int) -> asyncio.Event:
+        """The next `times` calls take effect, but their answer is lost."""
+        return self._fail(verb, times, OutcomeUnknown("injected"), commits=True)
+
+    def _fail(self, verb: str, times: int, error: RopewalkError, *, commits: bool) -> asyncio.Event:
+        real = getattr(self._store, verb)
+        over = asyncio.Event()
+        left = times
+
+        async def faulty(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                return await real(*args, **kwargs)
+            left -= 1
+            if left == 0:
+                over.set()
+            if commits:
+                await real(*args, **kwargs)
+            raise error
+
+        setattr(self._store, verb, faulty)
+        return over
