@@ -275,7 +275,7 @@ assert_type(two(2).using(depends_on="id", allow_missing=True, gate_timeout=timed
 # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@batch_job(size=10, max_wait=0.5, queue="bulk")
+@batch_job(size=10, max_wait=0.5, max_batches=2, queue="bulk")
 async def insert(rows: list[Report]) -> list[int]:
     return [row.parts for row in rows]
 

@@ -101,6 +101,7 @@ job(timeout="3")  # E
 job(retry_on=3)  # E
 job(executor="fiber")  # E
 job(executor="process", delay=3)  # E
+batch_job(max_batches="2")  # E
 job(decide=lambda error: 1j)  # E
 job(decide=lambda error, attempt: 1j)  # E
 job(decide=lambda: "retry")  # E

@@ -114,6 +114,8 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
     size: int
     max_wait_us: Span
     """how long a batch that is not full waits for more"""
+    max_batches: int | None = None
+    """how many batches of the type one worker gathers or runs at once; None: as many as it has slots"""
 
 
 class JobTypeOptions(TypedDict, total=False):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ropewalk.definitions.context.context import Context
@@ -25,6 +25,7 @@ from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Timer
 from ropewalk.worker.attempt import Attempt
+from ropewalk.worker.batch_places import BatchPlaces
 from ropewalk.worker.completion import pending_fold
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.handler_call import dependencies_loaded
@@ -109,6 +110,14 @@ class Batches:
         self.due: deque[Gathering] = deque()
         """Batches whose time is up; the next free slot runs the first of them."""
         self._closed = False
+        self._places = {
+            each.name: BatchPlaces(most, bench.runtime, self._decline)
+            for each in bench.registry
+            if each.options.batch is not None and (most := each.options.batch.max_batches) is not None
+        }
+        """Of types that limit how many of their batches run at once."""
+        self.on_declined: Callable[[Sequence[Attempt]], object] = lambda _: None
+        """Called with jobs that found no place here for so long that others should run them."""
 
     @property
     def gathered(self) -> int:
@@ -120,18 +129,28 @@ class Batches:
 
         True when this slot's task was cancelled for the items.
         """
-        if (complete := self._gather(attempt)) is None:
+        complete = self._gather(attempt)
+        if complete is None or not self._has_place(complete):
             self._executor.wants_more()
             return False
-        return await self._run(complete.attempts, me)
+        return await self._run(complete, me)
 
     async def serve_due(self, me: asyncio.Task[Any]) -> bool:
         """Run the first batch whose time is up, unless another slot took it. True as in `serve`."""
-        return await self._run(self.due.popleft().attempts, me) if self.due else False
+        return await self._run(self.due.popleft(), me) if self.due else False
+
+    def room(self, job_type: str, size: int, here: int) -> int:
+        """How many more jobs of a type with places find one, in batches of `size`, where `here` are here already."""
+        return self._places[job_type].room(size, here)
 
     def close(self) -> None:
-        """Nothing is gathered any more: what is here, and what a slot still brings, runs now."""
+        """Nothing is gathered any more: what is here, and what a slot still brings, runs now.
+
+        Batches that would have to wait for others of their type to end are given back.
+        """
         self._closed = True
+        for places in self._places.values():
+            places.close()
         self.start_all()
 
     def start_all(self) -> None:
@@ -143,9 +162,34 @@ class Batches:
         """Hand back what is gathered and found no free slot: none of it began."""
         self.start_all()
         while self.due:
-            for attempt in self.due.popleft().attempts:
-                self._executor.hand_over(attempt, Released())
-                self._executor.leave(attempt)
+            self._release(self.due.popleft())
+
+    def _release(self, batch: Gathering) -> None:
+        for attempt in batch.attempts:
+            self._executor.hand_over(attempt, Released())
+            self._executor.leave(attempt)
+
+    def _decline(self, batch: Gathering) -> None:
+        self._release(batch)
+        self.on_declined(batch.attempts)
+
+    def _has_place(self, batch: Gathering) -> bool:
+        """Whether the batch may run now; otherwise it waits until another of its type has ended."""
+        places = self._places.get(batch.type)
+        return places is None or places.take(batch)
+
+    def _leave_place(self, batch: Gathering) -> None:
+        places = self._places.get(batch.type)
+        if places is None:
+            return
+        successor = places.leave(batch)
+        if successor is not None:
+            self._start_soon(successor)
+        self._executor.wants_more()
+
+    def _start_soon(self, batch: Gathering) -> None:
+        self.due.append(batch)
+        self._executor.wake_slot()
 
     def _gather(self, attempt: Attempt) -> Gathering | None:
         """The batch that is complete with this attempt, or None where it waits for more items."""
@@ -169,16 +213,16 @@ class Batches:
 
     def _close(self, key: _Key) -> Gathering:
         gathering = self._open.pop(key)
-        if gathering.timer is not None:
-            gathering.timer.cancel()
+        gathering.stop_timer()
         return gathering
 
     def _time_is_up(self, key: _Key) -> None:
-        self.due.append(self._close(key))
-        self._executor.wake_slot()
+        batch = self._close(key)
+        if self._has_place(batch):
+            self._start_soon(batch)
 
-    async def _run(self, attempts: list[Attempt], me: asyncio.Task[Any]) -> bool:
-        executor = self._executor
+    async def _run(self, batch: Gathering, me: asyncio.Task[Any]) -> bool:
+        executor, attempts = self._executor, batch.attempts
         call = BatchCall([each for each in attempts if each.stopped is None], me, self._bench, executor)
         try:
             for attempt in attempts:
@@ -192,6 +236,7 @@ class Batches:
             for attempt in attempts:
                 attempt.end()
                 executor.leave(attempt)
+            self._leave_place(batch)
         return call.cancelled
 
     async def _settle(self, call: BatchCall, me: asyncio.Task[Any]) -> None:
@@ -220,8 +265,16 @@ class Gathering:
     def __init__(self, first: Attempt, size: int) -> None:
         self.attempts = [first]
         self.timer: Timer | None = None
-        """Runs out when the first item has waited for `max_wait`."""
+        """Runs out when the first item has waited for `max_wait`; then, when the batch has waited long for a place."""
         self._size = size
+
+    @property
+    def type(self) -> str:
+        return self.attempts[0].job.type
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
 
     @property
     def full(self) -> bool:

@@ -70,6 +70,8 @@ def test_options() -> None:
     assert with_contexts.options.batch == BatchOptions(size=50, max_wait_us=SECOND // 10)
     later = batch_job(max_wait=timedelta(seconds=2))(undeclared.handler)
     assert later.options.batch == BatchOptions(size=50, max_wait_us=2 * SECOND)
+    few = batch_job(max_batches=2)(undeclared.handler)
+    assert few.options.batch == BatchOptions(size=50, max_wait_us=SECOND // 10, max_batches=2)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,8 @@ def test_options() -> None:
         ({"size": 0}, "@batch_job: size=0 must be at least 1"),
         ({"size": True}, "size=True must be a whole number"),
         ({"max_wait": -1}, "max_wait=-1 is negative"),
+        ({"max_batches": 0}, "@batch_job: max_batches=0 must be at least 1"),
+        ({"max_batches": "2"}, "@batch_job: max_batches='2' must be a whole number"),
         ({"name": ""}, "name is empty"),
         ({"executor": "process"}, "executor='process' must be 'auto' or 'thread'"),
         ({"timeot": 3}, "'timeot' is no option of @job; did you mean 'timeout'?"),

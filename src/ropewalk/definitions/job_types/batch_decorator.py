@@ -70,17 +70,23 @@ def batch_job(
     *,
     size: int = 50,
     max_wait: Seconds = 0.1,
+    max_batches: int | None = None,
     executor: Literal["auto", "thread"] = "auto",
     **options: Unpack[JobTypeOptions],
 ) -> BatchDecorator:
     """`@batch_job(size=50, max_wait=0.1)`: the handler gets up to `size` inputs, as list[I] or Batch[I].
 
     It returns one output for each, in order; an exception or a Result among them is that job's own outcome. A batch
-    that is not full waits `max_wait` seconds for more, and holds jobs of one tenant and queue only.
+    that is not full waits `max_wait` seconds for more, and holds jobs of one tenant and queue only. A worker runs at
+    most `max_batches` of them at once, None: as many as it has slots.
     """
     given: dict[str, object] = {"executor": executor, **options}
     try:
-        batch = BatchOptions(size=checks.positive(size, "size"), max_wait_us=to_span(max_wait, "max_wait"))
+        batch = BatchOptions(
+            size=checks.positive(size, "size"),
+            max_wait_us=to_span(max_wait, "max_wait"),
+            max_batches=checks.positive_or_none(max_batches, "max_batches"),
+        )
         name = checks.text(given.pop("name"), "name") if "name" in given else None
     except InvalidInput as error:
         raise DefinitionError(f"@batch_job: {error}") from error

@@ -84,17 +84,24 @@ class Admission:
         own = {each.name: each.options.concurrency for each in bench.registry if each.options.concurrency is not None}
         self._most = {name: most for name, each in own.items() if (most := most_at_once(each)) is not None}
         self._ordered = {name: each for name, each in own.items() if isinstance(each, Ordered)}
+        self._batched = {
+            each.name: each.options.batch.size
+            for each in bench.registry
+            if each.options.batch is not None and each.options.batch.max_batches is not None
+        }
+        """the size of a batch of each type with `max_batches`"""
+        executor.batches.on_declined = self.pass_over
         self._whole = Paced(concurrency) if isinstance(concurrency, RateLimited) else None
         self._paced = {name: Paced(each) for name, each in own.items() if isinstance(each, RateLimited)}
 
     def __bool__(self) -> bool:
         """Is there anything to ask or to count?"""
-        return self._accept is not None or self._whole is not None or bool(self._most or self._paced)
+        return self._accept is not None or self._whole is not None or bool(self._most or self._paced or self._batched)
 
     def concerns(self, job_type: str) -> bool:
         """Might a job of this type have to wait, be given back or be declined?"""
         everything = self._accept is not None or self._whole is not None
-        return everything or job_type in self._most or job_type in self._paced
+        return everything or any(job_type in own for own in (self._most, self._paced, self._batched))
 
     def ask(self, wanted: int) -> Ask:
         now, here = self._now(), {*self._buffer, *self._buffer.running}
@@ -123,7 +130,16 @@ class Admission:
             for name, policy in self._ordered.items():
                 at_hand = max(policy.ahead or 0, self._executor.work_in(BUFFER_SECONDS, policy.max))
                 places[name] = places[name] + at_hand if running[name] < policy.max else 0
+        for name, size in self._batched.items():
+            fitting = self._executor.batches.room(name, size, of_type[name])
+            places[name] = min(fitting, places.get(name, fitting))
         return places
+
+    def pass_over(self, attempts: Iterable[Attempt]) -> None:
+        """They were here and could not start: claims look past them for a while, and other workers get them."""
+        now = self._bench.runtime.monotonic()
+        for attempt in attempts:
+            self._declined.add(attempt.job.seq, now)
 
     def admit(self, attempts: Iterable[Attempt]) -> list[Attempt]:
         """Those that may start as soon as a slot is free; the others are given back."""
