@@ -1,4 +1,7 @@
-"""Log records as JSON lines, secrets hidden: `handler.setFormatter(JsonFormatter())`. Standard library only."""
+"""Log records as JSON lines, or as lines for people that say which job they are about.
+
+`handler.setFormatter(JsonFormatter())`. Secrets are hidden. Standard library only.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.redaction import redacted
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -33,11 +37,30 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
             **redacted(fields, self._secret_keys),
         }
+        if record.processName not in (None, "MainProcess"):
+            line["process"] = record.processName
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
+        elif record.exc_text:  # a traceback that is only text, such as that of a failed attempt
+            line["exception"] = record.exc_text
         if record.stack_info:
             line["stack"] = record.stack_info
         return _encoded(line)
+
+
+class TextFormatter(logging.Formatter):
+    """A line for people: time, level, message, and for records of `ctx.log` the job that they are about."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # the standard library's name
+        line = super().formatMessage(record)
+        fields = vars(record)
+        if "job_event" in fields or "job_id" not in fields:  # the former says so in its message
+            return line
+        named = {"type": fields.get("job_type"), "job": fields["job_id"], "attempt": fields.get("job_attempt")}
+        if (tenant := fields.get("job_tenant")) != DEFAULT_TENANT:
+            named["tenant"] = tenant
+        told = " ".join(f"{name}={value}" for name, value in named.items() if value is not None)
+        return f"{line}  [{told}]"
 
 
 def _encoded(line: dict[str, object]) -> str:

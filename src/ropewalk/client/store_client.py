@@ -81,9 +81,12 @@ class StoreClient(Client):
         """Every quota that was set, of all tenants, by tenant."""
         return await (await self._store()).quotas()
 
-    async def events(self, *, every_tenant: bool = False) -> AsyncIterator[Event]:
-        """What happens in this process, after each commit, from now on. Other processes' events are not here."""
-        async for event in self._events(every_tenant=every_tenant):
+    async def events(self, *, every_tenant: bool = False, failures_only: bool = False) -> AsyncIterator[Event]:
+        """What happens in this process, after each commit, from now on. Other processes' events are not here.
+
+        failures_only: attempts and jobs that failed, expired or were lost; jobs that complete cost nothing then.
+        """
+        async for event in self._events(every_tenant=every_tenant, failures_only=failures_only):
             yield event
 
     def _checked(self, tenant: str) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
-from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
+from itertools import product
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct, structs
@@ -17,6 +16,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import StoreUnavailable
+from ropewalk.observe.event_stream import EventStream
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.messages import Accepted
 
@@ -104,6 +104,7 @@ _KIND_OF_MOVE: dict[Move, EventKind] = {
     Move.SKIP: "succeeded",
 }
 _COMPLETE: Final = Move.COMPLETE
+_FAILURES: Final = frozenset({Move.RETRY, Move.FAIL, Move.BURY, Move.LOSE, Move.EXPIRE, Move.DOOM, Move.SET_ASIDE})
 _WILL_RETRY: dict[Move, bool] = {Move.RETRY: True, Move.FAIL: False, Move.DOOM: False}
 
 
@@ -124,6 +125,8 @@ class EventHub:
         self._on_error = on_error
         self._ears: tuple[EventHook, ...] = () if on_event is None else (on_event,)
         """those who hear of every type"""
+        self._failure_ears: tuple[EventHook, ...] = ()
+        """Those who hear only of what did not go well, and cost nothing where everything does."""
         self._type_hooks: dict[str, EventHook] = {}
         self._now = runtime.now
         self._hear: EventHook = self.emit
@@ -166,6 +169,8 @@ class EventHub:
 
     def moved(self, news: Sequence[Change], at: Instant) -> None:
         """What became of jobs in one commit."""
+        if self._failure_ears:
+            self._tell_failures(news, at)
         if not self.heard_at_all:
             return
         hear = self._hear
@@ -193,6 +198,15 @@ class EventHub:
                     self._answered(answer)
             except Exception as error:
                 self.report(error, "on_event")
+
+    def _tell_failures(self, news: Sequence[Change], at: Instant) -> None:
+        for each in news:
+            if each.move in _FAILURES:
+                events = [_event_of_move(each, at)]
+                if (error := each.failed_with) is not None:
+                    events.insert(0, _event_of_last_attempt(each.job, error, at))
+                for event, ear in product(events, self._failure_ears):
+                    ear(event)
 
     def accepted(self, jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> None:
         """A submission the store took."""
@@ -231,9 +245,19 @@ class EventHub:
             except Exception as error:
                 self.report(error, "on_event")
 
+    async def failures(self) -> AsyncGenerator[Event]:
+        """Failed, expired, buried and lost jobs of this process, from now on, as `stream` tells of everything."""
+        stream = EventStream(10_000)
+        self._failure_ears += (stream.put,)
+        try:
+            while True:
+                yield await stream.get()
+        finally:
+            self._failure_ears = tuple(ear for ear in self._failure_ears if ear != stream.put)
+
     async def stream(self) -> AsyncGenerator[Event]:
         """Events of this process, from now on. A reader that falls 10 000 behind loses the oldest."""
-        stream = _Stream(10_000)
+        stream = EventStream(10_000)
         self._ears += (stream.put,)
         self._gather()
         try:
@@ -315,33 +339,6 @@ class OutageLog:
 def new_ones(jobs: Sequence[NewJob], answers: Sequence[Accepted]) -> list[Queued]:
     """What was there already is not news."""
     return [(new, answer.group_id) for new, answer in zip(jobs, answers, strict=True) if not answer.duplicate]
-
-
-class _Stream:
-    """A bounded mailbox between any thread and one reader's loop."""
-
-    def __init__(self, limit: int) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._events: deque[Event] = deque(maxlen=limit)
-        self._arrived = asyncio.Event()
-        self._called = False
-        """the reader is about to look: one call for all that comes until then"""
-
-    def put(self, event: Event) -> None:
-        self._events.append(event)
-        if not self._called and not self._loop.is_closed():
-            self._called = True
-            self._loop.call_soon_threadsafe(self._call)
-
-    async def get(self) -> Event:
-        while not self._events:
-            self._arrived.clear()
-            await self._arrived.wait()
-        return self._events.popleft()
-
-    def _call(self) -> None:
-        self._called = False
-        self._arrived.set()
 
 
 def _event_of_new(new: NewJob, group_id: str, at: Instant) -> Event:

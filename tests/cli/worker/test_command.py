@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk import App, State
+from ropewalk import App, Backoff, State
 from tests.cli import shop
 from tests.cli.conftest import Run, Start, lingering, until
 
@@ -26,7 +26,12 @@ def test_it_says_who_it_is_and_logs_what_happens(start: Start, app: App, url: st
     assert out == f"worker {worker} on {url} (survives power loss): add, divide; 2 at a time\n"
     assert f"INFO started type=add job={done.id} attempt=1\n" in err
     assert f"INFO succeeded type=add job={done.id} attempt=1\n" in err
-    assert f"INFO dead_lettered type=divide job={failed.id} attempt=1 error='ZeroDivisionError: division by " in err
+    assert (
+        f"ERROR failed type=divide job={failed.id} attempt=1 will_retry=no error='ZeroDivisionError: division by "
+        in err
+    )
+    assert f"ERROR dead_lettered type=divide job={failed.id} attempt=1 error='ZeroDivisionError: division by " in err
+    assert (err.count("Traceback (most recent call last):"), err.count("return a / b")) == (1, 1)
     assert err.endswith("INFO drained: every job it held is finished or given back\n")
 
 
@@ -47,6 +52,38 @@ def test_the_banner_as_json_and_a_quiet_log(start: Start, app: App, url: str) ->
     banner = json.loads(out)
     assert (banner["store"], banner["concurrency"], "add" in banner["types"]) == (url, 10, True)
     assert err == ""
+
+
+def test_failures_are_logged_at_every_level(start: Start, app: App) -> None:
+    process = start("--log-level", "error")
+    done = app.sync.enqueue(shop.add(1, b=2))
+    failed = app.sync.enqueue(shop.divide(1, b=0), max_attempts=2, backoff=Backoff.constant(0.01))
+    until(lambda: done.status().terminal and failed.status().terminal, "both end")
+    process.terminate()
+    err = process.communicate(timeout=20)[1]
+    heads = [line.split(" ", 2)[2].partition(" error=")[0] for line in err.splitlines() if f"job={failed.id}" in line]
+    assert heads == [
+        f"ERROR failed type=divide job={failed.id} attempt=2 will_retry=no",
+        f"ERROR dead_lettered type=divide job={failed.id} attempt=2",
+    ]
+    assert done.id not in err
+
+
+def test_the_log_as_json(start: Start, app: App) -> None:
+    process = start("--log-format", "json")
+    failed = app.sync.enqueue(shop.divide(1, b=0), max_attempts=2, backoff=Backoff.constant(0.01))
+    until(lambda: failed.status().terminal, "it ends")
+    process.terminate()
+    lines = [json.loads(line) for line in process.communicate(timeout=20)[1].splitlines()]
+    said = [line for line in lines if line.get("job_id") == failed.id and line.get("error")]
+    assert [(line["level"], line["job_event"], line.get("will_retry")) for line in said] == [
+        ("WARNING", "failed", True),
+        ("ERROR", "failed", False),
+        ("ERROR", "dead_lettered", None),
+    ]
+    assert ["ZeroDivisionError: division by zero" in line.get("exception", "") for line in said] == [True, True, False]
+    assert {(line["job_type"], line["error"]) for line in said} == {("divide", "ZeroDivisionError: division by zero")}
+    assert lines[-1]["message"] == "drained: every job it held is finished or given back"
 
 
 def test_it_serves_only_what_it_was_asked_to(start: Start, app: App) -> None:

@@ -20,7 +20,7 @@ def told(*words: str) -> WorkerOptions:
 
 EVERYTHING = [
     *("shop:app", "--queue=mail", "--queue=a b", "--type=add", "--tenant=acme", "--concurrency=2", "--grace=0"),
-    *("--lease=1.5", "--no-scheduler", "--log-level=debug"),
+    *("--lease=1.5", "--no-scheduler", "--log-level=debug", "--log-format=json"),
 ]
 
 
@@ -33,7 +33,7 @@ def test_a_process_of_its_own_is_told_the_same(words: list[str]) -> None:
 def test_what_was_not_given_is_left_to_others() -> None:
     options = told("shop:app")
     assert (options.settings(), options.given()) == ({}, [])
-    assert options.arguments() == ["--log-level=info", "--", "shop:app"]
+    assert options.arguments() == ["--log-level=info", "--log-format=text", "--", "shop:app"]
 
 
 def test_what_was_given_is_the_workers() -> None:

@@ -10,7 +10,7 @@ import click
 
 from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.errors import ExitCode
-from ropewalk.cli.worker.log import LEVELS
+from ropewalk.cli.worker.log import FORMATS, LEVELS
 from ropewalk.cli.worker.options import WorkerOptions
 from ropewalk.cli.worker.parent_link import ParentLink
 
@@ -48,6 +48,9 @@ PROCESSES_MAX: Final = 256
 )
 @click.option("--no-scheduler", is_flag=True, help="Leave schedules to other workers.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Of what is logged.")
+@click.option(
+    "--log-format", type=click.Choice(FORMATS), default="text", show_default=True, help="Lines for people, or JSON."
+)
 @json_option
 def worker(
     path: str,
@@ -61,6 +64,7 @@ def worker(
     lease: float | None,
     no_scheduler: bool,
     log_level: str,
+    log_format: str,
     as_json: bool,
 ) -> ExitCode | int:
     """Run the jobs of an app until told to stop.
@@ -68,7 +72,8 @@ def worker(
     MODULE:NAME, or $ROPEWALK_APP, is an app, or a worker that code has made of one: `mail = app.worker(...)`. Such a
     worker has its settings from there, and takes no option that would set one of them again.
 
-    The worker says on stdout who it is, and then logs a line to stderr for each thing that happens. SIGTERM or Ctrl-C
+    The worker says on stdout who it is, and then logs a line to stderr for each thing that happens: a failure that is
+    tried again as a warning, one that is not as an error, both with their traceback. SIGTERM or Ctrl-C
     drain it: nothing new is started, what runs may finish within --grace seconds, the rest is given back to others
     without losing an attempt. A second one does not wait. While the store is away the worker waits for it and goes on
     by itself. It exits 0 after a drain; 1 if a handler did not end and had to be left behind, or if claims kept failing
@@ -87,6 +92,7 @@ def worker(
         lease=lease,
         scheduler=not no_scheduler,
         log_level=log_level,
+        log_format=log_format,
     )
     if processes > 1:
         from ropewalk.cli.worker.supervising import supervise  # one worker needs none of it

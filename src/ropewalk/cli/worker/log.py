@@ -4,42 +4,59 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Final
 
 from ropewalk.app import App
 from ropewalk.cli import render
+from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.logging import JsonFormatter, TextFormatter
 from ropewalk.observe.events import Event
 from ropewalk.runtime.system import SystemRuntime
 
 LEVELS: Final = ("debug", "info", "warning", "error")
+FORMATS: Final = ("text", "json")
 FORMAT: Final = "%(asctime)s %(levelname)s %(message)s"
 FORMAT_OF_SEVERAL: Final = "%(asctime)s %(levelname)s %(processName)s: %(message)s"
+LEVEL_OF: Final = {
+    "progress": logging.DEBUG,  # as often as a handler likes: it would drown the rest
+    "failed": logging.ERROR,
+    "dead_lettered": logging.ERROR,
+    "expired": logging.ERROR,
+    "lease_lost": logging.WARNING,
+    "reclaimed": logging.WARNING,
+    "backlog": logging.WARNING,
+}
 
 logger = logging.getLogger("ropewalk.worker")
 
 
-def start_logging(level: str, *, name: str | None = None) -> None:
+def start_logging(
+    level: str, *, form: str = "text", name: str | None = None, secret_keys: Collection[str] = ()
+) -> None:
     """To stderr, unless the app's own module has set logging up: then it stays as it is there.
 
     One of several processes has a name, in every line of its log; `%(processName)s` has it in formats of your own.
     """
     if name is not None:
         multiprocessing.current_process().name = name
-    logging.basicConfig(level=level.upper(), format=FORMAT if name is None else FORMAT_OF_SEVERAL)
+    handler = logging.StreamHandler()
+    if form == "json":
+        handler.setFormatter(JsonFormatter(secret_keys=secret_keys))
+    else:
+        handler.setFormatter(TextFormatter(FORMAT if name is None else FORMAT_OF_SEVERAL))
+    logging.basicConfig(level=level.upper(), handlers=[handler])
     logger.setLevel(level.upper())
 
 
 @asynccontextmanager
 async def log_events(app: App) -> AsyncGenerator[None]:
-    """Log what happens in here. Below the level it costs nothing: nobody listens."""
-    if not logger.isEnabledFor(logging.INFO):
-        yield
-        return
+    """Log what happens in here. From the level of warnings on, nobody listens to what goes well: it costs nothing."""
     runtime = SystemRuntime()
-    task = runtime.spawn(_log(app.events(every_tenant=True)), name="ropewalk-log")
+    failures_only = not logger.isEnabledFor(logging.INFO)
+    task = runtime.spawn(_log(app.events(every_tenant=True, failures_only=failures_only)), name="ropewalk-log")
     try:
         yield
         await runtime.sleep(0.02)  # the last events are still on their way through the loop
@@ -49,9 +66,38 @@ async def log_events(app: App) -> AsyncGenerator[None]:
 
 
 async def _log(events: AsyncIterator[Event]) -> None:
+    shown: tuple[str, int] | None = None
     async for event in events:
-        # Progress comes as often as a handler likes: it would drown the rest.
-        logger.log(logging.DEBUG if event.kind == "progress" else logging.INFO, "%s", line_of(event))
+        if logger.isEnabledFor(level := level_of(event)):
+            attempt = event.job_id, event.attempt
+            logger.handle(record_of(event, level, with_traceback=attempt != shown))
+            shown = attempt if event.error is not None else None
+
+
+def level_of(event: Event) -> int:
+    """A failure that is tried again is a warning, one that is not is an error."""
+    return logging.WARNING if event.will_retry else LEVEL_OF.get(event.kind, logging.INFO)
+
+
+def record_of(event: Event, level: int, *, with_traceback: bool = True) -> logging.LogRecord:
+    """A record with the line for people as its message, the same as fields, and the traceback of a failed attempt.
+
+    The last failed attempt is two events, one of the attempt and one of the job: its traceback is shown once.
+    """
+    fields: dict[str, object] = {
+        "job_event": event.kind,
+        "job_id": event.job_id,
+        "job_type": event.type,
+        "job_attempt": event.attempt,
+        "job_queue": event.queue,
+        "job_tenant": event.tenant,
+        "will_retry": event.will_retry,
+        "error": None if event.error is None else _error(event.error),
+    }
+    record = logger.makeRecord(logger.name, level, __file__, 0, "%s", (line_of(event),), None, extra=fields)
+    if with_traceback and event.error is not None and event.error.traceback:
+        record.exc_text = render.safe_lines(event.error.traceback.rstrip())
+    return record
 
 
 def line_of(event: Event) -> str:
@@ -65,5 +111,9 @@ def line_of(event: Event) -> str:
     if event.message is not None:
         fields.append(f"message={event.message!r}")
     if event.error is not None:
-        fields.append(f"error={f'{event.error.type or event.error.category.value}: {event.error.message}'!r}")
+        fields.append(f"error={_error(event.error)!r}")
     return render.safe(" ".join(fields))
+
+
+def _error(error: ErrorInfo) -> str:
+    return f"{error.type or error.category.value}: {error.message}"

@@ -34,6 +34,7 @@ class WorkerOptions(Struct, frozen=True, kw_only=True):
     lease: float | None
     scheduler: bool
     log_level: str
+    log_format: str = "text"
 
     def settings(self) -> WorkerSettings:
         """Those that were given."""
@@ -46,7 +47,7 @@ class WorkerOptions(Struct, frozen=True, kw_only=True):
     def arguments(self) -> list[str]:
         """Of a worker in a process of its own."""
         words = [word for name, value in self._asked().items() for word in _spelled(_OPTIONS[name], value)]
-        return [*words, f"--log-level={self.log_level}", "--", self.path]
+        return [*words, f"--log-level={self.log_level}", f"--log-format={self.log_format}", "--", self.path]
 
     def _asked(self) -> dict[str, Sequence[str] | float]:
         every: dict[str, Sequence[str] | float | None] = {

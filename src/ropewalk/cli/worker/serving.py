@@ -30,7 +30,12 @@ def serve(options: WorkerOptions, leash: ParentLink | None, *, as_json: bool) ->
         raise click.ClickException(
             f"{app.url} lives inside one process: --processes needs a store that several share, like sqlite:///jobs.db"
         )
-    start_logging(options.log_level, name=None if leash is None else leash.name)
+    start_logging(
+        options.log_level,
+        form=options.log_format,
+        name=None if leash is None else leash.name,
+        secret_keys=app.settings.logs.secret_keys,
+    )
 
     def announce(worker: Worker) -> None:
         announcement = Announcement.of(worker, app)

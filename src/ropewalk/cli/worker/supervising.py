@@ -21,7 +21,7 @@ SLACK_SECONDS: Final = 1.0
 
 
 async def supervise(options: WorkerOptions, processes: int, *, as_json: bool) -> int:
-    start_logging(options.log_level, name="fleet")
+    start_logging(options.log_level, form=options.log_format, name="fleet")
     arguments = options.arguments()
 
     async def start(name: str) -> Member:

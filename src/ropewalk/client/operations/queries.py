@@ -108,10 +108,11 @@ class Looking(Bound):
         async for event in self._events(every_tenant=every_tenant):
             yield event
 
-    async def _events(self, *, every_tenant: bool) -> AsyncIterator[Event]:
+    async def _events(self, *, every_tenant: bool, failures_only: bool = False) -> AsyncIterator[Event]:
         if every_tenant:
             self._refuse_beyond("every_tenant=True")
-        async for event in self._core.events.stream():
+        events = self._core.events
+        async for event in events.failures() if failures_only else events.stream():
             if every_tenant or event.tenant == self._tenant:
                 yield event
 
