@@ -130,6 +130,15 @@ def test_retry_does_what_it_can_and_says_what_it_cannot(ropewalk: Run, jobs: Job
     assert [each["status"] for each in ropewalk("jobs", "retry", "missing", "--json").json["jobs"]] == ["not_found"]
 
 
+def test_retry_with_other_arguments(ropewalk: Run, jobs: Jobs, app: App) -> None:
+    answer = ropewalk("jobs", "retry", jobs.divided, "--arguments", '{"a": 1, "b": "x"}', "--app", "shop:app")
+    assert (answer.code, answer.out) == (2, ""), "the arguments are checked as in a call"
+    assert "argument 'b'" in answer.err
+    assert ropewalk("jobs", "retry", jobs.divided, "--arguments", "[1]", "--app", "shop:app").code == 2
+    assert ropewalk("jobs", "retry", jobs.divided, "--arguments", '{"a": 1, "b": 2}', "--app", "shop:app").code == 0
+    assert app.sync.get(jobs.divided).arguments == {"a": 1, "b": 2}
+
+
 def test_cancel(ropewalk: Run, jobs: Jobs, app: App) -> None:
     answer = ropewalk("jobs", "cancel", jobs.later, jobs.waiting, "--reason", "the customer left")
     assert (answer.code, answer.err) == (0, "")

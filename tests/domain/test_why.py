@@ -6,6 +6,8 @@ from typing import get_args
 
 import pytest
 
+from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.jobs import misfit
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import lose, settle
@@ -61,6 +63,13 @@ def touched(job: JobRecord) -> JobRecord:
 
 def cancelling(job: JobRecord) -> JobRecord:
     job.cancel = CancelRequest(None, force=False, at=NOW)
+    return job
+
+
+def refused(job: JobRecord) -> JobRecord:
+    error = ErrorInfo(category=Category.PERMANENT, code="bad_input", message="no such argument")
+    for worker in ("one", "two", "one"):
+        job.error = misfit.refused(job.error, worker, NOW).told(error)
     return job
 
 
@@ -143,6 +152,14 @@ CASES = [
     ),
     (lost(running()), CALM, NOW, State.SCHEDULED, "suspect", "1 of 3"),
     (a_job(), CALM, NOW, State.SCHEDULED, "busy", "3 ready jobs"),
+    (
+        refused(a_job()),
+        CALM,
+        NOW,
+        State.SCHEDULED,
+        "misfit",
+        "any worker that has tried it (2 so far): no such argument",
+    ),
     (damaged(a_job()), CALM, NOW, State.SCHEDULED, "damaged", "(tags, gate)"),
 ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk import Limits
 from ropewalk.domain.failure import Category
-from ropewalk.domain.jobs.outcome import Aborted, Completed, Deferred, Errored
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Deferred, Errored, Misfit
 from ropewalk.domain.time import SECOND, to_instant
 from ropewalk.runners.processes import ProcessPool
 from tests.runners import handlers
@@ -119,8 +119,8 @@ async def test_input_that_does_not_fit(pool: ProcessPool) -> None:
     attempt = Recording(handlers.add, a=1, b=2)
     attempt.job.input = b'{"a":1,"b":"two"}'
     outcome = await pool.run(attempt)
-    assert isinstance(outcome, Aborted)
-    assert outcome.error.code == "bad_input"
+    assert isinstance(outcome, Misfit)
+    assert (outcome.error.code, outcome.delay_us) == ("bad_input", None)
 
 
 async def test_a_result_that_does_not_fit(pool: ProcessPool) -> None:

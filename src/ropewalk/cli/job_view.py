@@ -8,10 +8,10 @@ from datetime import datetime
 
 from ropewalk.cli import render
 from ropewalk.client.views.answers import LogInfo, SearchPage
-from ropewalk.client.views.jobs import HistoryInfo, JobInfo
+from ropewalk.client.views.jobs import UNDECODED, HistoryInfo, JobInfo
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.record import DEFAULT_QUEUE, DEFAULT_TENANT
-from ropewalk.domain.redaction import redacted
+from ropewalk.domain.redaction import HIDDEN, redacted
 from ropewalk.domain.time import to_datetime
 from ropewalk.runtime.system import SystemRuntime
 
@@ -50,7 +50,7 @@ def echo_job(job: JobInfo) -> None:
             ("progress", _progress(job)),
             *_times(job),
             *_labels(job),
-            ("arguments", "cannot be decoded" if job.arguments is None else _value(_shown(job.arguments, job))),
+            ("arguments", _value(_shown(job.arguments, job))),
             ("result", None if job.result is None else _value(job.result)),
             ("error", None if job.error is None else _error(job.error)),
             ("damaged", f"{', '.join(job.damaged)} cannot be read" if job.damaged else None),
@@ -97,8 +97,7 @@ def echo_logs(lines: Sequence[LogInfo]) -> None:
 
 def presentable(job: JobInfo) -> JobInfo:
     """With arguments and result that a JSON document can hold, whatever they were; secrets hidden."""
-    arguments = None if job.arguments is None else _shown(job.arguments, job)
-    return replace(job, arguments=arguments, result=render.plain(job.result))
+    return replace(job, arguments=_shown(job.arguments, job), result=render.plain(job.result))
 
 
 def _age(job: JobInfo, now: datetime) -> str:
@@ -142,6 +141,8 @@ def _labels(job: JobInfo) -> list[tuple[str, str | None]]:
 
 
 def _shown(arguments: Mapping[str, object], job: JobInfo) -> dict[str, object]:
+    if UNDECODED in arguments and job.secrets:
+        return {UNDECODED: HIDDEN}
     plain = {name: render.plain(value) for name, value in arguments.items()}
     return dict(redacted(plain, job.secrets))
 

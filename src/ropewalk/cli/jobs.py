@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Final
 
 import click
+import msgspec
 
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
@@ -119,18 +120,28 @@ def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as
         echo_logs(lines)
 
 
-@jobs.command(cls=Command, examples=["ropewalk jobs retry 0198f2c4-... --app shop:app"])
+@jobs.command(
+    cls=Command,
+    examples=[
+        "ropewalk jobs retry 0198f2c4-... --app shop:app",
+        """ropewalk jobs retry 0198f2c4-... --arguments '{"to": "ada@example.org"}' --app shop:app""",
+    ],
+)
 @click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
 @target_options
+@click.option(
+    "--arguments", metavar="JSON", help="Run with these arguments instead. Needs --app, which knows the type."
+)
 @json_option
-def retry(target: Target, *, job_ids: Sequence[str], as_json: bool) -> ExitCode:
+def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_json: bool) -> ExitCode:
     """Run failed or dead-lettered jobs again.
 
     Each keeps its id and gets all its attempts back.
     """
+    given = None if arguments is None else _object(arguments)
 
     async def again(client: Client) -> list[RetryResult]:
-        return [await client.retry(each) for each in job_ids]
+        return [await client.retry(each, arguments=given) for each in job_ids]
 
     answers = target.run(again)
     if as_json:
@@ -171,6 +182,13 @@ def cancel(target: Target, *, job_ids: Sequence[str], reason: str | None, force:
             _tell_cancel(job_id, status)
     done = all(status in (CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED) for _, status in answers)
     return ExitCode.OK if done else ExitCode.FAILED
+
+
+def _object(given: str) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(given, type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise click.UsageError(f"--arguments {given!r} is no JSON object like '{{\"a\": 1}}': {error}") from error
 
 
 def _tag(given: str) -> tuple[str, str]:

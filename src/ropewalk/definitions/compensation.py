@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
+
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.job_types.arguments import Arguments, Item
 from ropewalk.definitions.option_precedence import base_of, limit_key_of, options_of
@@ -33,6 +35,7 @@ def follow_up(failed: AnyType, wanted: AnyType | Job[Any, Any], defaults: AppDef
     return CompensationSpec(
         type=wanted.name,
         accepts=None if isinstance(takes, Item) else takes.names,
+        defaults=_defaults_taken_over(failed.resolve().arguments, takes),
         queue=base.queue,
         priority=base.priority or 0,
         max_attempts=base.max_attempts,
@@ -40,6 +43,14 @@ def follow_up(failed: AnyType, wanted: AnyType | Job[Any, Any], defaults: AppDef
         limit_key=base.limit_key,
         on_failure=None if own is None else follow_up(wanted, own, defaults),
     )
+
+
+def _defaults_taken_over(failed: Arguments | Item, wanted: Arguments | Item) -> bytes | None:
+    """Defaults of the failed type for what the compensation takes over. Its own may be others."""
+    if isinstance(failed, Item) or isinstance(wanted, Item):
+        return None
+    found = failed.encoded_defaults(wanted.names)
+    return msgspec.json.encode(found) if found else None
 
 
 def why_not(failed: Arguments | Item, wanted: Arguments | Item) -> str | None:

@@ -39,17 +39,21 @@ DEFAULT_LIMITS = Limits()
 
 def check(job: NewJob, limits: Limits = DEFAULT_LIMITS) -> None:
     """Refuse a job that is over a bound, before anything is written."""
-    if len(job.input) > limits.payload_bytes_max:
-        raise LimitExceeded(
-            f"the input of {job.type} is {len(job.input):,} bytes, "
-            f"over payload_bytes_max={limits.payload_bytes_max:,}: "
-            "store the data elsewhere and pass a reference, or raise the limit with App(limits=...)",
-            field="input",
-        )
+    check_payload(job.type, job.input, limits)
     _check_attempts(job, limits)
     check_priority(job.priority, limits)
     _check_names(job, limits)
     _check_tags(job.tags, limits)
+
+
+def check_payload(job_type: str, data: bytes, limits: Limits) -> None:
+    if len(data) > limits.payload_bytes_max:
+        raise LimitExceeded(
+            f"the input of {job_type} is {len(data):,} bytes, "
+            f"over payload_bytes_max={limits.payload_bytes_max:,}: "
+            "store the data elsewhere and pass a reference, or raise the limit with App(limits=...)",
+            field="input",
+        )
 
 
 def check_priority(priority: int, limits: Limits) -> None:

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ropewalk.domain.jobs.misfit import is_misfit, refusals_of
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT
@@ -20,6 +21,7 @@ Cause: TypeAlias = Literal[
     "cancelling",
     "dependencies",
     "signal",
+    "misfit",
     "retrying",
     "delayed",
     "paused",
@@ -68,6 +70,8 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if job.damaged:
         named = ", ".join(job.damaged)
         return "damaged", f"its stored row is damaged ({named}): it becomes a dead letter as soon as a worker reads it"
+    if is_misfit(job.error):
+        return "misfit", _misfit(job, now)
     if state is State.PENDING:
         return _pending(job, around)
     if state is State.RETRYING:
@@ -87,6 +91,13 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if job.suspect:
         return "suspect", f"a worker died while running it ({job.crashes} of {job.max_crashes}): it runs alone, in turn"
     return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
+
+
+def _misfit(job: JobRecord, now: Instant) -> str:
+    refusals, told = refusals_of(job.error), "" if job.error is None else job.error.message
+    tried = "" if refusals is None else f" ({len(refusals.workers)} so far)"
+    again = f"it is tried again in {_wait(job, now)}" if job.run_at > now else "it waits for another one"
+    return f"its arguments do not fit the code of any worker that has tried it{tried}: {told}; {again}"
 
 
 def _full(held: Full, now: Instant) -> str:

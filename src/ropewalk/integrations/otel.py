@@ -38,6 +38,7 @@ from ropewalk.domain.jobs.outcome import (
     Deferred,
     Errored,
     Expired,
+    Misfit,
     Outcome,
     Released,
     Suspended,
@@ -234,7 +235,7 @@ def _sender(sent_with: str) -> SpanContext:
 
 def _error(outcome: Outcome) -> ErrorInfo | None:
     match outcome:
-        case Errored(error) | Crashed(error) | Aborted(error):
+        case Errored(error) | Crashed(error) | Aborted(error) | Misfit(error):
             return error
         case Completed() | Deferred() | Suspended() | Released() | Expired() | Cancelled():
             return None

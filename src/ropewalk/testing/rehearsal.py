@@ -75,7 +75,7 @@ class Rehearsing(Client):
         """The newest job of this type with (at least) these arguments; AssertionError saying what there is instead."""
         jobs = await self.enqueued(job_type)
         for info in reversed(jobs):
-            if info.arguments is not None and arguments.items() <= info.arguments.items():
+            if arguments.items() <= info.arguments.items():
                 return info
         there = "\n".join(f"  {info.type}({_shown(info)})" for info in jobs[-NAMED_MAX:]) or "  (none)"
         if len(jobs) > NAMED_MAX:

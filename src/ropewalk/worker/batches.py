@@ -64,7 +64,7 @@ class BatchCall:
             try:
                 items[attempt] = item_of(attempt.job_type, attempt.job.input)
             except InvalidInput as error:
-                refused[attempt] = bad_input(error)
+                refused[attempt] = await self._bench.misfits.judge(attempt, bad_input(error))
         outcomes = dict(zip(items, await self._call(list(items), list(items.values())), strict=True))
         return [refused.get(each) or outcomes[each] for each in self.attempts]
 

@@ -269,7 +269,7 @@ class Claimer:
         return slots + max(self._regime.ahead, self._executor.work_in(BUFFER_SECONDS, slots))
 
     def _plain_ask(self, wanted: int) -> Ask:
-        return Ask(wanted, self._types, {}, frozenset())
+        return Ask(wanted, self._types, {}, self._bench.misfits.passing())
 
     def _free_slots(self) -> int:
         """Those that nothing here is for."""

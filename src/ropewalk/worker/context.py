@@ -24,6 +24,7 @@ from ropewalk.ports.store.messages import Durability
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import ClockGuard
 from ropewalk.worker.contact import StoreContact
+from ropewalk.worker.misfits import Misfits
 
 if TYPE_CHECKING:
     from ropewalk.definitions.job_types.job_type import JobType
@@ -59,6 +60,8 @@ class WorkerContext:
     """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
     guard: ClockGuard = field(init=False)
     contact: StoreContact = field(init=False)
+    misfits: Misfits = field(init=False)
+    """Jobs whose arguments the code of this worker cannot read."""
     host: str = field(default_factory=socket.gethostname)
     linger_seconds: float = 0.004
     """How long the outcome of an attempt may wait for others that are settled together with it."""
@@ -74,6 +77,7 @@ class WorkerContext:
     def __post_init__(self) -> None:
         self.guard = ClockGuard(self.runtime)
         in_process = self.store.durability is Durability.D0
+        self.misfits = Misfits(self)
         self.contact = StoreContact(self.runtime, in_process=in_process, on_back=self.events.store_is_back)
 
     def take_back_until(self) -> Instant:

@@ -20,7 +20,17 @@ from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs import retry
 from ropewalk.domain.jobs.flags import UNRECORDED
 from ropewalk.domain.jobs.lease import LossReason
-from ropewalk.domain.jobs.outcome import Aborted, Cancelled, Completed, Crashed, Errored, Expired, Outcome, Released
+from ropewalk.domain.jobs.outcome import (
+    Aborted,
+    Cancelled,
+    Completed,
+    Crashed,
+    Errored,
+    Expired,
+    Misfit,
+    Outcome,
+    Released,
+)
 from ropewalk.domain.jobs.transition import decide
 from ropewalk.domain.time import SECOND, Span, to_span
 from ropewalk.errors import JobCancelled
@@ -184,6 +194,8 @@ class Executor:
                 entered = self.begin(attempt, me, self._enter)
                 handling = self._handlings.get(attempt.job.type) or self._handling_of(attempt.job_type)
                 outcome = await handling.call(attempt)
+                if isinstance(outcome, Misfit):
+                    outcome = await self._bench.misfits.judge(attempt, outcome)
         except asyncio.CancelledError as error:
             outcome = self.judge(attempt, error)
             if attempt.stopped is None and me.cancelling() > cancelling_before:
@@ -319,7 +331,7 @@ class Executor:
 
     def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         """Errors also say where and how long."""
-        if isinstance(outcome, Errored | Aborted | Crashed):
+        if isinstance(outcome, Errored | Aborted | Crashed | Misfit):
             self.failed += 1
             error = structs.replace(
                 outcome.error,

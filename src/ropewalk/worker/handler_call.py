@@ -27,6 +27,7 @@ from ropewalk.domain.jobs.outcome import (
     Deferred,
     Errored,
     Expired,
+    Misfit,
     Outcome,
     Released,
     Suspended,
@@ -91,7 +92,7 @@ class GivenBack(BaseException):
 
 def _exception(outcome: Outcome, job_id: str) -> BaseException:
     match outcome:
-        case Errored(error) | Crashed(error) | Aborted(error):
+        case Errored(error) | Crashed(error) | Aborted(error) | Misfit(error):
             return _failed(error, job_id)
         case Deferred(delay_us, at):
             return Defer(at=to_datetime(at)) if at is not None else Defer(delay=to_seconds(delay_us or 0))

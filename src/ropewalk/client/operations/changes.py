@@ -13,7 +13,7 @@ from ropewalk.client.operations.base import Bound, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult, RetryResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import UNFINISHED, dependants_of, jobs_of
-from ropewalk.domain.bounds import check_priority
+from ropewalk.domain.bounds import check_payload, check_priority
 from ropewalk.domain.jobs.operations import Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
@@ -56,12 +56,16 @@ class Changing(Bound):
         fresh: bool = False,
         include_cancelled: bool = False,
         cascade: bool = False,
+        arguments: Mapping[str, object] | None = None,
     ) -> RetryResult:
         """A new run of a failed or dead-lettered job, under the same id.
 
         cascade: what never started because this job had failed waits for it again.
+        arguments: run with these instead, all of them by name, as its type would be called.
         """
+        data = None if arguments is None else await self._arguments_for(job_id, arguments)
         revival = self._revival(
+            arguments=data,
             reset_attempts=reset_attempts,
             priority=priority,
             delay=delay,
@@ -118,10 +122,7 @@ class Changing(Bound):
         run_at: datetime | None = None,
     ) -> JobInfo:
         """Change a job that waits."""
-        data = None
-        if arguments is not None:
-            job, _ = await self._record(job_id)
-            data = self._core.registry.get(job.type).from_arguments(arguments).input
+        data = None if arguments is None else await self._arguments_for(job_id, arguments)
         if priority is not None:
             check_priority(priority, self._core.limits)
         at = None if run_at is None else to_instant(run_at, "run_at")
@@ -150,9 +151,17 @@ class Changing(Bound):
         store, span = await self._store(), to_span(ttl, "ttl")
         return await repeated(lambda by: store.once(self._tenant, key, span, by=by), self._core.runtime, id)
 
+    async def _arguments_for(self, job_id: str, arguments: Mapping[str, object]) -> bytes:
+        """The arguments as the type of this job stores them. Raises UnknownJobType, InvalidInput and LimitExceeded."""
+        job, _ = await self._record(job_id)
+        data = self._core.registry.get(job.type).from_arguments(arguments).input
+        check_payload(job.type, data, self._core.limits)
+        return data
+
     def _revival(
         self,
         *,
+        arguments: bytes | None = None,
         reset_attempts: bool,
         priority: int | None,
         delay: Seconds,
@@ -163,6 +172,7 @@ class Changing(Bound):
         if priority is not None:
             check_priority(priority, self._core.limits)
         return Revival(
+            input=arguments,
             reset_attempts=reset_attempts,
             priority=priority,
             delay_us=to_span(delay, "delay"),

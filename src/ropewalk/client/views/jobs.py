@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
+from ropewalk.definitions.job_types.arguments import ITEM
 from ropewalk.definitions.registry import Registry
-from ropewalk.domain.failure import ErrorInfo
+from ropewalk.domain.failure import ErrorInfo, clipped
 from ropewalk.domain.jobs.flags import FORGOTTEN, SKIPPED
 from ropewalk.domain.jobs.history import HistoryEntry, assemble
 from ropewalk.domain.jobs.record import AttemptRecord, JobRecord
@@ -17,6 +18,9 @@ from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.store.messages import Trail
+
+UNDECODED: Final = "undecoded"
+"""The name under which arguments are shown, as text, that are not even JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +66,8 @@ class JobInfo:
     progress: ProgressInfo | None
     error: ErrorInfo | None
     cancel_requested: bool
-    arguments: Mapping[str, object] | None = field(repr=False)
-    """decoded by the type where it is registered here; None when they cannot be decoded"""
+    arguments: Mapping[str, object] = field(repr=False)
+    """decoded by the type where it is registered here and they fit it; otherwise what is stored, untyped"""
     result: object = field(repr=False)
     """decoded by the type's return annotation where it is registered here; None too where it was forgotten"""
     result_forgotten: bool = False
@@ -182,14 +186,24 @@ class Describer:
             attempts=tuple(_attempt(each) for each in trail.attempts) if all_attempts else (),
         )
 
-    def arguments(self, job_type: str, data: bytes) -> Mapping[str, object] | None:
+    def arguments(self, job_type: str, data: bytes) -> Mapping[str, object]:
+        """By the type where it is registered here and they fit it; otherwise what is stored, untyped."""
+        batch = False
+        if job_type in self._registry:
+            known = self._registry.get(job_type)
+            batch = known.options.batch is not None
+            try:
+                return known.decode_input(data)
+            except InvalidInput:
+                pass
         try:
-            if job_type in self._registry:
-                return self._registry.get(job_type).decode_input(data)
-            decoded = self._codec.decode(data, Any)
+            decoded: object = self._codec.decode(data, Any)
         except InvalidInput:
-            return None
-        return cast("dict[str, object]", decoded) if isinstance(decoded, dict) else None
+            return {UNDECODED: clipped(data.decode(errors="backslashreplace"))}
+        if isinstance(decoded, dict) and not batch:
+            return cast("dict[str, object]", decoded)
+        whole: object = decoded
+        return {ITEM: whole}
 
     def _secrets(self, job: JobRecord) -> tuple[str, ...]:
         return tuple(sorted(self._registry.get(job.type).resolve().secrets)) if job.type in self._registry else ()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, cast
 
 import msgspec
@@ -24,6 +25,7 @@ from ropewalk.ports.codec import Codec
 
 _ABSENT: Final = re.compile(r"object (missing required|contains unknown) field `(.*)`")
 _INSIDE: Final = re.compile(r"\$\.(\w+)(.*)")
+_by_name: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _SCALARS: Final = (type(None), bool, int, float, str)
 
 
@@ -37,9 +39,11 @@ class Arguments:
         self.secrets = frozenset(each.name for each in parameters if is_marked_secret(each.annotation))
         """Arguments annotated as Secret."""
         self.struct = self.annotation = _struct(job_type, parameters)
+        self._parameters = {each.name: each for each in parameters}
         self._known = frozenset(self.names)
         self._positional = tuple(each.name for each in parameters if not each.keyword_only)
         self._defaults = {each.name: each.default for each in parameters if each.default is not REQUIRED}
+        self._plain_defaults = {name: each for name, each in self._defaults.items() if isinstance(each, _SCALARS)}
         self.plain_json = type(codec) is JsonCodec
         """each argument can be taken from the encoded whole"""
         self._wire = _wire(self.struct) if self.plain_json else Bound(codec, self.struct)
@@ -73,12 +77,47 @@ class Arguments:
         return {name: given[name] if name in given else self._defaults[name] for name in self.names}
 
     def encode(self, arguments: Mapping[str, object]) -> bytes:
-        """`arguments` are complete. Raises InvalidInput naming the argument that does not fit."""
-        value = arguments if isinstance(self._wire, TypedCodec) else self._held(arguments)
+        """`arguments` are complete. Raises InvalidInput naming the argument that does not fit.
+
+        What equals its parameter's default is left out, so that older code, which does not know a new parameter yet,
+        can read what newer code enqueues. A codec of the user's own gets all of them.
+        """
+        if not isinstance(self._wire, TypedCodec):
+            return self._encoded(self._held(arguments))
+        if not self._defaults:
+            return self._encoded(arguments)
+        plain = self._plain_defaults
+        data = self._encoded({name: each for name, each in arguments.items() if not _is_default(plain, name, each)})
+        return data if not self._other_defaults else self._without(self._other_defaults, data)
+
+    def encoded_defaults(self, names: Iterable[str]) -> dict[str, msgspec.Raw]:
+        """The defaults of these parameters, as far as they have one, as they would be stored."""
+        found: dict[str, msgspec.Raw] = {}
+        for name in names:
+            if self.plain_json and name in self._defaults:
+                alone = _wire(_struct(self.job_type, [self._parameters[name]]))
+                try:
+                    found |= _by_name.decode(alone.encode({name: self._defaults[name]}))
+                except ValueMismatch:
+                    continue  # a default that does not fit its annotation is filled in, never stored
+        return found
+
+    def _encoded(self, value: object) -> bytes:
         try:
             return self._wire.encode(value)
         except ValueMismatch as error:
             raise self._named(error) from error
+
+    @cached_property
+    def _other_defaults(self) -> dict[str, bytes]:
+        """Those that may change, or may not be comparable: as they were stored when the first job was built."""
+        others = [name for name in self._defaults if name not in self._plain_defaults]
+        return {name: bytes(raw) for name, raw in self.encoded_defaults(others).items()}
+
+    def _without(self, defaults: Mapping[str, bytes], data: bytes) -> bytes:
+        given = _by_name.decode(data)
+        kept = {name: raw for name, raw in given.items() if defaults.get(name) != bytes(raw)}
+        return data if len(kept) == len(given) else msgspec.json.encode(kept)
 
     def decode(self, data: bytes) -> dict[str, object]:
         """Raises InvalidInput naming the argument that is unknown, missing or does not fit."""
@@ -113,6 +152,15 @@ class Arguments:
 
     def _takes(self) -> str:
         return f"it takes {', '.join(self.names)}" if self.names else "it takes none"
+
+
+def _is_default(defaults: Mapping[str, object], name: str, value: object) -> bool:
+    """Whether a value is the default of its parameter; True is not 1, and -0.0 is not 0.0."""
+    if name not in defaults:
+        return False
+    default = defaults[name]
+    same = value is default or (type(value) is type(default) and value == default)
+    return same and (not isinstance(value, float) or repr(value) == repr(default))
 
 
 def _wire(struct: type[Struct]) -> TypedCodec:

@@ -86,7 +86,7 @@ class JobType(Generic[P, S_co, G_co]):
         return self._contract
 
     def encode_input(self, arguments: Mapping[str, object]) -> bytes:
-        """A JSON object of all arguments, defaults filled in."""
+        """A JSON object of the arguments, without those that equal their default."""
         takes = self.resolve().arguments
         return takes.encode(takes.complete(arguments))
 

@@ -15,7 +15,7 @@ from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Classifier
 from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
-from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome, Suspended
+from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
 from ropewalk.domain.time import to_instant, to_span
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 
@@ -42,9 +42,14 @@ def classify(
         return Errored(described(wrong))
 
 
-def bad_input(error: InvalidInput, code: str = "bad_input") -> Outcome:
-    """A payload or result that does not fit will not fit next time either."""
-    return Aborted(described(error, Category.PERMANENT, code=code))
+def bad_input(error: InvalidInput) -> Misfit:
+    """Arguments that do not fit the code here. They may fit that of another worker, which whoever ran it finds out."""
+    return Misfit(described(error, Category.PERMANENT, code="bad_input"))
+
+
+def bad_result(error: InvalidInput) -> Outcome:
+    """A result that does not fit will not fit next time either."""
+    return Aborted(described(error, Category.PERMANENT, code="bad_result"))
 
 
 def described(error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None) -> ErrorInfo:

@@ -13,7 +13,7 @@ import msgspec
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.results.classify import bad_input
+from ropewalk.definitions.results.classify import bad_result
 from ropewalk.definitions.results.completion_plan import children_of, continuation_of
 from ropewalk.definitions.results.results import Fold, Result, Said
 from ropewalk.domain.bounds import Limits
@@ -77,7 +77,7 @@ def outcome_of_return(
         data = _encoded(said.value, job_type, limits) if said.continuation is None else None
         return Completed(data, _sequel(said, data, context, limits))
     except InvalidInput as error:
-        return bad_input(error, "bad_result")
+        return bad_result(error)
 
 
 def fold_of(value: object) -> Fold | None:

@@ -9,6 +9,7 @@ from msgspec import Struct, structs
 
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.misfit import is_misfit
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import AttemptRecord, CancelRequest, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import Move, Status
@@ -40,6 +41,8 @@ class Revival(Struct, frozen=True, kw_only=True):
     include_cancelled: bool = False
     cascade: bool = False
     """also revive what never started because this job had failed, behind the gates it waited at"""
+    input: bytes | None = None
+    """the encoded arguments of the new run; None keeps those it has"""
     of_run: int | None = None
     """only while it is in this run: the one that whoever asks has seen"""
     reason: str | None = None
@@ -150,6 +153,8 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
     job.result = None
     job.unmet, job.awaits, job.wake_at = 0, None, None
     job.progress = None
+    if asked.input is not None:
+        job.input = asked.input
     if asked.priority is not None:
         job.priority = asked.priority
     if asked.reset_attempts or asked.fresh:
@@ -171,6 +176,8 @@ def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord | None:
     before = job.input, job.priority, job.run_at
     if asked.input is not None:
         job.input = asked.input
+        if is_misfit(job.error):
+            job.error = None  # who refused the old arguments may take these
     if asked.priority is not None:
         job.priority = asked.priority
     run_at = _amended_run_at(job, asked, now)

@@ -37,6 +37,14 @@ class Aborted(Struct, frozen=True):
     error: ErrorInfo
 
 
+class Misfit(Struct, frozen=True):
+    """The arguments do not fit the code of this worker."""
+
+    error: ErrorInfo
+    delay_us: Span | None = None
+    """How long the job waits for a worker whose code they may fit; None where it fails for good."""
+
+
 class Deferred(Struct, frozen=True):
     """Not now. Exactly one of the two is set."""
 
@@ -66,5 +74,5 @@ class Released(Struct, frozen=True):
     delay_us: Span = 0
 
 
-NotCompleted: TypeAlias = Errored | Crashed | Aborted | Deferred | Suspended | Expired | Cancelled | Released
+NotCompleted: TypeAlias = Errored | Crashed | Aborted | Misfit | Deferred | Suspended | Expired | Cancelled | Released
 Outcome: TypeAlias = Completed | NotCompleted

@@ -47,6 +47,8 @@ class CompensationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """encoded arguments; None takes over those of the failed job that `accepts` names"""
     accepts: tuple[str, ...] | None = None
     """argument names the compensating handler takes; None takes all"""
+    defaults: bytes | None = None
+    """the failed type's own defaults of those, encoded: arguments that equal them are not stored"""
     queue: str = DEFAULT_QUEUE
     priority: int = 0
     max_attempts: int | None = DEFAULT_MAX_ATTEMPTS

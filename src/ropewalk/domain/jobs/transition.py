@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo, damaged_row
 from ropewalk.domain.jobs.flags import SETTLES_ALONE, STEPPED
+from ropewalk.domain.jobs.misfit import is_misfit
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.outcome import (
     Aborted,
@@ -24,6 +25,7 @@ from ropewalk.domain.jobs.outcome import (
     Deferred,
     Errored,
     Expired,
+    Misfit,
     NotCompleted,
     Outcome,
     Released,
@@ -130,6 +132,10 @@ def _decide_otherwise(job: JobRecord, outcome: NotCompleted, backoff: ResolvedBa
             return Settlement(seq=seq, fence=fence, move=move, error=error, crashed=True)
         case Aborted(error):
             return Settlement(seq=seq, fence=fence, move=Move.FAIL, error=error)
+        case Misfit(error, None):
+            return Settlement(seq=seq, fence=fence, move=Move.FAIL, error=error)
+        case Misfit(error, delay_us):
+            return Settlement(seq=seq, fence=fence, move=Move.DEFER, error=error, delay_us=delay_us or 0)
         case Deferred(delay_us, at):
             return Settlement(seq=seq, fence=fence, move=Move.DEFER, delay_us=delay_us or 0, run_at=at)
         case Released(delay_us):
@@ -262,6 +268,8 @@ def _end_attempt(
         job.error = DEADLINE_EXCEEDED  # what its last attempt said is in the attempt's own record
     elif error is not None:
         job.error = error
+    elif move in (Move.DEFER, Move.SUSPEND) and is_misfit(job.error):
+        job.error = None  # its handler ran: this worker's code could read the arguments
     next_run_at = None
     if status is Status.WAITING:
         next_run_at = run_at

@@ -114,7 +114,12 @@ def _arguments(follow_up: CompensationSpec, job: JobRecord) -> bytes:
         return job.input
     # Raw keeps each argument's bytes as they are: nothing is decoded here, only chosen by name.
     try:
-        arguments = msgspec.json.decode(job.input, type=dict[str, msgspec.Raw])
+        arguments = _by_name.decode(job.input)
     except msgspec.DecodeError:
         return job.input  # junk: the compensation fails by it just as the job did, and holds up nobody
+    if follow_up.defaults is not None:
+        arguments = _by_name.decode(follow_up.defaults) | arguments
     return msgspec.json.encode({name: arguments[name] for name in follow_up.accepts if name in arguments})
+
+
+_by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])

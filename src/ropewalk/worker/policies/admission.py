@@ -117,7 +117,7 @@ class Admission:
         types = {name: span for name, span in self._types.items() if room.get(name, 1) > 0}
         if types.keys() <= room.keys():
             limit = min(limit, sum(room[name] for name in types))
-        passing = self._declined.passing(self._bench.runtime.monotonic())
+        passing = self._declined.passing(self._bench.runtime.monotonic()) | self._bench.misfits.passing()
         return Ask(limit, types if limit else {}, {name: room[name] for name in types if name in room}, passing)
 
     def _places(self, here: Iterable[Attempt]) -> dict[str, int]:
