@@ -220,7 +220,6 @@ async def test_what_a_dead_worker_held_is_counted() -> None:
             types={"fine": 10 * SECOND},
             slots=1,
             limit=1,
-            suspect_allowed=True,
             first_ticket=1,
             started_upto=1,
         )

@@ -89,7 +89,8 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if around.full:
         return "limit", _full(around.full[0], now)
     if job.suspect:
-        return "suspect", f"a worker died while running it ({job.crashes} of {job.max_crashes}): it runs alone, in turn"
+        crashes = f"{job.crashes} of {job.max_crashes}"
+        return "suspect", f"a worker died while running it ({crashes}): it waits for a free slot and for others like it"
     return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
 
 

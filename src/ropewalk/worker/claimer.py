@@ -12,6 +12,7 @@ from typing import Final
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.order import TenantQueue
+from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.tickets import TicketRange, remembered
 from ropewalk.domain.time import SECOND
@@ -170,7 +171,7 @@ class Claimer:
                 limit=ask.limit,
                 room=ask.room,
                 passing=ask.passing,
-                suspect_allowed=self._bench.suspects == 0,
+                suspects=Suspects.of(self._bench.suspects.values(), self._executor.slots),
                 first_ticket=last_ticket + 1,
                 started_upto=permit.upto,
                 unstarted=permit.unstarted,

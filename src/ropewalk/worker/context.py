@@ -29,6 +29,7 @@ from ropewalk.worker.misfits import Misfits
 if TYPE_CHECKING:
     from ropewalk.definitions.job_types.job_type import JobType
     from ropewalk.domain.jobs.outcome import Outcome
+    from ropewalk.domain.jobs.record import JobRecord
     from ropewalk.domain.jobs.transition import Settlement
     from ropewalk.ports.store.messages import Settlements
     from ropewalk.worker.attempt import Attempt
@@ -65,8 +66,8 @@ class WorkerContext:
     host: str = field(default_factory=socket.gethostname)
     linger_seconds: float = 0.004
     """How long the outcome of an attempt may wait for others that are settled together with it."""
-    suspects: int = 0
-    """held jobs that were running when a worker died: never more than one at a time"""
+    suspects: dict[tuple[int, int], JobRecord] = field(default_factory=dict)
+    """The held jobs that were running when a worker died, by (seq, fence)."""
     refused: int = 0
     """settlements the store answered as stale"""
     in_thread: InThread = field(init=False)
@@ -101,8 +102,8 @@ class WorkerContext:
     def hold(self, attempt: Attempt) -> None:
         self.held[attempt.key] = attempt
         if attempt.job.crashes:
-            self.suspects += 1
+            self.suspects[attempt.key] = attempt.job
 
     def drop(self, attempt: Attempt) -> None:
         if self.held.pop(attempt.key, None) is not None and attempt.job.crashes:
-            self.suspects -= 1
+            self.suspects.pop(attempt.key, None)

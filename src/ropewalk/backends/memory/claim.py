@@ -14,6 +14,7 @@ from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.backends.workflow.propagation import both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
+from ropewalk.domain.jobs.quarantine import Quarantine
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.tickets import StartedTickets, remembered
 from ropewalk.domain.jobs.transition import Effects
@@ -54,7 +55,7 @@ class Claiming:
         self._request = request
         self._now = now
         self._given: list[JobRecord] = []
-        self._suspect_given = not request.suspect_allowed
+        self._quarantine = Quarantine(request.suspects)
         self._held_up: TenantQueue | None = None
         """where a job that must start at once met no free slot"""
         self._expired: list[tuple[JobRecord, Effects]] = []
@@ -116,7 +117,7 @@ class Claiming:
 
     def _heads(self, lanes: Sequence[Lane]) -> list[Head]:
         heaps = [(lane.ready, lane) for lane in lanes]
-        if not self._suspect_given:
+        if not self._quarantine.closed:
             heaps += [(lane.suspects, lane) for lane in lanes]
         return [(top, heap, lane) for heap, lane in heaps if (top := heap.peek()) is not None]
 
@@ -131,14 +132,18 @@ class Claiming:
         passing = self._request.passing
         while heads and self._held_up is None:
             (_, _, _, _, job), heap, lane = heads[0]
-            if (job.suspect and self._suspect_given) or (admits is not None and not admits(lane.name)):
+            if (job.suspect and self._quarantine.closed) or (admits is not None and not admits(lane.name)):
                 heapq.heappop(heads)
                 continue
             passed = job.seq in passing
             overdue = job.deadline is not None and job.deadline <= self._now
-            if not overdue and not passed and _must_start_at_once(job) and len(self._given) >= self._request.slots:
-                self._held_up = line
-                return
+            if not overdue and not passed:
+                if job.suspect and not self._quarantine.admits(job):
+                    heapq.heappop(heads)
+                    continue
+                if _must_start_at_once(job) and len(self._given) >= self._request.slots:
+                    self._held_up = line
+                    return
             self._tables.lanes.pop(lane, heap, job)
             if overdue:
                 self._expired.append((job, transition.expire(job, self._now)))
@@ -159,7 +164,8 @@ class Claiming:
         request = self._request
         if self._room is not None:
             self._room.give(job.type)
-        self._suspect_given = self._suspect_given or job.suspect
+        if job.suspect:
+            self._quarantine.give(job)
         transition.claim(
             job,
             owner=request.owner,

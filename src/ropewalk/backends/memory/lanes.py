@@ -82,7 +82,7 @@ class Lane:
         self.waiting = 0
         self.ready = JobHeap()
         self.suspects = JobHeap()
-        """ready too, but given out one at a time: apart, so that they never stand in front of the others"""
+        """Ready too, but not always to be given: kept apart, so that they never stand in front of the others."""
         self.due = JobHeap()
         """not yet ready, by run_at"""
         self.newer = JobHeap()

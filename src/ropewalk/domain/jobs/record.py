@@ -224,7 +224,7 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
 
     @property
     def suspect(self) -> bool:
-        """It was running when a worker died: claimed alone, so that a killer is told from its neighbours."""
+        """It was running when a worker died; what may run beside it is up to domain/jobs/quarantine.py."""
         return self.crashes > 0
 
     def state_at(self, now: Instant) -> State:

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.order import TenantQueue
+from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.time import Instant, Span
 
@@ -16,8 +17,9 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     """Give me up to `limit` ready jobs of these types.
 
     The first `slots` of them start at once; the rest wait in the worker's buffer, so a job on its last attempt or
-    with crashes is given only within `slots`, and of the latter at most one, only if `suspect_allowed`. Where one comes
-    up and no slot is left for it, nothing more is given: nobody overtakes it, or none might ever be.
+    with crashes is given only within `slots`. Where one comes up and no slot is left for it, nothing more is given:
+    nobody overtakes it, or none might ever be. How many jobs with crashes are given beside those that the worker holds
+    (`suspects`) is up to domain.jobs.quarantine; where one may not be given, no further ones are.
     Claimed jobs get tickets first_ticket, first_ticket + 1, … in order; those up to `started_upto` count as
     started, and so does every earlier ticket of this worker up to it, but for those named as `unstarted` and those that
     this or an earlier claim named as `unanswered`.
@@ -34,7 +36,8 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     """type → at most so many of it this time; one that is not named may fill the claim"""
     passing: frozenset[int] = frozenset()
     """jobs (by seq) to leave where they are: this worker declined them a while ago"""
-    suspect_allowed: bool = True
+    suspects: Suspects = Suspects()
+    """Those that this worker holds: jobs that were running when a worker died."""
     first_ticket: int
     started_upto: int
     unstarted: tuple[int, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.limits.fleet_limit import FlowLimit
@@ -77,13 +78,47 @@ class BufferContract(Contract):
         others = [await bench.add(queue="r") for _ in range(2)]
         assert [job.id for job in await bench.claim(9, slots=0)] == others
 
-    async def test_one_suspect_at_a_time_and_only_into_a_slot(self, bench: Bench) -> None:
-        """R20: a killer is told from its neighbours."""
-        suspects = await _suspects(bench, 3)
+    async def test_after_their_first_crash_suspects_run_together(self, bench: Bench) -> None:
+        """live-2: all jobs of a dead worker start again at once, where slots are free."""
+        suspects = await _suspects(bench, 4)
         assert await bench.claim(9, slots=0) == [], "not into the buffer"
-        assert await bench.claim(9, suspect_allowed=False) == []
-        assert [job.id for job in await bench.claim(9)] == suspects[:1]
-        assert [job.id for job in await bench.claim(9)] == suspects[1:2]
+        assert [job.id for job in await bench.claim(9, slots=3)] == suspects[:3]
+        assert [job.id for job in await bench.claim(9, suspects=Suspects(3, 9, 9))] == suspects[3:]
+
+    async def test_a_suspect_that_the_next_crash_would_end_runs_without_others(self, bench: Bench) -> None:
+        """safe-7: a killer is told from its neighbours."""
+        last = await _suspects(bench, 3, max_crashes=2)
+        assert await bench.claim(9, suspects=Suspects(1, 9)) == []
+        assert [job.id for job in await bench.claim(9)] == last[:1]
+        assert await bench.claim(9, suspects=Suspects(1, 1)) == []
+        assert [job.id for job in await bench.claim(9)] == last[1:2]
+
+    async def test_so_does_a_suspect_on_its_last_attempt(self, bench: Bench) -> None:
+        last = await _suspects(bench, 2, max_attempts=2)
+        assert await bench.claim(9, suspects=Suspects(1, 9)) == []
+        assert [job.id for job in await bench.claim(9)] == last[:1]
+
+    async def test_one_that_must_run_without_others_is_not_overtaken_by_suspects(self, bench: Bench) -> None:
+        """live-5: it gets its turn when those before it have ended."""
+        first = await _suspects(bench, 2)
+        [last] = await _suspects(bench, 1, max_crashes=2)
+        behind = await _suspects(bench, 2)
+        plain = await bench.add()
+        assert [job.id for job in await bench.claim(9)] == [*first, plain]
+        assert await bench.claim(9, suspects=Suspects(2, 9, 9)) == []
+        assert [job.id for job in await bench.claim(9)] == [last]
+        assert [job.id for job in await bench.claim(9)] == behind
+
+    async def test_each_further_crash_halves_how_many_run_together(self, bench: Bench) -> None:
+        suspects = await _suspects(bench, 8, max_crashes=9)
+        for together in (4, 2, 1, 1):
+            await bench.claim(8, owner="dead", suspects=Suspects())
+            await bench.runtime.advance(LEASE / SECOND)
+            await bench.sweep(8)
+            given = await bench.claim(8, suspects=Suspects(slots=8))
+            assert [job.id for job in given] == suspects[:together]
+            for job in given:
+                await bench.settle(job, Move.RELEASE)
 
     async def test_a_suspect_does_not_go_into_the_buffer(self, bench: Bench) -> None:
         [suspect] = await _suspects(bench, 1)
@@ -92,9 +127,9 @@ class BufferContract(Contract):
         assert [job.id for job in await bench.claim(9, slots=1)] == [suspect]
 
     async def test_suspects_never_stand_in_front_of_the_others(self, bench: Bench) -> None:
-        suspects = await _suspects(bench, 2)
+        suspects = await _suspects(bench, 2, max_crashes=2)
         innocent = [await bench.add() for _ in range(3)]
-        assert [job.id for job in await bench.claim(9, suspect_allowed=False, slots=9)] == innocent
+        assert [job.id for job in await bench.claim(9, suspects=Suspects(1, 1), slots=9)] == innocent
         more = [await bench.add() for _ in range(2)]
         assert [job.id for job in await bench.claim(9)] == [suspects[0], *more]
 
@@ -104,16 +139,32 @@ class BufferContract(Contract):
         later = await bench.add(priority=-1)
         assert [job.id for job in await bench.claim(9)] == [urgent, suspect, later]
 
-    async def test_one_suspect_over_all_lines(self, bench: Bench) -> None:
-        suspects = await _suspects(bench, 2, queues=("q", "r"))
+    async def test_suspects_are_counted_over_all_lines(self, bench: Bench) -> None:
+        suspects = await _suspects(bench, 4, queues=("q", "r"), max_crashes=2)
         assert len(await bench.claim(9)) == 1
         assert _ids(await bench.claim(9)) <= set(suspects)
 
+    async def test_a_suspect_that_may_not_run_now_keeps_no_other_from_running(self, bench: Bench) -> None:
+        """live-5: a limit or a deadline that keeps it back has nothing to do with those behind it."""
+        [held_back] = await _suspects(bench, 1, queues=("q",), max_crashes=2)
+        others = await _suspects(bench, 2, queues=("r",))
+        await bench.store.put_limit(FlowLimit(tenant="default", kind="queue", name="q", concurrency=0))
+        assert [job.id for job in await bench.claim(9)] == others
+        assert [job.id for job in await bench.claim(9, passing=frozenset({(await bench.job(held_back)).seq}))] == []
 
-async def _suspects(bench: Bench, number: int, queues: tuple[str, ...] = ("default",)) -> list[str]:
+
+async def _suspects(
+    bench: Bench,
+    number: int,
+    queues: tuple[str, ...] = ("default",),
+    *,
+    max_attempts: int = 99,
+    max_crashes: int = 3,
+) -> list[str]:
     """Jobs whose worker was lost once, in order of submission."""
-    ids = [await bench.add(queue=queues[each % len(queues)], max_attempts=None) for each in range(number)]
-    await bench.claim(number, owner="dead")
+    options = {"max_attempts": max_attempts, "max_crashes": max_crashes}
+    ids = [await bench.add("t", queue=queues[each % len(queues)], **options) for each in range(number)]
+    await bench.claim(number, owner="dead", suspects=Suspects(1, 1))
     await bench.runtime.advance(LEASE / SECOND)
     assert len(await bench.sweep(number)) == number
     return ids

@@ -17,6 +17,7 @@ from ropewalk.domain.jobs.outcome import (
     Released,
     Suspended,
 )
+from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob, Progress
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import State
@@ -137,7 +138,7 @@ claim_requests = st.builds(
     limit=st.integers(0, 8),
     room=st.sampled_from(({}, {}, dict.fromkeys(TYPES, 2), {"a": 1}, {"a": 0})),
     passing=st.sampled_from((frozenset(), frozenset(), frozenset({1, 2}), frozenset({3, 4, 5}))),
-    suspect_allowed=st.sampled_from((True, True, False)),
+    suspects=st.builds(Suspects, st.integers(0, 2), st.sampled_from((1, 2, 9)), st.sampled_from((2, 4, 9))),
     first_ticket=st.just(0),
     started_upto=st.just(0),
     unstarted=st.sampled_from(((), (), (1, 2), (3, 4, 5))),

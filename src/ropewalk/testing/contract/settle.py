@@ -8,6 +8,7 @@ from msgspec import structs
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, Category, ErrorInfo
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.order import order_key
+from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.record import AttemptRecord, CompensationSpec
 from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, Status
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
@@ -150,7 +151,7 @@ class SettleContract(Contract):
         answer = await bench.settle(job, Move.LOSE, error=BOOM, crashed=True)
         assert answer.job is not None
         assert (answer.job.crashes, answer.job.attempt, answer.job.status) == (1, 1, Status.WAITING)
-        assert await bench.claim(suspect_allowed=False) == []
+        assert await bench.claim(suspects=Suspects(1, 1)) == []
         assert (await bench.claim_one()).crashes == 1
 
 

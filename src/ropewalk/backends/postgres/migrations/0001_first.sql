@@ -55,7 +55,7 @@ CREATE UNIQUE INDEX submitted_by_chain ON submitted (chain_id, chain_index, tena
 -- (few jobs are running, looking through them now and then is cheap).
 CREATE TABLE standing (
     seq bigint NOT NULL,
-    -- Twice the lane, and one more for jobs that were running when a worker died: those are given out one at a time.
+    -- Twice the lane, and one more for jobs that were running when a worker died: how many of those are given is limited.
     stream bigint NOT NULL,
     prio_key bigint NOT NULL,
     time_key bigint NOT NULL,

@@ -25,6 +25,7 @@ from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Propagation, both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
+from ropewalk.domain.jobs.quarantine import Quarantine
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.headroom import SOON_US, TypeHeadroom
 from ropewalk.domain.time import Instant
@@ -92,7 +93,7 @@ class Claiming:
 
     def _begin(self) -> None:
         """Nothing is chosen."""
-        self._suspect_given = not self._request.suspect_allowed
+        self._quarantine = Quarantine(self._request.suspects)
         self._held_up: TenantQueue | None = None
         """where a job that must start at once met no free slot"""
         self._keyed: set[TenantQueue] = set()
@@ -187,7 +188,7 @@ class Claiming:
         for job in islice(take_turns(in_order, start), wanted):
             self._given.append(job)
             if job.crashes:
-                self._suspect_given = True
+                self._quarantine.give(job)
             if room is not None:
                 room.give(job.type)
             if gauges is not None and gauges.limited(lane := self._lane_of(job)):
@@ -200,7 +201,7 @@ class Claiming:
         names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
         for stream in streams:
             suspects = stream % 2 == 1
-            if (suspects and self._suspect_given) or stream // 2 not in names:
+            if (suspects and self._quarantine.closed) or stream // 2 not in names:
                 continue
             line = self._situation.line_of(names[stream // 2])
             if line is not None:
@@ -235,14 +236,14 @@ class Claiming:
         for job in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams), key=rank_of):
             if self._held_up is not None:
                 return
-            if (job.crashes and self._suspect_given) or (bounded and not self._open(self._lane_of(job), job.type)):
+            if (job.crashes and self._quarantine.closed) or (bounded and not self._open(self._lane_of(job), job.type)):
                 continue
             if job.deadline is not None and job.deadline <= now:
                 if len(self._overdue) == EXPIRED_PER_CLAIM_MAX:
                     return
                 self._overdue.append(job.seq)
                 continue
-            if passing and job.seq in passing:
+            if (passing and job.seq in passing) or (job.crashes and not self._quarantine.admits(job)):
                 continue
             last = job.max_attempts is not None and job.attempt + 1 >= job.max_attempts
             if (last or job.crashes) and len(self._given) >= self._request.slots:
@@ -261,7 +262,7 @@ class Claiming:
             found, size = next_of(self._tx, stream, self._outlook.start_of(stream), chunk), chunk
         else:
             found, size = heads.get(stream, []), chunk + 1
-        while found and not (suspects and self._suspect_given):
+        while found and not (suspects and self._quarantine.closed):
             for job in found:
                 yield job
                 if bounded and not self._open(lane, job.type):

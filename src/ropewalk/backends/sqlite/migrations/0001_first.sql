@@ -67,7 +67,7 @@ CREATE TABLE job (
     input BLOB NOT NULL,
     checkpoint BLOB,
     result BLOB,
-    -- Jobs that were running when a worker died are given out one at a time: they stand apart from the rest of the lane.
+    -- How many jobs that were running when a worker died are given is limited: they stand apart from the rest of the lane.
     stream INTEGER GENERATED ALWAYS AS (2 * lane + (crashes > 0)) VIRTUAL
 );
 
