@@ -266,3 +266,26 @@ async def test_fires_and_their_jobs_are_counted(make_app: MakeApp) -> None:
         families = {each.name: each.samples for each in await clock.app.metrics.snapshot()}
     assert [(each.labels, each.value) for each in families["ropewalk_schedule_fires_total"]] == [({"schedule": "s"}, 2)]
     assert [(each.labels, each.value) for each in families["ropewalk_jobs_enqueued_total"]] == [({"type": "report"}, 3)]
+
+
+async def test_a_next_function_that_raises_at_first_does_not_keep_the_worker_from_starting(make_app: MakeApp) -> None:
+    """It is reported, the other schedules are stored and fire, and it is stored as soon as it answers."""
+    broken = True
+
+    def moody(after: datetime) -> datetime:
+        if broken:
+            raise RuntimeError("no calendar")
+        return after + timedelta(seconds=10)
+
+    clock = Clock(
+        make_app,
+        schedules=[schedule("moody", next=moody, job=report("m")), schedule("calm", every=10, job=report("c"))],
+    )
+    async with clock.app.running():
+        assert clock.told == [("schedule moody", "no calendar")]
+        await clock.pass_by(seconds=15)
+        assert [job.result for job in (await clock.app.search()).jobs] == ["c reported"]
+        broken = False
+        await clock.pass_by(seconds=20)
+        assert (await clock.app.get_schedule("moody")).name == "moody"
+        assert len(clock.told) == 1, "it is left alone for half a minute"

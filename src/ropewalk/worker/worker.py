@@ -239,9 +239,9 @@ class Worker:
     async def _scheduler(self, bench: WorkerContext) -> Scheduler | None:
         if not self._config.scheduler:
             return None
-        for each in self._core.declared:
-            await self._core.timetable.declare(each)
-        return Scheduler(bench, self._core.fires)
+        scheduler = Scheduler(bench, self._core.fires, timetable=self._core.timetable, declared=self._core.declared)
+        await scheduler.declare()
+        return scheduler
 
     def _card(self, bench: WorkerContext) -> WorkerCard:
         return WorkerCard(

@@ -78,10 +78,16 @@ class Timetable:
         self._fires = fires
         self._planner = planner
 
+    def plan_of(self, declared: DeclaredSchedule) -> Plan:
+        """Raises InvalidInput naming the option that does not fit."""
+        return self._planner.plan(declared.options, declared.tenant, declared.name)
+
     async def declare(self, declared: DeclaredSchedule) -> None:
-        """As code says it at a start: unless it was edited at run time, what is stored follows the code."""
-        tenant, name = declared.tenant, declared.name
-        plan = self._planner.plan(declared.options, tenant, name)
+        """As code says it at a start: unless it was edited at run time, what is stored follows the code.
+
+        Raises what a function of the schedule raises.
+        """
+        tenant, name, plan = declared.tenant, declared.name, self.plan_of(declared)
 
         async def decide(held: Schedule | None, now: Instant) -> Turn:
             if held is None:

@@ -200,10 +200,8 @@ class Describer:
             decoded: object = self._codec.decode(data, Any)
         except InvalidInput:
             return {UNDECODED: clipped(data.decode(errors="backslashreplace"))}
-        if isinstance(decoded, dict) and not batch:
-            return cast("dict[str, object]", decoded)
-        whole: object = decoded
-        return {ITEM: whole}
+        item: dict[str, object] = {ITEM: decoded}
+        return cast("dict[str, object]", decoded) if isinstance(decoded, dict) and not batch else item
 
     def _secrets(self, job: JobRecord) -> tuple[str, ...]:
         return tuple(sorted(self._registry.get(job.type).resolve().secrets)) if job.type in self._registry else ()

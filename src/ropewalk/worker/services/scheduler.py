@@ -6,11 +6,16 @@ between looking and firing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from ropewalk.client.schedules.fires import Fires, Turn
+from ropewalk.client.schedules.timetable import Timetable
+from ropewalk.definitions.schedule import DeclaredSchedule
 from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.time import SECOND, Instant
+from ropewalk.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleRecord
 from ropewalk.runtime.wake import Wake
@@ -28,10 +33,21 @@ class SchedulerConfig(Struct, frozen=True):
 
 
 class Scheduler:
-    def __init__(self, bench: WorkerContext, fires: Fires, config: SchedulerConfig | None = None) -> None:
+    def __init__(
+        self,
+        bench: WorkerContext,
+        fires: Fires,
+        config: SchedulerConfig | None = None,
+        *,
+        timetable: Timetable | None = None,
+        declared: Iterable[DeclaredSchedule] = (),
+    ) -> None:
         self._bench = bench
         self._fires = fires
         self._config = config or SchedulerConfig()
+        self._timetable = timetable
+        self._undeclared = [(each, 0.0) for each in declared]
+        """Schedules that code declares and that are not stored yet, each with the time from which to try again."""
         self._wake = Wake(bench.runtime)
         self._wait_seconds = 0.0
         self._broken: dict[tuple[str, str, int], float] = {}
@@ -48,11 +64,37 @@ class Scheduler:
                 pass
             await self._wake.wait(self._wait_seconds)
 
+    async def declare(self) -> None:
+        """Store the schedules that code declares. One that cannot be stored is reported and tried again later: it must
+        keep neither the others nor the worker from starting. Raises where an option does not fit, or the store is away.
+        """
+        if self._timetable is None or not self._undeclared:
+            return
+        clock = self._bench.runtime.monotonic()
+        for each, _ in self._undeclared:
+            self._timetable.plan_of(each)
+        left: list[tuple[DeclaredSchedule, float]] = []
+        for each, again_at in self._undeclared:
+            if again_at > clock or not await self._declared(self._timetable, each):
+                left.append((each, again_at if again_at > clock else clock + self._config.broken_seconds))
+        self._undeclared = left
+
+    async def _declared(self, timetable: Timetable, each: DeclaredSchedule) -> bool:
+        try:
+            await timetable.declare(each)
+        except (StoreUnavailable, StoreRefused, OutcomeUnknown):
+            raise
+        except Exception as error:
+            self._bench.events.report(error, f"schedule {each.name}")
+            return False
+        return True
+
     async def run_once(self) -> bool:
         """Fire what is due. True where something was: then another look tells when to look again."""
         if not self._bench.guard.calm:
             self._wait_seconds = self._config.poll_seconds
             return False
+        await self.declare()
         after: Schedule | None = None
         fired = False
         while True:
