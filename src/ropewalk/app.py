@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import timedelta
 from types import ModuleType
-from typing import Any, Self, TypeAlias, Unpack
+from typing import Any, Self, TypeAlias, Unpack, cast
 
 from msgspec import Struct
 
@@ -15,16 +14,17 @@ from ropewalk.client.schedules.fires import AnyFunction
 from ropewalk.client.store_client import StoreClient
 from ropewalk.connect import connect, masked, resolved
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
-from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.job_types.job_type import JobType, type_name
 from ropewalk.definitions.middleware import Middleware, check_required, middlewares_of
 from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.policies import Concurrency
-from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.registry import Item, Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule
+from ropewalk.domain import checks
 from ropewalk.domain.bounds import DEFAULT_LIMITS, Limits
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.retention import Retention
-from ropewalk.domain.time import Seconds, Span, to_span
+from ropewalk.domain.time import SECOND, Seconds, Span, to_span
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.observe.doctor.findings import Finding
 from ropewalk.observe.events import ErrorHook, EventHook, EventHub
@@ -51,7 +51,7 @@ Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What an app was made with, beside its store and types."""
+    """What an app was made with, beside its store and types. Raises InvalidInput for what does not fit."""
 
     defaults: AppDefaults
     limits: Limits
@@ -66,12 +66,24 @@ class Settings(Struct, frozen=True, kw_only=True):
     tracing: Tracing | None
     functions: tuple[AnyFunction, ...] = ()
 
+    def __post_init__(self) -> None:
+        checks.instance(self.defaults, "defaults", AppDefaults, "AppDefaults.of(timeout=30)")
+        checks.instance(self.limits, "limits", Limits, "Limits(tags_max=8)")
+        checks.instance(self.retention, "retention", Retention, "Retention.of(completed=3600)")
+        checks.instance(self.logs, "logs", Logs, 'Logs(keep="WARNING")')
+        checks.flag(self.metrics, "metrics")
+        if self.tracing is not None:
+            example = "a Tracing, such as ropewalk.integrations.otel.OpenTelemetry()"
+            checks.with_methods(self.tracing, "tracing", ("attempt", "sending"), example)
+        for field in ("lifespan", "on_event", "on_error", "on_orphan_group"):
+            checks.function_or_none(getattr(self, field), field)
+
 
 class App(StoreClient):
     """`App("sqlite:///jobs.db", jobs=[add, fetch])`. Connects on first use, or with `async with app:`.
 
     url: memory://, sqlite:///file; falls back to $ROPEWALK_URL, then memory.
-    jobs: job types, registries and modules.
+    jobs: job types, registries and modules. Where several are taken, one alone means that one.
     lifespan: async context manager, entered once per worker; handlers find what it yields (one object, or a tuple
         of them) by ctx.resource(Class).
     middlewares: `async def middleware(ctx, call_next)`, around every handler; the first is outermost.
@@ -89,40 +101,49 @@ class App(StoreClient):
         self,
         url: str | None = None,
         *,
-        jobs: Iterable[JobType[..., Any, Any] | Registry | ModuleType] = (),
+        jobs: Item | Iterable[Item] = (),
         defaults: AppDefaults | None = None,
         limits: Limits = DEFAULT_LIMITS,
         retention: Retention | None = None,
         lifespan: Lifespan | None = None,
-        middlewares: Iterable[Middleware] = (),
+        middlewares: Middleware | Iterable[Middleware] = (),
         on_event: EventHook | None = None,
         on_error: ErrorHook | None = None,
         on_orphan_group: OrphanHook | None = None,
         logs: Logs | None = None,
         metrics: bool = True,
         tracing: Tracing | None = None,
-        schedules: Iterable[DeclaredSchedule] = (),
-        functions: Iterable[AnyFunction] = (),
+        schedules: DeclaredSchedule | Iterable[DeclaredSchedule] = (),
+        functions: AnyFunction | Iterable[AnyFunction] = (),
         runtime: Runtime | None = None,
         allow_weaker_durability: bool = False,
         migrate: bool = True,
     ) -> None:
-        self.settings = Settings(
-            defaults=defaults or AppDefaults(),
-            limits=limits,
-            retention=retention or Retention(),
-            lifespan=lifespan,
-            middlewares=_middlewares(middlewares),
-            on_event=on_event,
-            on_error=on_error,
-            on_orphan_group=on_orphan_group,
-            logs=logs or Logs(),
-            metrics=metrics,
-            tracing=tracing,
-            functions=tuple(functions),
-        )
-        runtime = runtime or SystemRuntime()
-        registry = Registry(*jobs)
+        try:
+            self.settings = Settings(
+                defaults=AppDefaults() if defaults is None else defaults,
+                limits=limits,
+                retention=Retention() if retention is None else retention,
+                lifespan=lifespan,
+                middlewares=middlewares_of(middlewares, "middlewares"),
+                on_event=on_event,
+                on_error=on_error,
+                on_orphan_group=on_orphan_group,
+                logs=Logs() if logs is None else logs,
+                metrics=metrics,
+                tracing=tracing,
+                functions=checks.several(functions, "functions", checks.function),
+            )
+            items = checks.several(jobs, "jobs", _item)
+            declared = checks.several(schedules, "schedules", _declared)
+            checks.flag(allow_weaker_durability, "allow_weaker_durability")
+            checks.flag(migrate, "migrate")
+            if runtime is not None:
+                checks.with_methods(runtime, "runtime", ("now", "spawn"), "a Runtime, such as FakeRuntime()")
+        except InvalidInput as error:
+            raise DefinitionError(f"App: {error}") from error
+        runtime = SystemRuntime() if runtime is None else runtime
+        registry = Registry(*items)
         counted = Numbers()
         meter = Meter(counted) if metrics else None
         events = EventHub(runtime, on_event=on_event, on_error=on_error, meter=meter)
@@ -139,7 +160,7 @@ class App(StoreClient):
             defaults=self.settings.defaults,
             tracing=tracing,
             reports_orphans=on_orphan_group is not None,
-            schedules=schedules,
+            schedules=declared,
             functions=self.settings.functions,
         )
         super().__init__(core, DEFAULT_TENANT)
@@ -191,6 +212,7 @@ class App(StoreClient):
         """
         from ropewalk.observe.doctor.doctor import examine  # a client that is well needs no doctor
 
+        checks.flag(deep, "deep")
         core = self._core
         shared = core.store.durability is not Durability.D0
         return await examine(core.store, self._twin if shared else None, core.runtime, deep=deep)
@@ -208,9 +230,9 @@ class App(StoreClient):
     def worker(
         self,
         *,
-        queues: Sequence[str] | None = None,
-        types: Sequence[JobType[..., Any, Any] | str] | None = None,
-        tenants: Sequence[str] | None = None,
+        queues: Iterable[str] | None = None,
+        types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None = None,
+        tenants: Iterable[str] | None = None,
         concurrency: Concurrency = DEFAULT_CONCURRENCY,
         lease: Seconds | None = None,
         grace: Seconds = DEFAULT_GRACE_SECONDS,
@@ -223,26 +245,27 @@ class App(StoreClient):
     ) -> Worker:
         """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
 
-        None for queues and tenants serves all of them, for types every registered one. A lease of None is the
-        app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are due. redrive: what it
-        does with dead-lettered jobs while it is idle.
+        None for queues and tenants serves all of them, for types every registered one; one alone means that one.
+        A lease of None is the app's default, 30 s unless it says otherwise. scheduler: it also fires schedules that are
+        due. redrive: what it does with dead-lettered jobs while it is idle.
         concurrency: how many jobs at once, or a policy of ropewalk.policies. accept(offer) may decline a job here;
         backpressure(load) says how many seconds to wait before the next poll.
         """
         registry = self._served(types)
         check_required(registry, self.settings.middlewares)
+        checks.instance_or_none(redrive, "redrive", Redrive, 'Redrive(types=["charge"])')
         for name in () if redrive is None else redrive.names():
             registry.get(name)  # what nobody here runs is not for this worker to bring back
         config = WorkerConfig(
-            queues=None if queues is None else tuple(queues),
-            tenants=None if tenants is None else tuple(tenants),
+            queues=checks.some_or_none(queues, "queues", checks.text),
+            tenants=checks.some_or_none(tenants, "tenants", checks.text),
             concurrency=concurrency,
             accept=accept,
             backpressure=backpressure,
             backlog_alarm=backlog_alarm,
             lease_us=self._lease(lease),
-            grace_seconds=_seconds(grace),
-            poll_seconds=_seconds(poll),
+            grace_seconds=to_span(grace, "grace") / SECOND,
+            poll_seconds=to_span(poll, "poll") / SECOND,
             scheduler=scheduler,
             redrive=redrive,
         )
@@ -269,13 +292,11 @@ class App(StoreClient):
         """Another store on the same data, as another process has it."""
         return connect(self._url, self._core.runtime, allow_weaker_durability=True, migrate=False)
 
-    def _served(self, types: Sequence[JobType[..., Any, Any] | str] | None) -> Registry:
-        if types is None:
-            served = self._core.registry
-        else:
-            served = Registry(
-                *(self._core.registry.get(each if isinstance(each, str) else each.name) for each in types)
-            )
+    def _served(self, types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None) -> Registry:
+        names = checks.some_or_none(types, "types", type_name)
+        served = self._core.registry
+        if names is not None:
+            served = Registry(*(served.get(name) for name in names))
         if not served.names():
             raise DefinitionError("this app knows no job types: pass them with App(jobs=[...])")
         return served
@@ -324,12 +345,14 @@ class App(StoreClient):
                 yield (yielded,)
 
 
-def _middlewares(given: Iterable[Middleware]) -> tuple[Middleware, ...]:
-    try:
-        return middlewares_of(given, "middlewares")
-    except InvalidInput as error:
-        raise DefinitionError(f"App: {error}") from error
+def _declared(value: object, field: str) -> DeclaredSchedule:
+    return checks.instance(value, field, DeclaredSchedule, 'schedule("nightly", cron="30 3 * * *", job=report())')
 
 
-def _seconds(value: Seconds) -> float:
-    return value.total_seconds() if isinstance(value, timedelta) else float(value)
+def _item(value: object, field: str) -> Item:
+    if isinstance(value, JobType | Registry | ModuleType):
+        return cast("Item", value)
+    raise InvalidInput(
+        f"{field}={checks.shown(value)} is no job type, Registry or module; is the function decorated with @job?",
+        field=field,
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from ropewalk.domain import checks
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
@@ -14,7 +15,7 @@ KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db, postgres
 
 def resolved(url: str | None) -> str:
     """None means $ROPEWALK_URL, then memory."""
-    return url if url is not None else os.environ.get("ROPEWALK_URL") or "memory://"
+    return checks.text(url, "url") if url is not None else os.environ.get("ROPEWALK_URL") or "memory://"
 
 
 def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False, migrate: bool = True) -> Store:

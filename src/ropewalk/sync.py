@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from ropewalk.client.app_state import AppState
-from ropewalk.client.client import Client
+from ropewalk.client.client import Client, job_to_enqueue
 from ropewalk.client.handle import Handle
 from ropewalk.client.store_client import StoreClient
 from ropewalk.client.views.jobs import JobInfo
@@ -17,6 +17,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain.jobs.operations import CancelStatus
+from ropewalk.domain.time import Seconds
 from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Family
 from ropewalk.ports.store.user_transactions import UserConnection
@@ -118,15 +119,15 @@ class SyncHandle(Generic[S, G]):
     def __repr__(self) -> str:
         return f"Sync{self._handle!r}"
 
-    def result(self, timeout: float | None = None) -> S:
+    def result(self, timeout: Seconds | None = None) -> S:
         """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound."""
         return self._portal.wait(self._handle.result(timeout))
 
-    def group(self, timeout: float | None = None, *, raise_on_failure: bool = False) -> G:
+    def group(self, timeout: Seconds | None = None, *, raise_on_failure: bool = False) -> G:
         """The value of its group once nothing in it is open. Raises GroupFailed, WaitTimeout, NotFound."""
         return self._portal.wait(self._handle.group(timeout, raise_on_failure=raise_on_failure))
 
-    def chain(self, timeout: float | None = None) -> S:
+    def chain(self, timeout: Seconds | None = None) -> S:
         """The result of the last job of its chain. Raises like result()."""
         return self._portal.wait(self._handle.chain(timeout))
 
@@ -188,8 +189,7 @@ class SyncClient:
         **options: Unpack[EnqueueOptions],
     ) -> SyncHandle[Any, Any]:
         """Queue a job; returns once it is durable, or with `connection` once it is in that transaction."""
-        if isinstance(job, str):
-            job = self.client.named(job, arguments or {})
+        job = job_to_enqueue(self.client, job, arguments)
         if connection is not None:
             [handle] = self.enqueue_many([job], connection=connection, **options)
             return handle
@@ -214,7 +214,7 @@ class SyncClient:
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> SyncHandle[S, G]:
         return SyncHandle(self.client.handle(job_id, job_type), self.portal)
 
-    def wait(self, job_id: str, timeout: float | None = None) -> JobInfo:
+    def wait(self, job_id: str, timeout: Seconds | None = None) -> JobInfo:
         """The job once it is terminal, whatever way it ended."""
         return self.portal.wait(self.client.wait(job_id, timeout))
 

@@ -175,7 +175,7 @@ def test_from_blocking_code(url: str) -> None:
         ({"key": "k", "concurrency": True}, "concurrency", "concurrency=True must be a whole number"),
         ({"key": "k", "rate": 5}, "rate", "rate=5 must be a Rate"),
         ({"key": "", "concurrency": 1}, "key", "key is empty"),
-        ({"type": 7, "concurrency": 1}, "type", "type=7 must be a string"),
+        ({"type": 7, "concurrency": 1}, "type", "type=7 must be a job type"),
         ({"queue": "q" * 300, "concurrency": 1}, "queue", "over name_chars_max"),
     ],
 )

@@ -58,7 +58,7 @@ async def test_a_schedule_as_people_see_it(clock: Clock) -> None:
             ("a", "every 90 min", 1),
             ("nightly", "30 3 * * * (Europe/Oslo)", 1),
         ]
-        with pytest.raises(InvalidInput, match="upcoming=1001 must be between 0 and 1000"):
+        with pytest.raises(InvalidInput, match="upcoming=1001 must be between 0 and 1,000"):
             await app.get_schedule("a", upcoming=1001)
 
 
@@ -95,7 +95,7 @@ async def test_names_are_taken_and_missing(clock: Clock) -> None:
         ({"cron": "* * * * *", "timezone": "Oslo", "job": report()}, "timezone='Oslo' is not in the tz", "timezone"),
         ({"every": 0.05, "job": report()}, "every=0.05 is too short: give at least 0.1 s", "every"),
         ({"every": 60, "job": report}, "is no job: call a job type, like job=report", "job"),
-        ({"every": 60, "job": report(), "missed": "x"}, "missed='x' is unknown", "missed"),
+        ({"every": 60, "job": report(), "missed": "x"}, "missed='x' must be 'skip', 'once' or 'all'", "missed"),
         ({"every": 60, "job": report(), "evry": 1}, "'evry' is no option of a schedule; did you mean 'every'", "evry"),
         ({"next": lambda after: None, "job": report()}, "has no name to be stored by", "next"),
         ({"every": 60, "run": "unknown"}, r"run='unknown' is not registered with this app", "run"),

@@ -161,6 +161,8 @@ CASES = [
         "any worker that has tried it (2 so far): no such argument",
     ),
     (damaged(a_job()), CALM, NOW, State.SCHEDULED, "damaged", "(tags, gate)"),
+    (a_job(deadline=NOW), NOBODY, NOW, State.SCHEDULED, "expired", "its deadline passed at 2027-01-15 08:00:00 UTC"),
+    (a_job(deadline=NOW + 1), CALM, NOW, State.SCHEDULED, "busy", "3 ready jobs"),
 ]
 
 

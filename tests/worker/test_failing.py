@@ -127,12 +127,18 @@ async def decides(ctx: Context, how: str) -> int:
         case "exit":
             sys.exit(3)
         case "nonsense":
+            raise Defer(delay=math.nan)
+        case "late":
             raise Defer(delay=-5)
+        case "retry_late":
+            raise Retry("at once", after=timedelta(seconds=-5))
         case _:
             raise AssertionError(how)
 
 
-@pytest.mark.parametrize(("how", "attempt"), [("retry", 2), ("defer", 1), ("defer_at", 1)])
+@pytest.mark.parametrize(
+    ("how", "attempt"), [("retry", 2), ("defer", 1), ("defer_at", 1), ("late", 1), ("retry_late", 2)]
+)
 async def test_handlers_decide_outcomes(make_app: MakeApp, how: str, attempt: int) -> None:
     app = make_app(decides)
     async with app.running():
@@ -142,7 +148,7 @@ async def test_handlers_decide_outcomes(make_app: MakeApp, how: str, attempt: in
 async def test_a_time_that_makes_no_sense_is_an_error_of_the_job(make_app: MakeApp) -> None:
     app = make_app(decides, fails)
     async with app.running(concurrency=1):
-        with pytest.raises(JobFailed, match="delay=-5 is negative"):
+        with pytest.raises(JobFailed, match="delay=nan is not a duration"):
             await app.enqueue(decides(how="nonsense"), max_attempts=1).result(timeout=5)
         ran.clear()
         assert await app.enqueue(fails(times=0)).result(timeout=5) == 1

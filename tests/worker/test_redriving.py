@@ -337,7 +337,8 @@ async def test_a_busy_worker_asks_nothing(make_app: MakeApp, monkeypatch: pytest
     ("options", "told"),
     [
         ({"types": []}, "types is empty"),
-        ({"types": "charge"}, "types='charge' must be a list"),
+        ({"types": None}, "types=None must be job types"),
+        ({"types": [3]}, "types=3 must be a job type, or the name of one"),
         ({"types": [charge], "tenants": []}, "tenants is empty"),
         ({"types": [charge], "batch": 0}, "batch=0 must be at least 1"),
         ({"types": [charge], "max_times": 0}, "max_times=0 must be at least 1"),

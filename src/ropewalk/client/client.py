@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from ropewalk.client.handle import Enqueuing, Handle, caller_of
 from ropewalk.client.operations.base import BATCH
@@ -21,12 +21,13 @@ from ropewalk.client.operations.schedules import Scheduling
 from ropewalk.client.operations.statistics import Counting
 from ropewalk.client.operations.workflows import Flowing
 from ropewalk.client.user_transactions import OnLoop, submit_within, submit_within_here
-from ropewalk.definitions.job import Job
+from ropewalk.definitions.job import Job, checked_job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.submission import skips_queue
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import NewJob
-from ropewalk.errors import LimitExceeded
+from ropewalk.errors import InvalidInput, LimitExceeded
 from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.ports.store.user_transactions import UserConnection
 
@@ -82,8 +83,7 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
         >>> handle = await app.enqueue(add(1, b=2), delay=60)
         >>> total = await app.enqueue("add", {"a": 1, "b": 2}).result()
         """
-        if isinstance(job, str):
-            job = self.named(job, arguments or {})
+        job = job_to_enqueue(self, job, arguments)
         if connection is not None:
             # Cancelled with its caller, whose connection it uses.
             return Enqueuing(self._enqueue_within(job, connection, options), job, caller_of(1), shielded=False)
@@ -91,6 +91,7 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
 
     def named(self, job_type: str, arguments: Mapping[str, object]) -> Job[Any, Any]:
         """A job of a registered type."""
+        checks.text(job_type, "job_type")
         return self._core.registry.get(job_type).from_arguments(arguments)
 
     async def enqueue_many(
@@ -106,7 +107,7 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
 
         With `connection` all of them are in its transaction.
         """
-        given = list(jobs)
+        given = _jobs(jobs)
         submissions = self._submissions(given, options, atomic=atomic)
         if connection is not None:
             return self._handles(given, submissions, await submit_within(self._core, connection, submissions))
@@ -122,7 +123,7 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
         atomic: bool = True,
     ) -> list[Handle[S, G]]:
         """For the blocking face: in the thread that calls it, as the connection may be used in no other."""
-        given = list(jobs)
+        given = _jobs(jobs)
         submissions = self._submissions(given, options, atomic=atomic)
         return self._handles(given, submissions, submit_within_here(self._core, connection, submissions, portal))
 
@@ -145,7 +146,7 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
 
     def _submissions(self, jobs: Sequence[Job[Any, Any]], options: EnqueueOptions, *, atomic: bool) -> list[Submission]:
         limit = self._core.limits.batch_jobs_max
-        if atomic and len(jobs) > limit:
+        if checks.flag(atomic, "atomic") and len(jobs) > limit:
             raise LimitExceeded(
                 f"{len(jobs):,} jobs, over batch_jobs_max={limit:,} for one atomic batch: use atomic=False",
                 field="jobs",
@@ -173,4 +174,26 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
 
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> Handle[S, G]:
         """A handle for a job queued elsewhere or earlier. Does not look whether it exists."""
+        checks.text(job_id, "job_id")
+        checks.instance(job_type, "job_type", JobType, "a function decorated with @job")
         return Handle(self, job_id, job_type)
+
+
+def job_to_enqueue(client: Client, job: object, arguments: object) -> Job[Any, Any]:
+    """What the first arguments of `enqueue` mean: a job, or the name of a type and its arguments."""
+    if isinstance(job, str):
+        return client.named(
+            checks.text(job, "job"), cast("Mapping[str, object]", {} if arguments is None else arguments)
+        )
+    if arguments is not None:
+        raise InvalidInput(
+            f"arguments={checks.shown(arguments)} is given beside {checks.shown(job)}: arguments of a job go into the "
+            'call that makes it, as in enqueue(mail(to="a@b.c")), and beside a name, as in '
+            'enqueue("mail", {"to": "a@b.c"})',
+            field="arguments",
+        )
+    return checked_job(job, "enqueue")
+
+
+def _jobs(jobs: Iterable[Job[S, G]]) -> list[Job[S, G]]:
+    return list(checks.several(jobs, "jobs", lambda each, field: checked_job(each, "enqueue_many", field)))

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from ropewalk.domain import search
+from ropewalk.definitions.job_types.job_type import JobType, type_name
+from ropewalk.domain import checks, search
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, to_instant
 
-T = TypeVar("T")
+EXAMPLE: Final = 'Filter(states="failed")'
 
 
 class Filter(Struct, frozen=True, kw_only=True):
-    """AND of everything set. `text` is a prefix of id, type, idempotency key or correlation id, or an error code."""
+    """AND of everything set. `text` is a prefix of id, type, idempotency key or correlation id, or an error code.
 
-    types: Iterable[str] | None = None
-    states: Iterable[State] | None = None
+    Where several are taken, one alone means that one: `Filter(types="mail", states="failed")`. An empty list matches
+    no job. Times are datetimes with a time zone.
+    """
+
+    types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None = None
+    states: Iterable[State | str] | None = None
     queues: Iterable[str] | None = None
-    priorities: Iterable[int] | None = None
+    priorities: int | Iterable[int] | None = None
     tags: Mapping[str, str] | None = None
     created_after: datetime | None = None
     created_before: datetime | None = None
@@ -31,14 +36,61 @@ class Filter(Struct, frozen=True, kw_only=True):
     group_id: str | None = None
     parent_id: str | None = None
     correlation_id: str | None = None
-    error_categories: Iterable[Category] | None = None
+    error_categories: Iterable[Category | str] | None = None
     error_codes: Iterable[str] | None = None
     text: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field, and keep what was given as iterators for as many readings as it takes."""
+        for field, check in _CHECKS.items():
+            value = getattr(self, field)
+            if value is not None:
+                structs.force_setattr(self, field, check(value, field))
+
+
+def _moment(value: datetime, field: str) -> datetime:
+    to_instant(value, field)
+    return value
+
+
+def _types(value: object, field: str) -> tuple[str, ...]:
+    return checks.several(value, field, type_name)
+
+
+def _states(value: object, field: str) -> tuple[State, ...]:
+    return checks.several(value, field, lambda each, name: checks.member(each, name, State))
+
+
+def _categories(value: object, field: str) -> tuple[Category, ...]:
+    return checks.several(value, field, lambda each, name: checks.member(each, name, Category))
+
+
+def _priorities(value: object, field: str) -> tuple[int, ...]:
+    return checks.several(value, field, checks.integer)
+
+
+_CHECKS: Final[Mapping[str, checks.Check]] = {
+    "types": _types,
+    "states": _states,
+    "queues": checks.names,
+    "priorities": _priorities,
+    "tags": checks.tags,
+    "created_after": _moment,
+    "created_before": _moment,
+    "updated_after": _moment,
+    "workflow_id": checks.text,
+    "group_id": checks.text,
+    "parent_id": checks.text,
+    "correlation_id": checks.text,
+    "error_categories": _categories,
+    "error_codes": checks.names,
+    "text": checks.text,
+}
 
 
 def failed_ones(wanted: Filter | None) -> Filter:
     """Jobs that failed, or are about to be tried again because they did, unless the filter names states itself."""
-    wanted = wanted or Filter()
+    wanted = checks.instance_or_none(wanted, "wanted", Filter, EXAMPLE) or Filter()
     if wanted.states is not None:
         return wanted
     return structs.replace(wanted, states=(State.FAILED, State.DEAD_LETTER, State.RETRYING))
@@ -47,27 +99,11 @@ def failed_ones(wanted: Filter | None) -> Filter:
 def in_domain(wanted: Filter | None) -> search.Filter:
     if wanted is None:
         return search.Filter()
-    return search.Filter(
-        types=_tuple(wanted.types),
-        states=_tuple(wanted.states),
-        queues=_tuple(wanted.queues),
-        priorities=_tuple(wanted.priorities),
-        tags=wanted.tags,
-        created_after=_instant(wanted.created_after, "created_after"),
-        created_before=_instant(wanted.created_before, "created_before"),
-        updated_after=_instant(wanted.updated_after, "updated_after"),
-        workflow_id=wanted.workflow_id,
-        group_id=wanted.group_id,
-        parent_id=wanted.parent_id,
-        correlation_id=wanted.correlation_id,
-        error_categories=_tuple(wanted.error_categories),
-        error_codes=_tuple(wanted.error_codes),
-        text=wanted.text,
-    )
-
-
-def _tuple(items: Iterable[T] | None) -> tuple[T, ...] | None:
-    return None if items is None else tuple(items)
+    checks.instance(wanted, "wanted", Filter, EXAMPLE)
+    told: dict[str, Any] = structs.asdict(wanted)
+    for field in ("created_after", "created_before", "updated_after"):
+        told[field] = _instant(told[field], field)
+    return search.Filter(**told)
 
 
 def _instant(at: datetime | None, field: str) -> Instant | None:

@@ -20,6 +20,7 @@ from ropewalk.domain.jobs.flags import FORGOTTEN
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.time import Seconds
 from ropewalk.errors import JobCancelled, JobFailed, NeverEnqueued, NotFound
 from ropewalk.observe.events import Event
 
@@ -76,7 +77,7 @@ class Handle(Generic[S, G]):
     def __repr__(self) -> str:
         return f"Handle({'?' if self._job_type is None else self._job_type.name} {self.id})"
 
-    async def result(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+    async def result(self, timeout: Seconds | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
         """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound.
 
         One that continued (`ctx.continue_with`) leaves its result to the last of its chain.
@@ -86,7 +87,7 @@ class Handle(Generic[S, G]):
 
     async def group(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 # part of the fixed API
+        timeout: Seconds | None = None,  # noqa: ASYNC109 # part of the fixed API
         *,
         raise_on_failure: bool = False,
     ) -> G:
@@ -98,7 +99,7 @@ class Handle(Generic[S, G]):
         value = await self._client.wait_for_group(self.group_id, timeout, raise_on_failure=raise_on_failure)
         return cast("G", value)
 
-    async def chain(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+    async def chain(self, timeout: Seconds | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
         """The result of the last job of its chain. Raises like result(), and NotFound where that job is gone."""
         return result_of(await self._client.wait_for_chain(self.id, timeout), self._decode)
 
@@ -140,20 +141,20 @@ class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
         self._handle: asyncio.Future[Handle[S, G]] | None = None
         self._steps: Coroutine[Any, Any, Handle[S, G]] | None = None
 
-    async def result(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+    async def result(self, timeout: Seconds | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
         """Enqueue and wait for the job's own result."""
         return await (await self).result(timeout)
 
     async def group(
         self,
-        timeout: float | None = None,  # noqa: ASYNC109 # part of the fixed API
+        timeout: Seconds | None = None,  # noqa: ASYNC109 # part of the fixed API
         *,
         raise_on_failure: bool = False,
     ) -> G:
         """Enqueue and wait for the value of its group."""
         return await (await self).group(timeout, raise_on_failure=raise_on_failure)
 
-    async def chain(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+    async def chain(self, timeout: Seconds | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
         """Enqueue and wait for the result of the last job of its chain."""
         return await (await self).chain(timeout)
 

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from ropewalk.client.client import Client
-from ropewalk.definitions import checks
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.domain.bounds import check_name
+from ropewalk.domain import checks
 from ropewalk.domain.limits.quota import Quota
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.errors import NotFound
@@ -24,11 +23,11 @@ class StoreClient(Client):
 
     def tenant(self, name: str) -> Client:
         """A client for the jobs of another tenant, which can do nothing beyond that tenant."""
-        return Client(self._core, self._checked(name))
+        return Client(self._core, self._name(name, "tenant"))
 
     def operator(self, tenant: str) -> StoreClient:
         """A client for whoever runs the store: it looks after this tenant's jobs, and has all that the app has."""
-        return StoreClient(self._core, self._checked(tenant))
+        return StoreClient(self._core, self._name(tenant, "tenant"))
 
     async def workers(self) -> list[WorkerCard]:
         """The workers of the store, whichever tenants they serve."""
@@ -39,6 +38,7 @@ class StoreClient(Client):
 
         It hears of it at once where wake-ups arrive, else within a third of its lease. Raises NotFound.
         """
+        checks.text(worker_id, "worker_id")
         if not await (await self._store()).drain(worker_id):
             raise NotFound(f"no worker {worker_id!r}: it has stopped, or never was (app.workers() lists them)")
         self._core.store.notifier.publish(Hint(control=True))
@@ -88,8 +88,3 @@ class StoreClient(Client):
         """
         async for event in self._events(every_tenant=every_tenant, failures_only=failures_only):
             yield event
-
-    def _checked(self, tenant: str) -> str:
-        """An empty name would stand for all tenants together."""
-        check_name(checks.text(tenant, "tenant"), "tenant", self._core.limits)
-        return tenant

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct
 
+from ropewalk.domain import checks
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.workflow.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, Policy, needed
 from ropewalk.errors import InvalidInput, LimitExceeded
@@ -60,10 +61,8 @@ class Count(Struct, frozen=True):
     of: Of = "success"
 
     def __post_init__(self) -> None:
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
-            raise InvalidInput(f"when=Count({self.n!r}) must be of a whole number, at least 1", field="when")
-        if self.of not in get_args(Of):
-            raise InvalidInput(f"when=Count({self.n}, of={self.of!r}): of must be 'done' or 'success'", field="when")
+        checks.positive(self.n, "n")
+        checks.choice(self.of, "of", get_args(Of))
 
 
 class Trees(Struct, frozen=True):
@@ -103,22 +102,17 @@ def parents(value: object, field: str) -> Parents:
 
 def listed(value: object) -> tuple[object, ...]:
     """depends_on takes one, or several."""
-    several = isinstance(value, list | tuple | set | frozenset)
-    return tuple(cast("Iterable[object]", value)) if several else (value,)
+    return checks.several(checks.reusable(value, "depends_on"), "depends_on", lambda each, _: each)
 
 
 def condition(value: object, field: str) -> Condition:
-    if isinstance(value, Count) or value in get_args(NamedCondition):
-        return cast("Condition", value)
-    told = ", ".join(map(repr, get_args(NamedCondition)))
-    raise InvalidInput(f"{field}={value!r} must be {told} or Count(n, of=...)", field=field)
+    if isinstance(value, Count):
+        return value
+    return cast("Condition", checks.choice(value, field, get_args(NamedCondition), also="Count(n, of=...)"))
 
 
 def policy(value: object, field: str) -> Policy | None:
-    if value is None or value in get_args(Policy):
-        return cast("Policy | None", value)
-    told = ", ".join(map(repr, get_args(Policy)))
-    raise InvalidInput(f"{field}={value!r} must be {told}, or None", field=field)
+    return None if value is None else cast("Policy", checks.choice(value, field, get_args(Policy), also="None"))
 
 
 def gate_of(job_id: str, given: Mapping[str, Any], limits: Limits) -> NewGate | None:
@@ -179,8 +173,7 @@ def _id_of(value: object, field: str = "depends_on") -> str:
     found = value if isinstance(value, str) else getattr(value, "id", None)
     if not isinstance(found, str):
         raise InvalidInput(
-            f"{field}: {value!r} has no id: give a job, a handle, an id, Group(...) or Chain(...)", field=field
+            f"{field}: {checks.shown(value)} has no id: give a job, a handle, an id, Group(...) or Chain(...)",
+            field=field,
         )
-    if not found:
-        raise InvalidInput(f"{field} names an empty id: give it at least one character", field=field)
-    return found
+    return checks.text(found, field)

@@ -5,18 +5,21 @@ Ids of jobs, given when a job is built: so the one place of definitions that ask
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeGuard, TypeVar, Unpack, cast
 
 from msgspec import Struct, structs
 
-from ropewalk.definitions import checks
+from ropewalk.definitions import enqueue_options
 from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.domain import checks
 from ropewalk.domain.ids import counted, random_part, time_part
+from ropewalk.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ropewalk.definitions.job_types.job_type import JobType
@@ -74,6 +77,7 @@ def new_id() -> str:
 
 def set_id_generator(generate: Callable[[], str] | None) -> None:
     """Make ids with `generate` from now on, in this process; None goes back to UUIDv7."""
+    checks.function_or_none(generate, "generate")
     global _generate  # noqa: PLW0603 # jobs are built by module-level calls: there is no object to hold it
     _generate = _default if generate is None else generate
 
@@ -108,7 +112,7 @@ class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
 
     def using(self, **options: Unpack[EnqueueOptions]) -> Job[S_co, G_co]:
         """A copy with these options (over earlier ones), and with the same id unless `id` is among them."""
-        checks.known_names(options, ENQUEUE_OPTIONS, "option of a job")
+        enqueue_options.check(options)
         own_id = options.pop("id", self.id)
         merged = MappingProxyType({**self.options, **options})
         return structs.replace(self, id=own_id, options=cast("EnqueueOptions", merged))
@@ -137,4 +141,19 @@ class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
         return f"Job({self.type.name}{shown})"
 
 
-ENQUEUE_OPTIONS: Final = frozenset(EnqueueOptions.__annotations__)
+def _is_job(value: object) -> TypeGuard[Job[Any, Any]]:
+    return isinstance(value, Job)
+
+
+def checked_job(value: object, call: str, field: str = "job") -> Job[Any, Any]:
+    """Refuse what is no job where one is to be queued. `call` is what was called, for the message."""
+    if _is_job(value):
+        return value
+    if inspect.iscoroutine(value):
+        value.close()
+        hint = "decorate the async function with @job, so that calling it makes a job"
+    elif callable(value):
+        hint = f"call it: {call}({getattr(value, '__name__', 'job_type')}(...))"
+    else:
+        hint = f"give what calling a job type makes, as in {call}(send_email(...))"
+    raise InvalidInput(f"{field}={checks.shown(value)} is no job; {hint}", field=field)

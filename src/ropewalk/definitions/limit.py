@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.definitions import checks
+from ropewalk.domain import checks
 from ropewalk.domain.limits.fleet_limit import ANY, EVERY_TENANT, FlowLimit
-from ropewalk.domain.limits.rate import Rate
+from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
 from ropewalk.errors import InvalidInput
 
 KeyOf: TypeAlias = Callable[[Mapping[str, object]], str]
@@ -31,8 +31,7 @@ class Limit(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         checks.positive_or_none(self.concurrency, "concurrency")
-        if self.rate is not None and not isinstance(self.rate, Rate):
-            raise InvalidInput(f"rate={self.rate!r} must be a Rate, such as Rate(100, per=60)", field="rate")
+        checks.instance_or_none(self.rate, "rate", Rate, RATE_EXAMPLE)
         if isinstance(self.key, str):
             check_key(self.key, "key")
         elif self.key is not None:
@@ -76,6 +75,7 @@ def limit_of(value: object, field: str) -> Limit:
 
 
 def check_key(key: str, field: str) -> str:
+    checks.text(key, field)
     if key.endswith(ANY):
         raise InvalidInput(f"{field}={key!r} ends in {ANY!r}, which names a family: a job names one key", field=field)
-    return checks.text(key, field)
+    return key

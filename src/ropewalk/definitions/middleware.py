@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
+from ropewalk.domain import checks
 from ropewalk.errors import DefinitionError, InvalidInput
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ def named(middleware: object) -> str:
 
 
 def _several(value: object, field: str) -> tuple[object, ...]:
-    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
-        raise InvalidInput(f"{field}={value!r} must be a list of middlewares", field=field)
-    return tuple(cast("Iterable[object]", value))
+    return checks.several(value, field, lambda each, _: each)
 
 
 def _checked(each: object, field: str) -> object:

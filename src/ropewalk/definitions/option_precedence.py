@@ -12,11 +12,11 @@ from typing import Any, Final, cast
 
 from msgspec import UNSET, Struct, structs
 
-from ropewalk.definitions import checks, dependency
-from ropewalk.definitions.job import ENQUEUE_OPTIONS, Job
+from ropewalk.definitions import enqueue_options
+from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions, TypeOptions
 from ropewalk.domain.jobs.retry import Backoff
-from ropewalk.domain.time import Span, to_instant, to_span
+from ropewalk.domain.time import Span
 from ropewalk.errors import InvalidInput
 
 ONE_CHOICE: Final = (("delay", "run_at"), ("deadline", "ttl"))
@@ -30,8 +30,7 @@ def options_of(job: Job[Any, Any], call: EnqueueOptions) -> dict[str, Any]:
     if not (call or job.options or weaker):
         return {}
     merged = over(call, over(job.options, weaker))
-    checks.known_names(merged, ENQUEUE_OPTIONS, "option of a job")
-    return {name: _CHECKS[name](value, name) if name in _CHECKS else value for name, value in merged.items()}
+    return enqueue_options.in_domain(merged)
 
 
 class Base(Struct, frozen=True):
@@ -95,35 +94,3 @@ def over(stronger: object, weaker: Mapping[str, object]) -> Mapping[str, object]
 
 def _set_fields(backoff: Backoff) -> dict[str, Any]:
     return {name: value for name, value in structs.asdict(backoff).items() if value is not UNSET}
-
-
-_CHECKS: Final[Mapping[str, checks.Check]] = {
-    "id": checks.text,
-    "delay": to_span,
-    "run_at": to_instant,
-    "priority": checks.integer,
-    "queue": checks.text,
-    "max_attempts": checks.positive_or_none,
-    "max_crashes": checks.positive,
-    "backoff": checks.backoff,
-    "timeout": checks.positive_span,
-    "deadline": to_instant,
-    "ttl": checks.positive_span,
-    "lease": checks.lease,
-    "idempotency_key": checks.text,
-    "idempotency_scope": checks.key_scope,
-    "idempotency_window": checks.positive_span,
-    "correlation_id": checks.text,
-    "tags": checks.tags,
-    "workflow_id": checks.text,
-    "workflow_type": checks.text,
-    "tenant": checks.text,
-    "limit": checks.text_or_none,
-    "fairness": checks.text_or_none,
-    "skip_queue": checks.flag,
-    "depends_on": dependency.parents,
-    "when": dependency.condition,
-    "on_unsatisfied": dependency.policy,
-    "gate_timeout": checks.positive_span,
-    "allow_missing": checks.flag,
-}

@@ -11,18 +11,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, get_args
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, structs
 
-from ropewalk.definitions import checks
+from ropewalk.definitions import option_checks
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.limit import Limit, limit_of
 from ropewalk.definitions.middleware import Middleware, Requirement, middlewares_of, requirements_of
 from ropewalk.definitions.policies import Concurrency, checked_concurrency
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRASHES, DEFAULT_QUEUE, KeyScope
 from ropewalk.domain.jobs.retry import Backoff
-from ropewalk.domain.time import SECOND, Seconds, Span, to_span
+from ropewalk.domain.time import SECOND, Seconds, Span
 from ropewalk.domain.workflow.dependency import Policy
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
@@ -45,10 +46,12 @@ class Logs(Struct, frozen=True, kw_only=True):
     """fields of these names are hidden, beside those that are always"""
 
     def __post_init__(self) -> None:
-        if self.keep is not None and self.keep not in logging.getLevelNamesMapping():
-            raise DefinitionError(f"Logs: keep={self.keep!r} must be the name of a level, like 'INFO', or None")
-        if isinstance(self.secret_keys, str):
-            raise DefinitionError(f"Logs: secret_keys={self.secret_keys!r} must be a tuple of names")
+        try:
+            if self.keep is not None:
+                checks.choice(self.keep, "keep", list(logging.getLevelNamesMapping()), also="None")
+            structs.force_setattr(self, "secret_keys", checks.names(self.secret_keys, "secret_keys"))
+        except InvalidInput as error:
+            raise DefinitionError(f"Logs: {error}") from error
 
     def keeps(self, level: int) -> bool:
         return self.keep is not None and level >= logging.getLevelNamesMapping()[self.keep]
@@ -231,35 +234,39 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
         decide: Classifier | None = None,
     ) -> AppDefaults:
         """In seconds or timedeltas: `App(defaults=AppDefaults.of(timeout=30, max_attempts=5))`."""
-        return cls(
-            queue=queue,
-            priority=priority,
-            max_attempts=max_attempts,
-            max_crashes=max_crashes,
-            backoff=backoff,
-            timeout_us=None if timeout is None else to_span(timeout, "timeout"),
-            ttl_us=None if ttl is None else to_span(ttl, "ttl"),
-            lease_us=None if lease is None else to_span(lease, "lease"),
-            strict_order=not ageing,
-            strict_return=strict_return,
-            decide=decide,
-        )
+        try:
+            return cls(
+                queue=queue,
+                priority=priority,
+                max_attempts=max_attempts,
+                max_crashes=max_crashes,
+                backoff=backoff,
+                timeout_us=checks.positive_span_or_none(timeout, "timeout"),
+                ttl_us=checks.positive_span_or_none(ttl, "ttl"),
+                lease_us=checks.positive_span_or_none(lease, "lease"),
+                strict_order=not checks.flag(ageing, "ageing"),
+                strict_return=strict_return,
+                decide=decide,
+            )
+        except InvalidInput as error:
+            raise DefinitionError(f"AppDefaults: {error}") from error
 
     def __post_init__(self) -> None:
         try:
             checks.text(self.queue, "queue")
-            if self.priority is not None:
-                checks.integer(self.priority, "priority")
+            checks.integer_or_none(self.priority, "priority")
             checks.positive_or_none(self.max_attempts, "max_attempts")
             checks.positive(self.max_crashes, "max_crashes")
             for name in ("timeout_us", "ttl_us", "lease_us"):
                 checks.positive_or_none(getattr(self, name), name)
             if self.lease_us is not None:
-                checks.lease(self.lease_us / SECOND, "lease")
+                option_checks.lease(self.lease_us / SECOND, "lease")
             if self.backoff is not None:
-                checks.backoff(self.backoff, "backoff")
+                option_checks.backoff(self.backoff, "backoff")
+            checks.flag(self.strict_order, "strict_order")
+            checks.flag(self.strict_return, "strict_return")
             if self.decide is not None:
-                checks.classifier(self.decide, "decide")
+                option_checks.classifier(self.decide, "decide")
         except InvalidInput as error:
             raise DefinitionError(f"AppDefaults: {error}") from error
 
@@ -282,19 +289,15 @@ def type_options(given: Mapping[str, object], function: str) -> TypeOptions:
 
 
 def _executor(value: object, field: str) -> object:
-    if value not in ("auto", "thread", "process"):
-        raise InvalidInput(f"{field}={value!r} must be 'auto', 'thread' or 'process'", field=field)
-    return value
+    return checks.choice(value, field, get_args(Executor))
 
 
 def _backoff(value: object, field: str) -> object:
-    return value if callable(value) else checks.backoff(value, field)
+    return value if callable(value) else option_checks.backoff(value, field)
 
 
 def _codec(value: object, field: str) -> object:
-    if not callable(getattr(value, "encode", None)) or not callable(getattr(value, "decode", None)):
-        raise InvalidInput(f"{field}={value!r} must be a Codec, with encode and decode", field=field)
-    return value
+    return checks.with_methods(value, field, ("encode", "decode"), "a Codec, with encode and decode")
 
 
 def _as_it_is(value: object, _field: str) -> object:
@@ -310,10 +313,10 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "backoff": _backoff,
     "timeout": checks.positive_span,
     "ttl": checks.positive_span,
-    "lease": checks.lease,
+    "lease": option_checks.lease,
     "retry_on": checks.exception_types,
     "abort_on": checks.exception_types,
-    "decide": checks.classifier,
+    "decide": option_checks.classifier,
     "options": checks.function,
     "on_failure": _as_it_is,  # the job type checks it: it knows what a job type is
     "on_event": checks.function,

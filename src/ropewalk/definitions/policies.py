@@ -5,17 +5,21 @@ how many may start in a span of time. What a worker keeps while it follows one i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.definitions import checks
-from ropewalk.domain.limits.rate import Algorithm, Rate
+from ropewalk.domain import checks
+from ropewalk.domain.limits.rate import RATE_EXAMPLE, Algorithm, Rate
 from ropewalk.domain.time import Seconds
 from ropewalk.errors import InvalidInput
 
 if TYPE_CHECKING:
     from ropewalk.definitions.offer import Offer
+
+
+CONCURRENCY_MAX: Final = 100_000
+"""A worker prepares a slot for each job that may run at once; more than this is a mistake."""
 
 
 class Unlimited(Struct, frozen=True):
@@ -33,7 +37,7 @@ class Ordered(Struct, frozen=True):
     ahead: int | None = None
 
     def __post_init__(self) -> None:
-        checks.positive(self.max, "max")
+        checks.between(self.max, "max", 1, CONCURRENCY_MAX)
         checks.positive_or_none(self.ahead, "ahead")
 
 
@@ -67,12 +71,11 @@ class RateLimited(Struct, frozen=True):
     def __post_init__(self) -> None:
         checks.positive(self.limit, "limit")
         checks.positive_span(self.window, "window")
-        checks.positive_or_none(self.max, "max")
+        if self.max is not None:
+            checks.between(self.max, "max", 1, CONCURRENCY_MAX)
         _ = self.rate  # refuses what a rate cannot be
-        if self.per is not None:
-            checks.function(self.per, "per")
-        if self.total is not None and not isinstance(self.total, Rate):
-            raise InvalidInput(f"total={self.total!r} must be a Rate, such as Rate(1000, per=60)", field="total")
+        checks.function_or_none(self.per, "per")
+        checks.instance_or_none(self.total, "total", Rate, RATE_EXAMPLE)
         if self.total is not None and self.per is None:
             raise InvalidInput("total= is for a rate per key: name the key with per=", field="total")
 
@@ -89,7 +92,9 @@ def checked_concurrency(value: object, field: str) -> Concurrency:
     if isinstance(value, Unlimited | Priority | Age | Balanced | RateLimited):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(f"{field}={value!r} must be a whole number, at least 1, or a policy", field=field)
+        raise checks.wrong(field, value, "a whole number, at least 1, or a policy of ropewalk.policies")
+    if value > CONCURRENCY_MAX:
+        raise checks.wrong(field, value, f"at most {CONCURRENCY_MAX:,}, or ropewalk.policies.Unlimited()")
     return value
 
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Final, TypeAlias, TypedDict, Unpack, cast, get_args
 
 from msgspec import structs
 
-from ropewalk.definitions import checks
 from ropewalk.definitions.job import Job
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.schedules.cron import parse_cron
+from ropewalk.domain.schedules.fire_times import zone_name, zone_of
 from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Missed, Timing, settled
-from ropewalk.domain.time import Seconds, to_span
+from ropewalk.domain.time import Seconds
 from ropewalk.errors import InvalidInput
 
 NextFunction: TypeAlias = Callable[[datetime], datetime | None]
@@ -30,8 +32,8 @@ class ScheduleOptions(TypedDict, total=False):
 
     cron: str
     """five fields, or six with the second first"""
-    timezone: str
-    """whose clock `cron` reads; UTC unless given"""
+    timezone: str | tzinfo
+    """The zone whose clock `cron` reads, by name or as a ZoneInfo; UTC unless given."""
     every: Seconds
     """counted from the moment the schedule is stored"""
     next: NextFunction | str
@@ -91,9 +93,17 @@ def check_options(options: ScheduleOptions) -> None:
         if len(named) > 1:
             raise InvalidInput(f"{_listed(named)} are both given: give one of {_listed(names)}", field=named[1])
     if "job" in given and not isinstance(given["job"], Job):
-        raise InvalidInput(f"job={given['job']!r} is no job: call a job type, like job=report()", field="job")
-    if "missed" in given and given["missed"] not in get_args(Missed):
-        raise InvalidInput(f"missed={given['missed']!r} is unknown: give 'skip', 'once' or 'all'", field="missed")
+        raise InvalidInput(
+            f"job={checks.shown(given['job'])} is no job: call a job type, like job=report()", field="job"
+        )
+    if "cron" in given:
+        parse_cron(checks.text(given["cron"], "cron"))
+    if "timezone" in given:
+        zone_of(zone_name(given["timezone"]))
+    if "every" in options:
+        checks.positive_span(options["every"], "every")
+    if "missed" in given:
+        checks.choice(given["missed"], "missed", get_args(Missed))
     for name in ("next", "run"):
         if name in given:
             function_name(given[name], name)
@@ -104,15 +114,15 @@ def timing_of(options: ScheduleOptions, stored: Timing | None = None) -> Timing:
     timing = stored
     if "cron" in options:
         timezone = stored.timezone if isinstance(stored, ByCron) else "UTC"
-        timing = ByCron(options["cron"], options.get("timezone", timezone))
+        timing = ByCron(options["cron"], zone_name(options.get("timezone", timezone)))
     elif "every" in options:
-        timing = Every(to_span(options["every"], "every"))
+        timing = Every(checks.positive_span(options["every"], "every"))
     elif "next" in options:
         timing = ByFunction(function_name(options["next"], "next"))
     elif "timezone" in options:
         if not isinstance(stored, ByCron):
             raise InvalidInput("timezone= is for schedules with cron=: give that, too", field="timezone")
-        timing = structs.replace(stored, timezone=options["timezone"])
+        timing = structs.replace(stored, timezone=zone_name(options["timezone"]))
     assert timing is not None, "either is given"
     settled(timing, None, 0)
     return timing

@@ -20,8 +20,9 @@ from typing import Any, Final, ParamSpec, TypeVar, cast, get_type_hints
 
 from ropewalk.definitions.codec.codec import TypedCodec, wire
 from ropewalk.definitions.context.attempt_port import AttemptPort
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import STEPPED
-from ropewalk.domain.time import Seconds, Span, to_span
+from ropewalk.domain.time import Seconds, Span, to_delay
 from ropewalk.domain.workflow.completion import StepKind, StepRecord, Suspension
 from ropewalk.errors import Abort, InvalidInput, LimitExceeded, RopewalkError, WaitTimeout
 
@@ -154,13 +155,13 @@ class Steps:
     # ── waiting ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def sleep(self, seconds: Seconds) -> Coroutine[Any, Any, None]:
-        span_us = to_span(seconds, "seconds")
+        span_us = to_delay(seconds, "seconds")
         name = self._ordinal("sleep")
         return self._sleep(self._take_place(name), name, span_us)
 
     def wait_for(self, signal: str, timeout: Seconds | None) -> Coroutine[Any, Any, object]:
         _check_signal(signal)
-        span_us = None if timeout is None else to_span(timeout, "timeout")
+        span_us = None if timeout is None else to_delay(timeout, "timeout")
         name = self._ordinal(f"wait_for-{signal}")
         return self._wait_for(self._take_place(name), name, signal, span_us)
 
@@ -219,8 +220,10 @@ class Steps:
         """At once when it is asked for, so that steps run side by side have their places in the order of the calls."""
         if (around := _INSIDE.get()) is not None:
             raise Abort(InvalidInput(f"step {name!r} is inside step {around!r}: steps stand one beside another"))
-        if not isinstance(name, str) or not name:
-            raise Abort(InvalidInput(f"a step's name is {name!r}: give it at least one character", field="name"))
+        try:
+            checks.text(name, "name")
+        except InvalidInput as error:
+            raise Abort(InvalidInput(f"a step's {error}", field="name")) from error
         if name in self._names:
             self._fault = Nondeterministic(f"two steps are named {name!r}: give each its own name")
             raise self._fault
@@ -301,5 +304,4 @@ def _done(place: int, name: str, value: bytes | None) -> StepRecord:
 
 
 def _check_signal(signal: object) -> None:
-    if not isinstance(signal, str) or not signal:
-        raise InvalidInput(f"wait_for({signal!r}): give the name of a signal, at least one character", field="name")
+    checks.text(signal, "name")

@@ -114,6 +114,4 @@ def _on_failure(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults
     wanted: JobType[..., Any, Any] | Job[Any, Any] | None = given.get("on_failure", job.type.options.on_failure)
     if wanted is None:
         return None
-    if not isinstance(wanted, JobType | Job):
-        raise InvalidInput(f"on_failure={wanted!r} must be a job type, a job or None", field="on_failure")
     return follow_up(job.type, wanted, defaults)

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.limits.fleet_limit import ANY
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 
 class Limits(Struct, frozen=True, kw_only=True):
+    """`App(limits=Limits(payload_bytes_max=4 * 1024 * 1024))`. Every bound is a whole number."""
+
     payload_bytes_max: int = 1024 * 1024
     result_bytes_max: int = 1024 * 1024
     checkpoint_bytes_max: int = 1024 * 1024
@@ -32,6 +35,24 @@ class Limits(Struct, frozen=True, kw_only=True):
     """between the cohorts of one Result: every job of one waits for every job of the one before"""
     steps_max: int = 1000
     """of one job; each value is within result_bytes_max"""
+
+    def __post_init__(self) -> None:
+        for field in self.__struct_fields__:
+            checks.between(getattr(self, field), field, 0 if field in _MAY_BE_NONE else 1, None)
+
+
+_MAY_BE_NONE = frozenset(
+    {
+        "tags_max",
+        "priority_max",
+        "dependencies_max",
+        "dependency_depth_max",
+        "children_max",
+        "cohort_edges_max",
+        "steps_max",
+    }
+)
+"""Bounds that can be 0, where an app does without."""
 
 
 DEFAULT_LIMITS = Limits()
@@ -58,6 +79,7 @@ def check_payload(job_type: str, data: bytes, limits: Limits) -> None:
 
 def check_priority(priority: int, limits: Limits) -> None:
     bound = limits.priority_max
+    checks.integer(priority, "priority")
     if abs(priority) > bound:
         raise LimitExceeded(f"priority={priority} is outside -{bound}...{bound}", field="priority")
 
@@ -105,32 +127,20 @@ def _check_limit_key(key: str) -> None:
         )
 
 
-def check_name(name: str, field: str, limits: Limits) -> None:
-    if not name:
-        raise InvalidInput(f"{field} is empty: give it at least one character", field=field)
-    if len(name) > limits.name_chars_max:
-        raise LimitExceeded(
-            f"{field} has {len(name)} characters, over name_chars_max={limits.name_chars_max}: {name[:40]!r}...",
-            field=field,
-        )
-    _check_text(name, field)
+def check_name(name: object, field: str, limits: Limits = DEFAULT_LIMITS) -> str:
+    """A name that is stored: text within the bounds."""
+    checked = checks.text(name, field)
+    if len(checked) > limits.name_chars_max:
+        bound = f"name_chars_max={limits.name_chars_max}"
+        raise LimitExceeded(f"{field} has {len(checked)} characters, over {bound}: {checked[:40]!r}...", field=field)
+    return checked
 
 
 def _check_tags(tags: Mapping[str, str], limits: Limits) -> None:
+    if not tags:
+        return
     if len(tags) > limits.tags_max:
         raise LimitExceeded(f"{len(tags)} tags, over tags_max={limits.tags_max}", field="tags")
-    for name, value in tags.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise InvalidInput(f"tag {name!r}={value!r}: names and values are strings", field="tags")
+    for name, value in checks.tags(tags, "tags").items():
         if max(len(name), len(value)) > limits.tag_chars_max:
             raise LimitExceeded(f"tag {name[:40]!r} is over tag_chars_max={limits.tag_chars_max}", field="tags")
-        _check_text(name, "tags")
-        _check_text(value, "tags")
-
-
-def _check_text(text: str, field: str) -> None:
-    """Refuse what some store could not keep or would change."""
-    if "\x00" in text:
-        raise InvalidInput(f"{field}: {text!r} contains a NUL character", field=field)
-    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        raise InvalidInput(f"{field}: {text!r} contains half a surrogate pair, which is not text", field=field)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 from msgspec import Struct
 
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import DAY, Instant, Seconds, Span, to_span
 
@@ -24,6 +26,13 @@ class Retention(Struct, frozen=True, kw_only=True):
     results_us: Span | None = None
     statistics_us: Span | None = 30 * DAY
     types: Mapping[str, Span | None] = {}
+
+    def __post_init__(self) -> None:
+        for field in self.__struct_fields__:
+            if field != "types":
+                checks.span_us_or_none(getattr(self, field), field)
+        for name, span_us in checks.mapping(self.types, "types").items():
+            checks.span_us_or_none(span_us, f"types[{name!r}]")
 
     @classmethod
     def of(
@@ -45,7 +54,7 @@ class Retention(Struct, frozen=True, kw_only=True):
             cancelled_us=_span(cancelled, "cancelled"),
             results_us=_span(results, "results"),
             statistics_us=_span(statistics, "statistics"),
-            types={name: _span(value, f"types[{name!r}]") for name, value in (types or {}).items()},
+            types={name: _span(value, f"types[{name!r}]") for name, value in _types(types).items()},
         )
 
 
@@ -68,6 +77,10 @@ def keep_for(retention: Retention, status: Status, job_type: str) -> Span | None
 def is_over(retention: Retention, status: Status, job_type: str, finished_at: Instant, now: Instant) -> bool:
     span = keep_for(retention, status, job_type)
     return span is not None and finished_at + span <= now
+
+
+def _types(given: Mapping[str, Seconds | None] | None) -> Mapping[str, Any]:
+    return {} if given is None else checks.mapping(given, "types")
 
 
 def _span(value: Seconds | None, field: str) -> Span | None:

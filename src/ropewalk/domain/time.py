@@ -44,6 +44,15 @@ def to_span(value: Seconds, field: str) -> Span:
     return round(span)
 
 
+def to_delay(value: Seconds, field: str) -> Span:
+    """How long to wait from now on, as a span. What is negative is over already: now."""
+    if isinstance(value, timedelta):
+        value = max(value, timedelta())
+    elif isinstance(value, int | float) and -math.inf < value < 0:
+        value = 0
+    return to_span(value, field)
+
+
 def to_instant(value: datetime, field: str) -> Instant:
     """An aware datetime as an instant; a naive one is refused, because nobody knows which zone it means."""
     if not isinstance(value, datetime):

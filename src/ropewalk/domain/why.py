@@ -16,6 +16,7 @@ from ropewalk.domain.time import Instant, to_datetime, to_seconds
 Cause: TypeAlias = Literal[
     "finished",
     "damaged",
+    "expired",
     "running",
     "worker_silent",
     "cancelling",
@@ -70,6 +71,9 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if job.damaged:
         named = ", ".join(job.damaged)
         return "damaged", f"its stored row is damaged ({named}): it becomes a dead letter as soon as a worker reads it"
+    if job.deadline is not None and job.deadline <= now:
+        at = to_datetime(job.deadline)
+        return "expired", f"its deadline passed at {at:%Y-%m-%d %H:%M:%S} UTC: it starts no more, a worker ends it"
     if is_misfit(job.error):
         return "misfit", _misfit(job, now)
     if state is State.PENDING:

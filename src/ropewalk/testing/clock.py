@@ -16,10 +16,11 @@ import asyncio
 import heapq
 import threading
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from random import Random  # noqa: TID251  a runtime is the seam itself
 from typing import Any, Final, TypeVar
 
+from ropewalk.domain import checks
 from ropewalk.domain.ids import uuid7
 from ropewalk.domain.time import SECOND, Instant, to_instant, to_span
 from ropewalk.ports.runtime import Runtime, Task, Timer
@@ -39,7 +40,7 @@ class FakeRuntime(Runtime):
     def __init__(self, start: datetime = START, *, seed: int = 0) -> None:
         self._start = to_instant(start, "start")
         self._now = self._start
-        self._random = Random(seed)  # noqa: S311  deterministic on purpose
+        self._random = Random(checks.integer(seed, "seed"))  # noqa: S311  deterministic on purpose
         self._ids_made = 0
         self._alarms: list[Alarm] = []
         self._alarms_set = 0
@@ -51,8 +52,8 @@ class FakeRuntime(Runtime):
         self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
     ) -> None:
         """Let time pass. Each sleeper wakes at its own instant and runs before the clock goes on."""
-        span = to_span(timedelta(seconds=seconds, minutes=minutes, hours=hours, days=days), "advance")
-        until = self._now + span
+        parts = (("seconds", seconds, 1), ("minutes", minutes, 60), ("hours", hours, 3600), ("days", days, 86_400))
+        until = self._now + sum(to_span(value, name) * factor for name, value, factor in parts)
         await self.settle()  # what was just started sets its alarms from the present, not from the future
         while (alarm := self._next_alarm(until)) is not None:
             self._now = max(self._now, alarm.at)

@@ -13,12 +13,14 @@ from ropewalk.client.app_state import AppState
 from ropewalk.client.client import Client
 from ropewalk.client.handle import Handle
 from ropewalk.client.views.jobs import JobInfo
-from ropewalk.definitions.job import Job
+from ropewalk.definitions.job import Job, checked_job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.policies import Concurrency
 from ropewalk.definitions.registry import Registry
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.user_transactions import UserConnection
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.stalls import handlers_stalled, never_ending, nobody_runs_it
@@ -55,6 +57,7 @@ class Rehearsing(Client):
         Where it has not ended then, or has continued with a job that has not, because that waits for a retry or for its
         time, this is an AssertionError that says so.
         """
+        checked_job(job, "run")
         handle = await self.enqueue(job)
         await self._rehearsal.drain()
         client = self._rehearsal.tenant((await handle.status()).tenant)
@@ -67,12 +70,14 @@ class Rehearsing(Client):
 
     async def enqueued(self, job_type: JobType[..., Any, Any] | None = None) -> list[JobInfo]:
         """Every job there is (finished ones too), in the order they were queued."""
+        checks.instance_or_none(job_type, "job_type", JobType, "a function decorated with @job")
         now = self._core.runtime.now()
         wanted = (job for job in self.records() if job_type is None or job.type == job_type.name)
         return [self._describe.job(job, now) for job in wanted]
 
     async def assert_enqueued(self, job_type: JobType[..., Any, Any], /, **arguments: object) -> JobInfo:
         """The newest job of this type with (at least) these arguments; AssertionError saying what there is instead."""
+        checks.instance(job_type, "job_type", JobType, "a function decorated with @job")
         jobs = await self.enqueued(job_type)
         for info in reversed(jobs):
             if arguments.items() <= info.arguments.items():
@@ -144,7 +149,9 @@ class Rehearsal(Rehearsing, App):
         inline: bool = False,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        self.clock = clock or FakeRuntime()
+        checks.instance(app, "app", App, "the app to rehearse")
+        checks.flag(inline, "inline")
+        self.clock = checks.instance_or_none(clock, "clock", FakeRuntime, "FakeRuntime()") or FakeRuntime()
         settings = app.settings
         super().__init__(
             "memory://",
@@ -166,7 +173,7 @@ class Rehearsal(Rehearsing, App):
         )
         self._core.wait_bound = self._bounded
         self._inline = inline
-        self._timeout = timeout
+        self._timeout = checks.positive_span(timeout, "timeout") / SECOND
         self._drains = 0
         self._moves = 0
         """Number of drains and advances that ended."""
@@ -197,6 +204,7 @@ class Rehearsal(Rehearsing, App):
         A batch runs as soon as nothing is ready that could join it. Raises Stalled where handlers do not return, and
         where more than `attempts_max` attempts do not come to an end.
         """
+        checks.positive(attempts_max, "attempts_max")
         self._drains += 1
         try:
             async with AsyncExitStack() as stack:

@@ -32,7 +32,7 @@ from ropewalk.domain.jobs.outcome import (
     Released,
 )
 from ropewalk.domain.jobs.transition import decide
-from ropewalk.domain.time import SECOND, Span, to_span
+from ropewalk.domain.time import SECOND, Span, to_delay
 from ropewalk.errors import JobCancelled
 from ropewalk.observe import tracing
 from ropewalk.ports.runtime import Task
@@ -350,7 +350,7 @@ class Executor:
         if not isinstance(outcome, Errored) or outcome.after_us is not None:
             return outcome
         try:
-            after = to_span(custom(attempt.job.attempt), "backoff")
+            after = to_delay(custom(attempt.job.attempt), "backoff")
         except Exception as error:
             self._bench.events.report(error, f"backoff of {attempt.job_type.name}")
             return outcome

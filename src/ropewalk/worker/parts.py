@@ -15,11 +15,12 @@ from msgspec import Struct
 
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.policies import Concurrency, Unlimited, checked_concurrency, most_at_once
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.lease import LEASE_MIN, LossReason
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND, Span
-from ropewalk.errors import InvalidInput, RopewalkError
+from ropewalk.errors import RopewalkError
 from ropewalk.observe.publish import publish
 from ropewalk.ports.notifier import Hint, Unsubscribe
 from ropewalk.ports.store.messages import Consequences, SkipQueue
@@ -113,14 +114,14 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
             ("grace", self.grace_seconds, 0.0),
             ("poll", self.poll_seconds, 0.001),
         ):
-            if value < least:
-                raise InvalidInput(f"{field}={value!r} must be at least {least}", field=field)
+            checks.number(value, field, least)
         checked_concurrency(self.concurrency, "concurrency")
         if self.accept is not None and (not callable(self.accept) or inspect.iscoroutinefunction(self.accept)):
-            raise InvalidInput(f"accept={self.accept!r} must be a plain function, not an async one", field="accept")
-        for field, names in (("queues", self.queues), ("tenants", self.tenants)):
-            if names is not None and not names:
-                raise InvalidInput(f"{field} is empty: name at least one, or leave it out to serve all", field=field)
+            raise checks.wrong("accept", self.accept, "a plain function, not an async one")
+        if not isinstance(self.backpressure, AdaptiveDelay):
+            checks.function_or_none(self.backpressure, "backpressure")
+        checks.instance_or_none(self.backlog_alarm, "backlog_alarm", BacklogAlarm, "BacklogAlarm(older_than=60)")
+        checks.flag(self.scheduler, "scheduler")
 
     @property
     def bound(self) -> int | None:

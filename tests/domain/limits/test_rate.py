@@ -132,12 +132,12 @@ def test_a_timedelta_and_its_seconds_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"count": 0, "per": 1}, "count=0 must be a whole number, at least 1"),
+        ({"count": 0, "per": 1}, "count=0 must be at least 1"),
         ({"count": True, "per": 1}, "count=True must be"),
         ({"count": 1.5, "per": 1}, "count=1.5 must be"),
         ({"count": 1, "per": 0}, "per=0 must be more than 0 seconds"),
         ({"count": 1, "per": -1}, "per=-1 is negative"),
-        ({"count": 1, "per": 1, "algorithm": "leaky"}, "algorithm='leaky' must be one of 'sliding', 'fixed', 'token'"),
+        ({"count": 1, "per": 1, "algorithm": "leaky"}, "algorithm='leaky' must be 'sliding', 'fixed' or 'token'"),
         ({"count": SLIDING_COUNT_MAX + 1, "per": 1}, "count=1001 is over 1000, as a sliding window remembers"),
     ],
 )

@@ -12,6 +12,8 @@ from ropewalk.client.app_state import AppState
 from ropewalk.client.filter import Filter, in_domain
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import Describer
+from ropewalk.domain import checks
+from ropewalk.domain.bounds import check_name
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
@@ -46,11 +48,16 @@ class Bound:
         return self._core.store
 
     async def _record(self, job_id: str) -> tuple[JobRecord, int]:
+        checks.text(job_id, "job_id")
         read = await (await self._store()).get(self._tenant, [job_id])
         job = read.jobs.get(job_id)
         if job is None:
             raise missing(job_id)
         return job, read.now
+
+    def _name(self, value: object, field: str) -> str:
+        """A name that is about to be stored."""
+        return check_name(value, field, self._core.limits)
 
     async def _cancel(self, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelStatus]:
         cancelled = await (await self._store()).cancel(self._tenant, ids, reason=reason, force=force)
@@ -102,14 +109,21 @@ def missing(job_id: str) -> NotFound:
     return NotFound(f"no job {job_id!r} for this tenant (never submitted, or deleted after its retention)")
 
 
+def check_cancel(reason: object, *, force: object) -> None:
+    checks.message_or_none(reason, "reason")
+    checks.flag(force, "force")
+
+
 BATCH: Final = 1000
 
 Action: TypeAlias = Callable[[Sequence[str], BulkResult], Awaitable[None]]
 
 
-async def in_bulk(store: Store, tenant: str, jobs: Sequence[str] | Filter, act: Action, *, dry_run: bool) -> BulkResult:
+async def in_bulk(store: Store, tenant: str, jobs: Iterable[str] | Filter, act: Action, *, dry_run: bool) -> BulkResult:
+    checks.flag(dry_run, "dry_run")
+    named = jobs if isinstance(jobs, Filter) else checks.names(jobs, "jobs")
     result = BulkResult()
-    async for ids in _chunks(store, tenant, jobs):
+    async for ids in _chunks(store, tenant, named):
         result.requested += len(ids)
         if not dry_run:
             await act(ids, result)

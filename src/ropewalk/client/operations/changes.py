@@ -9,17 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from ropewalk.client.filter import Filter
-from ropewalk.client.operations.base import Bound, in_bulk, missing, repeated
+from ropewalk.client.operations.base import Bound, check_cancel, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult, RetryResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import UNFINISHED, dependants_of, jobs_of
+from ropewalk.domain import checks
 from ropewalk.domain.bounds import check_payload, check_priority
 from ropewalk.domain.jobs.operations import Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter as Wanted
-from ropewalk.domain.time import Seconds, to_datetime, to_instant, to_span
-from ropewalk.errors import Conflict
+from ropewalk.domain.time import Seconds, to_datetime, to_delay, to_instant
+from ropewalk.errors import Conflict, InvalidInput
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.messages import Deletion, ReviveAnswer
 
@@ -29,17 +30,22 @@ _CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})
 class Changing(Bound):
     async def cancel(self, job_id: str, *, reason: str | None = None, force: bool = False) -> CancelStatus:
         """Waiting: cancelled at once. Running: asked to stop, with force made to."""
+        checks.text(job_id, "job_id")
+        check_cancel(reason, force=force)
         (status,) = await self._cancel([job_id], reason=reason, force=force)
         return status
 
     async def cancel_many(
         self,
-        jobs: Sequence[str] | Filter,
+        jobs: Iterable[str] | Filter,
         *,
         reason: str | None = None,
         force: bool = False,
         dry_run: bool = False,
     ) -> BulkResult:
+        """Cancel the jobs of these ids, or all that a filter matches."""
+        check_cancel(reason, force=force)
+
         async def act(ids: Sequence[str], result: BulkResult) -> None:
             for status in await self._cancel(ids, reason=reason, force=force):
                 result.tally(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
@@ -63,6 +69,7 @@ class Changing(Bound):
         cascade: what never started because this job had failed waits for it again.
         arguments: run with these instead, all of them by name, as its type would be called.
         """
+        checks.text(job_id, "job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
         revival = self._revival(
             arguments=data,
@@ -84,7 +91,7 @@ class Changing(Bound):
 
     async def retry_many(
         self,
-        jobs: Sequence[str] | Filter,
+        jobs: Iterable[str] | Filter,
         *,
         reset_attempts: bool = True,
         priority: int | None = None,
@@ -122,6 +129,8 @@ class Changing(Bound):
         run_at: datetime | None = None,
     ) -> JobInfo:
         """Change a job that waits."""
+        if arguments is None and priority is None and run_at is None:
+            raise InvalidInput(f"nothing is given that job {job_id} should become: give what changes", field="job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
         if priority is not None:
             check_priority(priority, self._core.limits)
@@ -148,7 +157,10 @@ class Changing(Bound):
 
         >>> await app.once("report-2027-01", id="nightly-run-17")
         """
-        store, span = await self._store(), to_span(ttl, "ttl")
+        self._name(key, "key")
+        checks.text_or_none(id, "id")
+        span = checks.positive_span(ttl, "ttl")
+        store = await self._store()
         return await repeated(lambda by: store.once(self._tenant, key, span, by=by), self._core.runtime, id)
 
     async def _arguments_for(self, job_id: str, arguments: Mapping[str, object]) -> bytes:
@@ -173,12 +185,12 @@ class Changing(Bound):
             check_priority(priority, self._core.limits)
         return Revival(
             input=arguments,
-            reset_attempts=reset_attempts,
+            reset_attempts=checks.flag(reset_attempts, "reset_attempts"),
             priority=priority,
-            delay_us=to_span(delay, "delay"),
-            fresh=fresh,
-            include_cancelled=include_cancelled,
-            cascade=cascade,
+            delay_us=to_delay(delay, "delay"),
+            fresh=checks.flag(fresh, "fresh"),
+            include_cancelled=checks.flag(include_cancelled, "include_cancelled"),
+            cascade=checks.flag(cascade, "cascade"),
         )
 
     async def _revive(self, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
@@ -187,6 +199,7 @@ class Changing(Bound):
         return answers
 
     async def _amend(self, job_id: str, amendment: Amendment, what: str) -> JobInfo:
+        checks.text(job_id, "job_id")
         answer = await (await self._store()).update(self._tenant, job_id, amendment)
         if answer.job is None:
             if answer.state is None:
@@ -196,6 +209,7 @@ class Changing(Bound):
         return self._describe.job(answer.job, answer.job.updated_at)
 
     async def _pause(self, queue: str, *, paused: bool) -> None:
+        self._name(queue, "queue")
         await (await self._store()).pause(self._tenant, queue, paused=paused)
         self._core.store.notifier.publish(Hint(ready=() if paused else (queue,), control=True))
 
@@ -203,6 +217,7 @@ class Changing(Bound):
 class Deleting(Bound):
     async def delete(self, job_id: str) -> None:
         """Remove a finished job and its history. Raises Conflict while it has not ended, or while others need it."""
+        checks.text(job_id, "job_id")
         answer = (await (await self._store()).delete(self._tenant, [job_id]))[job_id]
         match answer:
             case Deletion.DELETED:
@@ -214,7 +229,7 @@ class Deleting(Bound):
             case Deletion.IN_USE:
                 raise await self._in_use([job_id])
 
-    async def delete_many(self, jobs: Sequence[str] | Filter, *, dry_run: bool = False) -> BulkResult:
+    async def delete_many(self, jobs: Iterable[str] | Filter, *, dry_run: bool = False) -> BulkResult:
         """Those that are not finished, or that others need, are skipped."""
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
@@ -228,6 +243,8 @@ class Deleting(Bound):
 
         cascade: what waits in the chain, or for it, is cancelled and removed, too.
         """
+        checks.text(job_id, "job_id")
+        checks.flag(cascade, "cascade")
         store = await self._store()
         members = await store.chain(self._tenant, job_id)
         if not members:

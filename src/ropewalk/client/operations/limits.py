@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ropewalk.client.operations.base import Bound
-from ropewalk.definitions import checks
-from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.domain.bounds import check_name
+from ropewalk.definitions.job_types.job_type import JobType, type_name
+from ropewalk.domain import checks
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId, LimitKind
-from ropewalk.domain.limits.rate import Rate
+from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.messages import LimitUse
@@ -67,8 +66,7 @@ class Limiting(Bound):
                 field="concurrency",
             )
         checks.positive_or_none(concurrency, "concurrency")
-        if rate is not None and not isinstance(rate, Rate):
-            raise InvalidInput(f"rate={rate!r} must be a Rate, such as Rate(100, per=60)", field="rate")
+        checks.instance_or_none(rate, "rate", Rate, RATE_EXAMPLE)
         limit = FlowLimit(tenant=tenant, kind=kind, name=name, concurrency=concurrency, rate=rate)
         await (await self._store()).put_limit(limit)
         self._core.store.notifier.publish(Hint(control=True))
@@ -85,7 +83,7 @@ class Limiting(Bound):
         return await (await self._store()).limits(self._whose(every_tenant=every_tenant))
 
     def _whose(self, *, every_tenant: bool) -> str:
-        if not every_tenant:
+        if not checks.flag(every_tenant, "every_tenant"):
             return self._tenant
         self._refuse_beyond("every_tenant=True")
         return EVERY_TENANT
@@ -93,12 +91,12 @@ class Limiting(Bound):
     def _limit_id(
         self, queue: str | None, of_type: JobType[..., Any, Any] | str | None, key: str | None, *, every_tenant: bool
     ) -> LimitId:
-        type_name = of_type.name if isinstance(of_type, JobType) else of_type
-        named: list[tuple[LimitKind, str | None]] = [("queue", queue), ("type", type_name), ("key", key)]
+        its_type = None if of_type is None else type_name(of_type, "type")
+        named: list[tuple[LimitKind, str | None]] = [("queue", queue), ("type", its_type), ("key", key)]
         given: list[tuple[LimitKind, str]] = [(kind, name) for kind, name in named if name is not None]
         if len(given) != 1:
             what = " and ".join(f"{kind}={name!r}" for kind, name in given) or "nothing"
             raise InvalidInput(f"a limit is for one of queue=, type= and key=, not for {what}", field="key")
         [(kind, name)] = given
-        check_name(checks.text(name, kind), kind, self._core.limits)
+        self._name(name, kind)
         return self._whose(every_tenant=every_tenant), kind, name

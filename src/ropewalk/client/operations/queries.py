@@ -5,7 +5,7 @@ Waiting, for handles: records as they ended, values decoded. Not for users; they
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -14,13 +14,13 @@ from ropewalk.client.group_values import check_group, group_value
 from ropewalk.client.operations.base import BATCH, Bound, missing
 from ropewalk.client.views.answers import FailureCounts, LogInfo, SearchPage
 from ropewalk.client.views.jobs import FailureInfo, HistoryInfo, JobInfo
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import CHAINED
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.search import Order
-from ropewalk.domain.time import to_datetime
+from ropewalk.domain.time import Seconds, to_datetime
 from ropewalk.domain.why import Why, explain
-from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import Event
 from ropewalk.observe.why_inputs import why_inputs
 from ropewalk.ports.store.messages import QueueInfo, Trail
@@ -31,15 +31,18 @@ class Looking(Bound):
         job, now = await self._record(job_id)
         return self._describe.job(job, now)
 
-    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+    async def states(self, ids: Iterable[str]) -> dict[str, State]:
         """The states of those that exist."""
-        read = await (await self._store()).get(self._tenant, ids)
+        wanted = checks.names(ids, "ids")
+        read = await (await self._store()).get(self._tenant, wanted)
         return {job_id: job.state_at(read.now) for job_id, job in read.jobs.items()}
 
-    async def wait(self, job_id: str, timeout: float | None = None) -> JobInfo:  # noqa: ASYNC109 # fixed API
+    async def wait(self, job_id: str, timeout: Seconds | None = None) -> JobInfo:  # noqa: ASYNC109 # fixed API
         """The job once it is terminal, whatever way it ended."""
+        checks.text(job_id, "job_id")
+        timeout_seconds = checks.timeout(timeout)
         session = await self._core.session()
-        job = await session.jobs.wait(self._tenant, job_id, timeout)
+        job = await session.jobs.wait(self._tenant, job_id, timeout_seconds)
         return self._describe.job(job, job.updated_at)
 
     async def search(
@@ -50,21 +53,22 @@ class Looking(Bound):
         cursor: str | None = None,
         limit: int = 100,
     ) -> SearchPage:
-        if not 1 <= limit <= 1000:
-            raise InvalidInput(f"limit={limit} must be between 1 and 1000", field="limit")
-        page = await (await self._store()).search(
-            self._tenant, in_domain(wanted), order=order, cursor=cursor, limit=limit
-        )
+        checks.between(limit, "limit", 1, 1000)
+        checks.text_or_none(cursor, "cursor")
+        asked, order = in_domain(wanted), checks.member(order, "order", Order)
+        page = await (await self._store()).search(self._tenant, asked, order=order, cursor=cursor, limit=limit)
         return SearchPage([self._describe.job(job, page.now) for job in page.jobs], page.next_cursor)
 
     async def count(self, wanted: Filter | None = None) -> int:
-        return await (await self._store()).count(self._tenant, in_domain(wanted))
+        asked = in_domain(wanted)
+        return await (await self._store()).count(self._tenant, asked)
 
     async def history(self, job_id: str) -> list[HistoryInfo]:
         """Everything that happened to the job, without gaps."""
         return self._describe.history(await self._trail(job_id))
 
     async def failure(self, job_id: str, *, all_attempts: bool = False) -> FailureInfo:
+        checks.flag(all_attempts, "all_attempts")
         return self._describe.failure(await self._trail(job_id), all_attempts=all_attempts)
 
     async def failures(
@@ -75,6 +79,7 @@ class Looking(Bound):
 
     async def failure_counts(self, wanted: Filter | None = None, *, limit: int = 10_000) -> FailureCounts:
         """The same jobs counted by category, code (else the exception's name) and type; the newest `limit` of them."""
+        checks.positive(limit, "limit")
         counts, cursor = FailureCounts(), None
         while True:
             size = min(BATCH, limit - counts.counted)
@@ -109,7 +114,8 @@ class Looking(Bound):
             yield event
 
     async def _events(self, *, every_tenant: bool, failures_only: bool = False) -> AsyncIterator[Event]:
-        if every_tenant:
+        checks.flag(failures_only, "failures_only")
+        if checks.flag(every_tenant, "every_tenant"):
             self._refuse_beyond("every_tenant=True")
         events = self._core.events
         async for event in events.failures() if failures_only else events.stream():
@@ -117,6 +123,7 @@ class Looking(Bound):
                 yield event
 
     async def _trail(self, job_id: str) -> Trail:
+        checks.text(job_id, "job_id")
         trail = await (await self._store()).trail(self._tenant, job_id)
         if trail is None:
             raise missing(job_id)
@@ -124,8 +131,9 @@ class Looking(Bound):
 
 
 class Waiting(Bound):
-    async def wait_for_record(self, job_id: str, timeout_seconds: float | None) -> JobRecord:
+    async def wait_for_record(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
         """Of the job, or of the last of its chain where it continued: that one has its result."""
+        timeout_seconds = checks.timeout(timeout)
         session = await self._core.session()
         began = self._core.runtime.monotonic()
         job = await session.jobs.wait(self._tenant, job_id, timeout_seconds)
@@ -136,15 +144,22 @@ class Waiting(Bound):
             left = max(0.0, began + timeout_seconds - self._core.runtime.monotonic())
         return await session.chains.wait(self._tenant, job_id, left)
 
-    async def wait_for_chain(self, job_id: str, timeout_seconds: float | None) -> JobRecord:
+    async def wait_for_chain(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
         """The last member, once it ended without continuing."""
+        timeout_seconds = checks.timeout(timeout)
         session = await self._core.session()
         return await session.chains.wait(self._tenant, job_id, timeout_seconds)
 
     async def wait_for_group(
-        self, job_id: str, timeout_seconds: float | None, *, raise_on_failure: bool = False
+        self,
+        job_id: str,
+        timeout: Seconds | None,  # noqa: ASYNC109 # as `wait`
+        *,
+        raise_on_failure: bool = False,
     ) -> object:
         """The value of the group this job is in, once that closed."""
+        timeout_seconds = checks.timeout(timeout)
+        checks.flag(raise_on_failure, "raise_on_failure")
         if self._core.reports_orphans:
             self._core.awaited.note(self._tenant, job_id)
         session = await self._core.session()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ropewalk.client.operations.base import Bound
-from ropewalk.definitions import checks
-from ropewalk.domain.bounds import check_name
+from ropewalk.domain import checks
 from ropewalk.domain.limits.quota import PENDING_MAX, Quota, QuotaUse
-from ropewalk.domain.limits.rate import Rate
+from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
 from ropewalk.errors import InvalidInput, LimitExceeded
 from ropewalk.ports.notifier import Hint
 
@@ -28,17 +27,14 @@ class Quoting(Bound):
         checks.positive_or_none(pending, "pending")
         checks.positive_or_none(running, "running")
         checks.positive_or_none(payload_bytes, "payload_bytes")
-        check_name(self._tenant, "tenant", self._core.limits)
+        self._name(self._tenant, "tenant")
         if pending is not None and pending > PENDING_MAX:
             raise LimitExceeded(
                 f"pending={pending:,} is over {PENDING_MAX:,}: what waits is counted for every submission, "
                 "and so many take too long; leave it out, or limit submissions=",
                 field="pending",
             )
-        if submissions is not None and not isinstance(submissions, Rate):
-            raise InvalidInput(
-                f"submissions={submissions!r} must be a Rate, such as Rate(100, per=60)", field="submissions"
-            )
+        checks.instance_or_none(submissions, "submissions", Rate, RATE_EXAMPLE)
         quota = Quota(
             tenant=self._tenant,
             pending=pending,

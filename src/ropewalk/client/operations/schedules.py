@@ -11,7 +11,8 @@ from ropewalk.client.operations.base import Bound
 from ropewalk.client.schedules.fires import Turn
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.schedules import ScheduleInfo, info_of
-from ropewalk.definitions.schedule import ScheduleOptions
+from ropewalk.definitions.schedule import ScheduleOptions, check_options
+from ropewalk.domain import checks
 from ropewalk.domain.schedules.schedule import Schedule, job_of, pause, resume
 from ropewalk.domain.time import Instant
 from ropewalk.errors import Conflict, InvalidInput, NotFound
@@ -24,6 +25,7 @@ UPCOMING_MAX: Final = 1000
 class Scheduling(Bound):
     async def schedules(self, *, upcoming: int = 1) -> list[ScheduleInfo]:
         """All of them, by name, each with so many of its next fires."""
+        checks.between(upcoming, "upcoming", 0, UPCOMING_MAX)
         store, after, found = await self._store(), None, list[ScheduleInfo]()
         while True:
             page = (await store.list_schedules(self._tenant, after=after, limit=LISTED_AT_ONCE)).schedules
@@ -34,6 +36,7 @@ class Scheduling(Bound):
 
     async def get_schedule(self, name: str, *, upcoming: int = 5) -> ScheduleInfo:
         """One schedule, with so many of its next fires. Raises NotFound."""
+        checks.between(upcoming, "upcoming", 0, UPCOMING_MAX)
         schedule, _ = await self._scheduled(name)
         return self._info(schedule, upcoming)
 
@@ -47,6 +50,8 @@ class Scheduling(Bound):
 
     async def edit_schedule(self, name: str, **changes: Unpack[ScheduleOptions]) -> ScheduleInfo:
         """Change what is given. What its old times still owe is enqueued with it, and code no longer changes it."""
+
+        check_options(changes)
 
         async def decide(held: Schedule, now: Instant) -> Turn:
             return await self._core.timetable.edit(held, changes, now)
@@ -78,6 +83,7 @@ class Scheduling(Bound):
         """Enqueue its job once, now, beside its times and even while it is paused. `id` names the job, as for enqueue:
         repeated with it after an OutcomeUnknown, there is one job.
         """
+        checks.text_or_none(id, "id")
         schedule, now = await self._scheduled(name)
         fires = self._core.fires
         if not fires.can_make(schedule):
@@ -107,18 +113,18 @@ class Scheduling(Bound):
                 raise _missing(name)
             return await decide(held, now)
 
+        checks.text(name, "name")
         await self._core.open()
         return self._info(await self._core.timetable.change(self._tenant, name, decided))
 
     async def _scheduled(self, name: str) -> tuple[Schedule, Instant]:
+        checks.text(name, "name")
         read = await (await self._store()).get_schedules(self._tenant, [name])
         if not read.schedules:
             raise _missing(name)
         return read.schedules[0].schedule, read.now
 
     def _info(self, schedule: Schedule, upcoming: int = 5) -> ScheduleInfo:
-        if not 0 <= upcoming <= UPCOMING_MAX:
-            raise InvalidInput(f"upcoming={upcoming} must be between 0 and {UPCOMING_MAX}", field="upcoming")
         return info_of(schedule, self._describe, self._core.functions.following, upcoming)
 
 

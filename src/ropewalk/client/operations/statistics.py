@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any, Final, get_args
 
 from ropewalk.client.operations.base import Bound
-from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.job_types.job_type import JobType, type_name
+from ropewalk.domain import checks
 from ropewalk.domain.statistics.aggregation import By, StatsQuery
 from ropewalk.domain.statistics.statistics import Statistics
-from ropewalk.domain.time import Seconds, to_instant, to_span
-from ropewalk.errors import InvalidInput
+from ropewalk.domain.time import Seconds, to_instant
 
 SLICES_MAX: Final = 1000
 
@@ -34,19 +34,12 @@ class Counting(Bound):
         >>> stats = await app.stats(last=timedelta(hours=24), by="queue")
         >>> stats.flow.completed, stats.finished_per_second, stats.flow.run.p95_us
         """
-        if by not in get_args(By):
-            raise InvalidInput(f"by={by!r} must be one of {', '.join(map(repr, get_args(By)))}", field="by")
-        if isinstance(slices, bool) or not isinstance(slices, int) or not 1 <= slices <= SLICES_MAX:
-            raise InvalidInput(f"slices={slices!r} must be a whole number from 1 to {SLICES_MAX:,}", field="slices")
-        last_us = to_span(last, "last")
-        if last_us == 0:
-            raise InvalidInput(f"last={last!r} is no time at all: give some seconds or a timedelta", field="last")
         asked = StatsQuery(
-            last_us=last_us,
+            last_us=checks.positive_span(last, "last"),
             until=None if until is None else to_instant(until, "until"),
-            by=by,
-            queue=queue,
-            type=type.name if isinstance(type, JobType) else type,
-            slices=slices,
+            by=checks.choice(by, "by", get_args(By)),
+            queue=checks.text_or_none(queue, "queue"),
+            type=None if type is None else type_name(type, "type"),
+            slices=checks.between(slices, "slices", 1, SLICES_MAX),
         )
         return await (await self._store()).stats(self._tenant, asked)

@@ -7,11 +7,12 @@ from typing import Any
 
 from ropewalk.client.filter import Filter
 from ropewalk.client.group_values import counts_of, group_value, value_is_gone
-from ropewalk.client.operations.base import Bound, in_bulk, missing, repeated
+from ropewalk.client.operations.base import Bound, check_cancel, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import UNFINISHED, EdgeInfo, GroupInfo, WorkflowInfo, edges_of, jobs_of
 from ropewalk.definitions.results.classify import described
+from ropewalk.domain import checks
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.operations import CancelStatus, Resolution
 from ropewalk.domain.jobs.record import JobRecord
@@ -34,10 +35,13 @@ class Flowing(Bound):
 
     async def fail(self, job_id: str, error: str | BaseException) -> JobInfo:
         """End a job from outside as failed, for this reason; its compensation and dependants follow."""
+        checks.text(job_id, "job_id")
         if isinstance(error, BaseException):
             told = described(error, Category.PERMANENT, code="from_outside")
         else:
-            told = ErrorInfo(category=Category.PERMANENT, code="from_outside", message=clipped(error))
+            told = ErrorInfo(
+                category=Category.PERMANENT, code="from_outside", message=clipped(checks.text(error, "error"))
+            )
         return await self._resolve(job_id, Resolution(error=told))
 
     async def signal(
@@ -54,9 +58,9 @@ class Flowing(Bound):
 
         >>> await app.signal(handle.id, "paid", 12.5, id="payment-4711")
         """
-        longest = self._core.limits.name_chars_max
-        if not 0 < len(name) <= longest:
-            raise InvalidInput(f"name={name!r} must have 1 to {longest} characters", field="name")
+        checks.text(job_id, "job_id")
+        checks.text_or_none(id, "id")
+        self._name(name, "name")
         store, data = await self._store(), self._encoded(value)
         answer = await repeated(
             lambda signal_id: store.signal(self._tenant, job_id, name, data, signal_id=signal_id),
@@ -80,6 +84,8 @@ class Flowing(Bound):
 
         Takes the id of any of its jobs.
         """
+        checks.text(group_id, "group_id")
+        checks.between(nodes_max, "nodes_max", 0, None)
         root, _ = await self._record(group_id)
         if root.group_id not in (None, root.id):
             group_id = root.group_id
@@ -106,6 +112,8 @@ class Flowing(Bound):
 
     async def cancel_group(self, group_id: str, *, reason: str | None = None, force: bool = False) -> BulkResult:
         """Cancel everything in a group; whatever its running jobs still queue is born cancelled."""
+        checks.text(group_id, "group_id")
+        check_cancel(reason, force=force)
         root, _ = await self._record(group_id)
         if root.group_id not in (None, root.id):
             raise InvalidInput(f"{group_id} is a job of group {root.group_id}: cancel that group, or only the job")
@@ -121,6 +129,7 @@ class Flowing(Bound):
 
     async def chain(self, job_id: str) -> list[JobInfo]:
         """The jobs of the chain this one is in, first to last; a job that never continued is alone in it."""
+        checks.text(job_id, "job_id")
         store = await self._store()
         members = await store.chain(self._tenant, job_id)
         if not members:
@@ -130,6 +139,8 @@ class Flowing(Bound):
 
     async def workflow(self, workflow_id: str, *, nodes_max: int = 10_000) -> WorkflowInfo:
         """The jobs of a workflow, in the order they were queued, and what depends on what."""
+        checks.text(workflow_id, "workflow_id")
+        checks.between(nodes_max, "nodes_max", 0, None)
         await self._store()
         nodes, edges = await self._graph(Wanted(workflow_id=workflow_id), nodes_max)
         return WorkflowInfo(id=workflow_id, nodes=nodes, edges=edges)

@@ -7,7 +7,8 @@ from typing import Any, Protocol, TypeGuard, TypeVar
 
 from msgspec import Struct
 
-from ropewalk.errors import DefinitionError
+from ropewalk.domain import checks
+from ropewalk.errors import DefinitionError, InvalidInput
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ def register_type(cls: type[T], tag: str, encode: Callable[[T], object], decode:
     `encode` turns one into anything the codec knows, `decode` takes that and gives the value back. `tag` is written
     in stored data: keep it as long as data lives. Registering the same again replaces it.
     """
+    _check(cls, tag, encode, decode)
     if tag in _reserved:
         raise DefinitionError(f"tag {tag!r} belongs to the codec itself: choose another for {cls.__qualname__}")
     holder = _by_tag.get(tag)
@@ -48,6 +50,16 @@ def register_type(cls: type[T], tag: str, encode: Callable[[T], object], decode:
     if former is not None:
         del _by_tag[former.tag]
     _by_class[cls] = _by_tag[tag] = Registered(cls, tag, encode, decode)
+
+
+def _check(cls: object, tag: object, encode: object, decode: object) -> None:
+    try:
+        checks.instance(cls, "cls", type, "the class whose values are to travel")
+        checks.text(tag, "tag")
+        checks.function(encode, "encode")
+        checks.function(decode, "decode")
+    except InvalidInput as error:
+        raise DefinitionError(f"register_type: {error}") from error
 
 
 def reserve(tags: Iterable[str]) -> None:

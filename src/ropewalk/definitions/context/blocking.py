@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from ropewalk.definitions.context.transaction import SyncTransaction
@@ -55,7 +55,7 @@ class SyncContext:
         """`with ctx.sync.transaction() as tx:` — own writes and the job's completion commit together. Threads only."""
         return SyncTransaction(self._context)
 
-    def states(self, ids: Sequence[str]) -> dict[str, State]:
+    def states(self, ids: Iterable[str]) -> dict[str, State]:
         """How other jobs of this tenant are; unknown ids are absent."""
         return self._port.blocking(self._context.states(ids))
 

@@ -6,7 +6,7 @@ The context of the handler that runs here, for code that was not handed it.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextvars import ContextVar, Token
 from datetime import datetime
 from functools import cached_property
@@ -18,10 +18,12 @@ from ropewalk.definitions.context.blocking import ONCE_TTL, SyncContext
 from ropewalk.definitions.context.job_log import JobLog
 from ropewalk.definitions.context.related_jobs import Compensated, Dependency, compensated, dependencies_of
 from ropewalk.definitions.context.transaction import Transaction
-from ropewalk.definitions.job import Job
+from ropewalk.definitions.job import Job, checked_job
 from ropewalk.definitions.middleware import Provided
 from ropewalk.definitions.results.results import Results
 from ropewalk.definitions.steps import Steps
+from ropewalk.domain import checks
+from ropewalk.domain.bounds import check_name
 from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE, STEPPED
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import State
@@ -180,10 +182,8 @@ class Context(Results):
 
     def progress(self, percent: float, message: str | None = None) -> None:
         """Say how far it is, 0 to 100. Cheap: the newest is sent with the next renewal of the lease."""
-        if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
-            raise InvalidInput(f"percent={percent!r} must be a number from 0 to 100", field="percent")
-        if message is not None and not isinstance(message, str):
-            raise InvalidInput(f"message={message!r} must be a string", field="message")
+        checks.number(percent, "percent", 0, 100)
+        checks.message_or_none(message, "message")
         self.port.progress(float(percent), message)
 
     # ── whether it should go on ─────────────────────────────────────────────────────────────────────────────
@@ -212,12 +212,14 @@ class Context(Results):
 
     async def spawn(self, job: Job[Any, Any], *, key: str | None = None) -> str:
         """Queue a child in the same group, at once; its id. A later attempt that spawns the same gets that child."""
-        (child,) = await self._spawn([(self.port.prepare(job), key)])
+        checks.text_or_none(key, "key")
+        (child,) = await self._spawn([(self.port.prepare(checked_job(job, "spawn")), key)])
         return child
 
     async def spawn_many(self, jobs: Iterable[Job[Any, Any]]) -> list[str]:
         """Queue children, all or none; ids in order."""
-        return await self._spawn([(self.port.prepare(job), None) for job in jobs])
+        given = checks.several(jobs, "jobs", lambda each, field: checked_job(each, "spawn_many", field))
+        return await self._spawn([(self.port.prepare(job), None) for job in given])
 
     @overload
     async def step(
@@ -241,9 +243,9 @@ class Context(Results):
         """The value of the next signal of this name; waits like `sleep`. Raises WaitTimeout."""
         return await self.steps.wait_for(name, timeout)
 
-    async def states(self, ids: Sequence[str]) -> dict[str, State]:
+    async def states(self, ids: Iterable[str]) -> dict[str, State]:
         """How other jobs of this tenant are; unknown ids are absent."""
-        return await self.port.states(ids)
+        return await self.port.states(checks.names(ids, "ids"))
 
     def transaction(self) -> Transaction:
         """`async with ctx.transaction() as tx:` — own writes and the job's completion commit together, or neither."""
@@ -252,6 +254,8 @@ class Context(Results):
 
     async def once(self, key: str, ttl: Seconds = ONCE_TTL) -> bool:
         """True for the first caller of this key until `ttl` has passed, in the whole fleet."""
+        check_name(key, "key", self.port.limits)
+        checks.positive_span(ttl, "ttl")
         return await self.port.once(key, ttl)
 
     @cached_property

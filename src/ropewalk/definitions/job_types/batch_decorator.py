@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeVar, Unpack, cast, overload
 
 from msgspec import structs
 
-from ropewalk.definitions import checks
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.arguments import ITEM
 from ropewalk.definitions.job_types.batch_items import Batch
@@ -16,6 +15,7 @@ from ropewalk.definitions.options import BatchOptions, JobTypeOptions, TypeOptio
 from ropewalk.definitions.policies import most_at_once
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import outcome_of_return
+from ropewalk.domain import checks
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.time import Seconds, to_span

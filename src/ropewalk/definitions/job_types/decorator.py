@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Concatenate, Final, Literal, Never, ParamSpec, TypeVar, Unpack, overload
 
-from ropewalk.definitions import checks
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import JobTypeOptions, type_options
 from ropewalk.definitions.results.results import Result
+from ropewalk.domain import checks
 from ropewalk.errors import DefinitionError, InvalidInput
 
 P = ParamSpec("P")

@@ -19,7 +19,18 @@ from ropewalk.definitions.job_types.batch_items import batch_signature_of
 from ropewalk.definitions.job_types.contract import Contract, batch_contract_of, contract_of
 from ropewalk.definitions.job_types.signature import Handler, Style, check_function, place, signature_of, style_of
 from ropewalk.definitions.options import TypeOptions
+from ropewalk.domain import checks
 from ropewalk.errors import DefinitionError
+
+
+def type_name(value: object, field: str) -> str:
+    """A job type, or the name of one: its name. Checked like every other value (domain/checks.py)."""
+    if isinstance(value, JobType):
+        return cast("JobType[..., Any, Any]", value).name
+    if isinstance(value, str):
+        return checks.text(value, field)
+    raise checks.wrong(field, value, "a job type, or the name of one")
+
 
 TEMPLATE = "#/$defs/{name}"
 

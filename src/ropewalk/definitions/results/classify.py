@@ -10,13 +10,13 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, cast
 
-from ropewalk.definitions.checks import takes_attempt
 from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.option_checks import takes_attempt
 from ropewalk.definitions.options import Classifier
 from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
-from ropewalk.domain.time import to_instant, to_span
+from ropewalk.domain.time import to_delay, to_instant
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 
 Reporter: TypeAlias = Callable[[BaseException, str], object]
@@ -72,11 +72,11 @@ def _said(error: BaseException) -> Outcome | None:
     """What the exception itself says."""
     match error:
         case Retry():
-            return Errored(described(error), None if error.after is None else to_span(error.after, "after"))
+            return Errored(described(error), None if error.after is None else to_delay(error.after, "after"))
         case Defer():
             if error.at is not None:
                 return Deferred(at=to_instant(error.at, "at"))
-            return Deferred(delay_us=to_span(error.delay or 0, "delay"))
+            return Deferred(delay_us=to_delay(error.delay or 0, "delay"))
         case Suspend():
             return Suspended(error.suspension)
         case BaseExceptionGroup() if isinstance(waiting := _only_leaf(error), Suspend):
@@ -149,6 +149,6 @@ def _asked(decide: Classifier, error: BaseException, attempt: int, whose: str, r
         case datetime() as at:
             return Deferred(at=to_instant(at, "decide"))
         case int() | float() | timedelta() as delay:
-            return Deferred(delay_us=to_span(delay, "decide"))
+            return Deferred(delay_us=to_delay(delay, "decide"))
         case other:
             raise InvalidInput(f"{whose} returned {other!r}: return 'retry', 'abort', seconds, a datetime or None")

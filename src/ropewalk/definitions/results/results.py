@@ -13,9 +13,10 @@ from typing import Any, Final, Generic, Literal, Never, TypeAlias, TypeVar, Unpa
 
 from msgspec import Struct, structs
 
-from ropewalk.definitions import checks
-from ropewalk.definitions.job import ENQUEUE_OPTIONS, NO_OPTIONS, Job
+from ropewalk.definitions import enqueue_options
+from ropewalk.definitions.job import NO_OPTIONS, Job, checked_job
 from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.domain import checks
 from ropewalk.errors import InvalidInput
 
 S_co = TypeVar("S_co", covariant=True)
@@ -131,7 +132,7 @@ class Result(Generic[S_co, G_co]):
         """
         if self._said.continuation is not None:
             raise InvalidInput("continue_with(...) ends this job: let the job it continues with queue what comes next")
-        checks.known_names(options, ENQUEUE_OPTIONS, "option of a job")
+        enqueue_options.check(options)
         cohort = Cohort(queueable(items), options, follows=True)
         said = structs.replace(self._said, cohorts=(*self._said.cohorts, cohort))
         return Result(said, self._made, self, seal=_SEAL)
@@ -171,8 +172,8 @@ def queueable(items: tuple[object, ...]) -> tuple[Job[Any, Any] | Result[Any, An
                 raise InvalidInput(
                     f"{item!r} cannot be queued: only ctx.queue(...), with its .next(...), can be nested"
                 )
-        elif not isinstance(item, Job):
-            raise InvalidInput(f"{item!r} cannot be queued: give jobs, made by calling a job type")
+        else:
+            checked_job(item, "queue")
     return cast("tuple[Job[Any, Any] | Result[Any, Any], ...]", items)
 
 
@@ -216,9 +217,9 @@ class Results:
             raise InvalidInput(
                 "final=True locks the group's value, append= adds to it: give one of them", field="final"
             )
-        if append is not None and append not in _APPENDS and not callable(append):
-            told = ", ".join(map(repr, _APPENDS))
-            raise InvalidInput(f"append={append!r} must be {told} or a function", field="append")
+        checks.flag(final, "final")
+        if append is not None and not callable(append):
+            checks.choice(append, "append", _APPENDS, also="a function")
         return self._make(Said(value=value, final=final, append=append))
 
     # fmt: off
@@ -267,8 +268,7 @@ class Results:
 
     def continue_with(self, job: Job[S, G]) -> Result[S, G]:
         """Return this: the job ends, and its chain goes on with `job`, whose result becomes the chain's."""
-        if not isinstance(job, Job):
-            raise InvalidInput(f"continue_with({job!r}): give a job, made by calling a job type")
+        checked_job(job, "continue_with")
         return self._make(Said(continuation=job))
 
     def unreturned(self, returned: object) -> list[Result[Any, Any]]:

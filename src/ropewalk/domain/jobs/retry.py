@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
+from ropewalk.domain import checks
 from ropewalk.domain.time import HOUR, SECOND, Seconds, Span, to_span
-from ropewalk.errors import InvalidInput
 
 Strategy: TypeAlias = Literal["constant", "linear", "exponential", "custom"]
 
@@ -53,10 +53,15 @@ class Backoff(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def __post_init__(self) -> None:
-        _bound("initial", self.initial_us, 0)
-        _bound("max", self.max_us, 0)
-        _bound("multiplier", self.multiplier, 1)
-        _bound("jitter", self.jitter, 0, 1)
+        if self.strategy is not UNSET:
+            checks.choice(self.strategy, "strategy", get_args(Strategy))
+        for field, span_us in (("initial", self.initial_us), ("max", self.max_us)):
+            if span_us is not UNSET:
+                checks.span_us_or_none(span_us, field)
+        if self.multiplier is not UNSET:
+            checks.number(self.multiplier, "multiplier", 1)
+        if self.jitter is not UNSET:
+            checks.number(self.jitter, "jitter", 0, 1)
 
 
 class ResolvedBackoff(Struct, frozen=True, kw_only=True):
@@ -100,11 +105,3 @@ def _power(base: float, exponent: int) -> float:
         return float(base) ** exponent
     except OverflowError:
         return math.inf
-
-
-def _bound(name: str, value: float | UnsetType, low: float, high: float | None = None) -> None:
-    if value is UNSET:
-        return
-    if not low <= value < math.inf or (high is not None and value > high):
-        span = f"at least {low}" if high is None else f"between {low} and {high}"
-        raise InvalidInput(f"backoff {name}={value!r} must be {span}", field="backoff")

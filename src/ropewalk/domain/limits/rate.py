@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct, structs
 
+from ropewalk.domain import checks
 from ropewalk.domain.time import SECOND, Instant, Seconds, Span, to_span
 from ropewalk.errors import InvalidInput
 
@@ -20,6 +21,7 @@ Algorithm: TypeAlias = Literal["sliding", "fixed", "token"]
 
 ALGORITHMS: Final[tuple[Algorithm, ...]] = get_args(Algorithm)
 SLIDING_COUNT_MAX: Final = 1000
+RATE_EXAMPLE: Final = "Rate(100, per=60)"
 
 
 class Rate(Struct, frozen=True):
@@ -30,20 +32,15 @@ class Rate(Struct, frozen=True):
     algorithm: Algorithm = "sliding"
 
     def __post_init__(self) -> None:
-        if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 1:
-            raise InvalidInput(f"count={self.count!r} must be a whole number, at least 1", field="count")
-        if self.algorithm not in ALGORITHMS:
-            known = ", ".join(map(repr, ALGORITHMS))
-            raise InvalidInput(f"algorithm={self.algorithm!r} must be one of {known}", field="algorithm")
+        checks.positive(self.count, "count")
+        checks.choice(self.algorithm, "algorithm", ALGORITHMS)
         if self.algorithm == "sliding" and self.count > SLIDING_COUNT_MAX:
             raise InvalidInput(
                 f"count={self.count} is over {SLIDING_COUNT_MAX}, as a sliding window remembers every start: "
                 "name a shorter span, or algorithm='token' or 'fixed'",
                 field="count",
             )
-        window_us = to_span(self.per, "per")
-        if not window_us:
-            raise InvalidInput(f"per={self.per!r} must be more than 0 seconds", field="per")
+        window_us = checks.positive_span(self.per, "per")
         structs.force_setattr(self, "per", window_us / SECOND)  # a timedelta and its seconds are the same rate
 
     @property

@@ -26,6 +26,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from ropewalk.domain import checks
 from ropewalk.domain.schedules.calendar import YEAR_MAX, Wall, next_wall
 from ropewalk.domain.schedules.cron import Cron, parse_cron
 from ropewalk.domain.time import SECOND, Instant, to_datetime, to_instant
@@ -53,6 +54,17 @@ class Offsets(NamedTuple):
         return self.before > self.after
 
 
+def zone_name(value: object) -> str:
+    """The name of a zone of the tz database, given as text, as a ZoneInfo, or as datetime.UTC."""
+    if value is UTC:
+        return "UTC"
+    if isinstance(value, ZoneInfo) and isinstance(value.key, str):  # one made by ZoneInfo.from_file may have no name
+        return value.key
+    if isinstance(value, str):
+        return value
+    raise _no_zone(value)
+
+
 def zone_of(name: str) -> tzinfo:
     """The zone of that name, or `InvalidInput`. UTC is there also where the machine has no tz database."""
     if name == "UTC":
@@ -62,9 +74,13 @@ def zone_of(name: str) -> tzinfo:
             return ZoneInfo(name)
         except (ZoneInfoNotFoundError, ValueError, OSError):  # a name that is a directory, a path, or too long
             pass
-    raise InvalidInput(
-        f"timezone={name!r} is not in the tz database: give a name like 'Europe/Oslo' or 'UTC' "
-        "(and install the package tzdata where the system has no such database)",
+    raise _no_zone(name)
+
+
+def _no_zone(given: object) -> InvalidInput:
+    return InvalidInput(
+        f"timezone={checks.shown(given)} is not in the tz database: give a name like 'Europe/Oslo' or 'UTC', or a "
+        "ZoneInfo (and install the package tzdata where the system has no such database)",
         field="timezone",
     )
 
@@ -97,16 +113,16 @@ _FIRST: Final = to_instant(datetime(2, 1, 1, tzinfo=UTC), "first")
 _LAST: Final = to_instant(datetime(YEAR_MAX, 12, 30, tzinfo=UTC), "last")
 
 
-def next_after(expression: str | Cron, after: datetime, timezone: str = "UTC") -> datetime | None:
+def next_after(expression: str | Cron, after: datetime, timezone: str | tzinfo = "UTC") -> datetime | None:
     """The first time after `after` at which a schedule with this expression fires, in UTC.
 
-    `after` is aware, in any zone; `timezone` names the zone whose clock the expression reads. Expressions with fixed
-    times fire once whatever the clock does: a time it skips fires right after the gap, a time it repeats fires the
-    first time. Expressions with `*` in seconds, minutes or hours follow the clock: nothing for what it skips, twice
-    for what it repeats. None: not before the year 9999.
+    `after` is aware, in any zone; `timezone` is the zone whose clock the expression reads, by name or as a ZoneInfo.
+    Expressions with fixed times fire once whatever the clock does: a time it skips fires right after the gap, a time
+    it repeats fires the first time. Expressions with `*` in seconds, minutes or hours follow the clock: nothing for
+    what it skips, twice for what it repeats. None: not before the year 9999.
     """
     cron = expression if isinstance(expression, Cron) else parse_cron(expression)
-    fire = fire_after(cron, to_instant(after, "after"), zone_of(timezone))
+    fire = fire_after(cron, to_instant(after, "after"), zone_of(zone_name(timezone)))
     return None if fire is None else to_datetime(fire)
 
 

@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND, Seconds, to_span
-from ropewalk.errors import InvalidInput
 from ropewalk.ports.store.messages import Claimed
 from ropewalk.worker.context import WorkerContext
 
@@ -30,8 +30,7 @@ class BacklogAlarm(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         to_span(self.older_than, "older_than")
-        if self.every is not None and not to_span(self.every, "every"):
-            raise InvalidInput(f"every={self.every!r} must be more than 0 seconds, or None to tell once", field="every")
+        checks.positive_span_or_none(self.every, "every")
 
 
 class Backlog:

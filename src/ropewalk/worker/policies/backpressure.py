@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, structs
 
+from ropewalk.domain import checks
 from ropewalk.domain.time import SECOND, Seconds, to_span
 from ropewalk.errors import InvalidInput
 from ropewalk.worker.context import WorkerContext
@@ -58,17 +59,14 @@ class AdaptiveDelay(Struct, frozen=True, kw_only=True):
     max: Seconds = 30.0
 
     def __post_init__(self) -> None:
-        if self.failures is not None and not 0 <= self.failures < 1:
-            raise InvalidInput(
-                f"failures={self.failures!r} is a share: from 0 to less than 1, or None", field="failures"
-            )
+        if self.failures is not None and checks.number(self.failures, "failures", 0, 1) == 1:
+            raise checks.wrong("failures", self.failures, "a share, from 0 to less than 1, or None")
         if self.failures is None and self.handler is None and self.settle is None and self.lag is None:
             raise InvalidInput("nothing to watch: give failures=, handler=, settle= or lag=", field="failures")
-        if not self.factor > 1:
+        if checks.number(self.factor, "factor", 1) == 1:
             raise InvalidInput(f"factor={self.factor!r} must be more than 1, or the delay never grows", field="factor")
         for name in ("first", "step", "max"):
-            if not to_span(getattr(self, name), name):
-                raise InvalidInput(f"{name}={getattr(self, name)!r} must be more than 0 seconds", field=name)
+            checks.positive_span(getattr(self, name), name)
         for name in ("handler", "settle", "lag"):
             if getattr(self, name) is not None:
                 to_span(getattr(self, name), name)

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from ropewalk.definitions import checks
-from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.definitions.job_types.job_type import JobType, type_name
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.operations import RetryStatus, Revival
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State, Status
@@ -54,8 +54,10 @@ class Redrive(Struct, frozen=True, kw_only=True):
         checks.positive(self.max_times, "max_times")
         checks.positive_span(self.every, "every")
         to_span(self.older_than, "older_than")
-        for field, given in (("types", self.types), ("tenants", self.tenants)):
-            checks.some(given, field)
+        if (types := checks.some_or_none(self.types, "types", type_name)) is None:
+            raise checks.wrong("types", None, "job types or their names")
+        structs.force_setattr(self, "types", types)
+        structs.force_setattr(self, "tenants", checks.some_or_none(self.tenants, "tenants", checks.text))
 
     def names(self) -> tuple[str, ...]:
         return tuple(each if isinstance(each, str) else each.name for each in self.types)
