@@ -16,6 +16,7 @@ from psycopg.sql import SQL, Identifier
 
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
+from ropewalk.backends.postgres.connections import Clock
 from ropewalk.backends.postgres.opening import migrated
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
@@ -43,17 +44,24 @@ class PostgresBackend(contract.Backend):
     """`dsn` may lead through a pooler to the database of the schemas."""
 
     def __init__(
-        self, schemas: Schemas, dsn: str, *, notify: Literal["on", "off"] = "on", gapless: bool = False
+        self,
+        schemas: Schemas,
+        dsn: str,
+        *,
+        notify: Literal["on", "off"] = "on",
+        gapless: bool = False,
+        clock: Clock = "runtime",
     ) -> None:
         self._schemas = schemas
         self.schema = self._schema = schemas.take()
         self.url = self._dsn = dsn
         self._url = f"{dsn}?schema={self._schema}&notify={notify}"
         self._gapless = gapless
+        self._clock: Clock = clock
         self._stores: list[PostgresStore] = []
 
     async def open(self, runtime: Runtime) -> Store:
-        store = PostgresStore(self._url, runtime, allow_weaker_durability=True, clock="runtime")
+        store = PostgresStore(self._url, runtime, allow_weaker_durability=True, clock=self._clock)
         if self._gapless:
             self._number_without_gaps(store)
         self._stores.append(store)

@@ -10,6 +10,7 @@ from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.counted_lives import CountedLivesContract
 from ropewalk.testing.contract.examine import ExamineContract
 from ropewalk.testing.contract.fairness import AgeingContract, TurnContract
+from ropewalk.testing.contract.fence import FenceContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
 from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract, KeyUpdateContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
@@ -106,6 +107,7 @@ class StoreContract(
     SettleBatchContract,
     LastWordContract,
     StaleContract,
+    FenceContract,
     CompensationContract,
     # being changed by people
     CancelContract,
