@@ -9,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from ropewalk.cli import render
+from ropewalk.cli import ids, render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.job_view import echo_history, echo_job, echo_logs, echo_page, presentable
@@ -100,10 +100,11 @@ def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as
     """Show one job: arguments (secrets hidden), result, error, times."""
 
     async def look(client: Client) -> tuple[JobInfo, list[HistoryInfo] | None, list[LogInfo] | None]:
+        meant = await ids.job_id(client, job_id)
         return (
-            await client.get(job_id),
-            await client.history(job_id) if with_history else None,
-            await client.logs(job_id) if with_logs else None,
+            await client.get(meant),
+            await client.history(meant) if with_history else None,
+            await client.logs(meant) if with_logs else None,
         )
 
     job, history, lines = target.run(look)
@@ -141,7 +142,7 @@ def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_j
     given = None if arguments is None else _object(arguments)
 
     async def again(client: Client) -> list[RetryResult]:
-        return [await client.retry(each, arguments=given) for each in job_ids]
+        return [await client.retry(each, arguments=given) for each in await ids.job_ids(client, job_ids)]
 
     answers = target.run(again)
     if as_json:
@@ -172,7 +173,8 @@ def cancel(target: Target, *, job_ids: Sequence[str], reason: str | None, force:
     """
 
     async def end(client: Client) -> list[tuple[str, CancelStatus]]:
-        return [(each, await client.cancel(each, reason=reason, force=force)) for each in job_ids]
+        meant = await ids.job_ids(client, job_ids)
+        return [(each, await client.cancel(each, reason=reason, force=force)) for each in meant]
 
     answers = target.run(end)
     if as_json:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 import click
 
+from ropewalk.app import App
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.target import Target, target_options
+from ropewalk.client.store_client import StoreClient
+from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit
 from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.ports.store.messages import LimitUse
+from ropewalk.worker.worker import limits_in
 
 T = TypeVar("T")
 
@@ -37,17 +42,50 @@ def limits() -> None:
 @every_tenant_option
 @json_option
 def list_(target: Target, *, every_tenant: bool, as_json: bool) -> None:
-    """List limits, and what runs under them now.
+    """List limits, what runs under them now, and where each comes from.
 
-    Those that code declares hold for all tenants together: see --every-tenant.
+    Those of the tenant, and those of all tenants together, as code declares them; with --every-tenant the latter alone.
+    With --app also those that the app's code declares and no worker has put into the store yet.
     """
-    found = target.run(lambda client: client.limits(every_tenant=every_tenant))
+    app = target.app()
+
+    async def look(client: StoreClient) -> list[LimitUse]:
+        of_all = await client.limits(every_tenant=True)
+        return of_all if every_tenant else [*await client.limits(), *of_all]
+
+    found = asyncio.run(target.within(app, look))
+    stored = {use.limit.id for use in found}
+    found += [LimitUse(limit=limit, in_use=0) for limit in limits_in(app.registry) if limit.id not in stored]
+    found.sort(key=lambda use: (use.limit.kind, use.limit.name, use.limit.tenant))
+    listed = [Listed(use, stored=use.limit.id in stored, types=_declared_by(app, use.limit)) for use in found]
     if as_json:
-        render.echo_json({"limits": [_document(each) for each in found]})
-    elif found:
-        render.echo_table(("KIND", "NAME", "RUNNING", "AT ONCE", "RATE"), [_row(each) for each in found])
+        render.echo_json({"limits": [_document(each) for each in listed]})
+    elif listed:
+        render.echo_table(("KIND", "NAME", "RUNNING", "AT ONCE", "RATE", "OF", "FROM"), map(_row, listed))
     else:
         render.echo("there are no limits")
+
+
+class Listed(NamedTuple):
+    """A limit, whether the store has it, and the types whose code declares it, as far as the app is known."""
+
+    use: LimitUse
+    stored: bool
+    types: Sequence[str]
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for people."""
+        if not self.use.limit.declared:
+            return "set at run time"
+        code = f"code of {', '.join(self.types)}" if self.types else "code"
+        return code if self.stored else f"{code}, when a worker starts"
+
+
+def _declared_by(app: App, limit: FlowLimit) -> list[str]:
+    types = [each for each in app.registry if each.options.limit is not None]
+    declared = [(each.name, each.options.limit.of(each.name)) for each in types if each.options.limit is not None]
+    return sorted(name for name, its in declared if its is not None and its.id == limit.id)
 
 
 def limited(command: Callable[..., T]) -> Callable[..., T]:
@@ -150,20 +188,25 @@ def pace_of(rate: Rate) -> str:
     return f"{rate.count} in {rate.per:g} s ({rate.algorithm})"
 
 
-def _row(use: LimitUse) -> tuple[str, ...]:
-    limit = use.limit
+def _row(listed: Listed) -> tuple[str, ...]:
+    use, limit = listed.use, listed.use.limit
     at_once = "" if limit.concurrency is None else str(limit.concurrency)
     pace = "" if limit.rate is None else pace_of(limit.rate)
     running = f"{use.in_use} in {len(use.keys)} keys" if use.keys else str(use.in_use)
-    return limit.kind, render.safe(limit.name), running, at_once, pace
+    whose = "every tenant" if limit.tenant == EVERY_TENANT else f"tenant {limit.tenant}"
+    told = (limit.kind, limit.name, running, at_once, pace, whose, listed.origin)
+    return tuple(map(render.safe, told))
 
 
-def _document(use: LimitUse) -> dict[str, object]:
-    limit = use.limit
+def _document(listed: Listed) -> dict[str, object]:
+    use, limit = listed.use, listed.use.limit
     return {
         "kind": limit.kind,
         "name": limit.name,
+        "tenant": None if limit.tenant == EVERY_TENANT else limit.tenant,
         "declared": limit.declared,
+        "stored": listed.stored,
+        "declared_by": list(listed.types),
         "concurrency": limit.concurrency,
         "rate": limit.rate,
         "in_use": use.in_use,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
-from ropewalk.cli import render
+from ropewalk.cli import ids, render
 from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.target import Target, target_options
+from ropewalk.client.client import Client
+from ropewalk.domain.why import Why
 
 
 @click.command(
@@ -21,7 +23,11 @@ from ropewalk.cli.target import Target, target_options
 @json_option
 def why(target: Target, *, job_id: str, as_json: bool) -> None:
     """Say why a job is not running, and what to do about it."""
-    answer = target.run(lambda client: client.why(job_id))
+
+    async def ask(client: Client) -> Why:
+        return await client.why(await ids.job_id(client, job_id))
+
+    answer = target.run(ask)
     if as_json:
         render.echo_json(answer)
     else:

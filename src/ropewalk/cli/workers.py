@@ -8,6 +8,7 @@ import click
 
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
+from ropewalk.cli.ids import worker_ids
 from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.worker_view import document, header, row
 from ropewalk.client.store_client import StoreClient
@@ -62,15 +63,17 @@ def drain(target: Target, *, ids: Sequence[str], as_json: bool) -> None:
     others. They hear of it at once where wake-ups arrive, else within a third of their lease (10 s).
     """
 
-    async def tell(client: StoreClient) -> None:
-        for each in ids:
+    async def tell(client: StoreClient) -> list[str]:
+        meant = await worker_ids(client, ids)
+        for each in meant:
             await client.drain_worker(each)
             if not as_json:
                 render.echo(f"{each}  told to drain")
+        return meant
 
-    target.run(tell)
+    told = target.run(tell)
     if as_json:
-        render.echo_json({"draining": list(ids)})
+        render.echo_json({"draining": told})
 
 
 async def _looked(client: StoreClient) -> tuple[list[WorkerCard], Instant]:

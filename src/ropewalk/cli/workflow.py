@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ropewalk.cli import render
+from ropewalk.cli import ids, render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.job_view import presentable
 from ropewalk.cli.target import Target, target_options
@@ -59,7 +59,7 @@ async def _find(client: Client, workflow_id: str) -> WorkflowInfo | GroupInfo:
     if labelled.nodes:
         return labelled
     try:
-        return await client.group(workflow_id)
+        return await client.group(await ids.job_id(client, workflow_id))
     except NotFound as missing:
         raise NotFound(f"no workflow and no group {workflow_id!r} (never submitted here, or deleted)") from missing
 

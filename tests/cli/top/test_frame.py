@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,23 @@ def test_a_frame_fits_its_screen(snapshot: Snapshot, width: int, height: int) ->
     lines = drawn(snapshot, width, height, selected=4)
     assert len(lines) == height
     assert max(map(cell_len, lines)) <= width
+
+
+def test_a_small_screen_shows_rows_of_the_first_tables() -> None:
+    """Without the plot, and without the tables that would have no row."""
+    lines = [line.rstrip() for line in drawn(BUSY, 50, 12)]
+    expected = (FRAMES / "busy-50x12.txt").read_text(encoding="utf-8")
+    assert "\n".join(lines) + "\n" == expected
+
+
+@pytest.mark.parametrize("height", range(6, 24))
+@pytest.mark.parametrize("width", [50, 80, 200])
+def test_no_table_is_only_its_titles(width: int, height: int) -> None:
+    lines = [line.split() for line in drawn(BUSY, width, height)]
+    for titles, below in pairwise(lines):
+        if titles and titles[0] in ("QUEUE", "TYPE", "WORKER", "FAILED"):
+            assert below and below[0] != "and", f"{titles} stands alone at {width}x{height}"
+    assert ["QUEUE"] in [line[:1] for line in lines]
 
 
 def test_a_single_frame_has_all_rows_and_no_keys() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,7 +27,8 @@ def frame(
     snapshot: Snapshot, *, width: int, height: int | None, every: float | None, selected: int | None = None
 ) -> Text:
     """`height` None: as many lines as it takes. `every`: the interval, shown with the keys; None for a single frame."""
-    lines = [_title(snapshot, width, every), _numbers(snapshot, width), Text(), *_plot(snapshot, width, height), Text()]
+    lines = [_title(snapshot, width, every), _numbers(snapshot, width)]
+    plot = [Text(), *_plot(snapshot, width, height), Text()]
     tables = [
         sections.queues(snapshot, selected),
         sections.types(snapshot),
@@ -34,13 +36,30 @@ def frame(
         sections.failures(snapshot),
     ]
     footer = [] if every is None else [_footer(snapshot, width)]
-    room = None if height is None else height - len(lines) - len(footer) - 2 * len(tables) + 1
+    if _room(height, [*lines, *plot, *footer], len(tables)) >= sum(map(_needs, tables)):
+        lines += plot
+    while len(tables) > 1 and _room(height, [*lines, *footer], len(tables)) < sum(map(_needs, tables)):
+        tables.pop()
+    room = None if height is None else _room(height, [*lines, *footer], len(tables))
     for number, (table, rows) in enumerate(zip(tables, _shares(tables, room), strict=True)):
         lines += [*([Text()] if number else []), *_table(table, rows, width)]
     if height is not None:
         lines = lines[: height - len(footer)]
         lines += [Text()] * (height - len(footer) - len(lines))
     return Text("\n").join([*(_fitted(line, width) for line in lines), *footer])
+
+
+def _room(height: int | None, lines: Sequence[Text], tables: int) -> int:
+    """For rows of so many tables, which have a line of titles each and an empty one between them.
+
+    Where not every table has room for a row, the plot is left out, and then tables, the lowest first.
+    """
+    return sys.maxsize if height is None else height - len(lines) - 2 * tables + 1
+
+
+def _needs(table: Section) -> int:
+    """Lines for a row, and for how many more there are."""
+    return 2 if table.whole and len(table.rows) > 1 else 1
 
 
 def _title(snapshot: Snapshot, width: int, every: float | None) -> Text:
@@ -95,12 +114,12 @@ def _footer(snapshot: Snapshot, width: int) -> Text:
 
 
 def _shares(tables: Sequence[Section], room: int | None) -> list[int]:
-    """How many rows each may have: a few for every one first, then the upper before the lower."""
+    """How many rows each may have: what each needs first, then a few more, then the upper before the lower."""
     wanted = [max(1, len(table.rows)) for table in tables]
     if room is None:
         return wanted
     given = [0] * len(tables)
-    for least in (LEAST, wanted):
+    for least in ([_needs(table) for table in tables], LEAST, wanted):
         for number, want in enumerate(wanted):
             given[number] += max(0, min(want, least[number], given[number] + room - sum(given)) - given[number])
     return given
@@ -113,7 +132,7 @@ def _table(section: Section, rows: int, width: int) -> list[Text]:
     lines = [Text((" " * GAP).join(_placed(each.title, each, widths[number]) for number, each in columns), "bold dim")]
     if not section.rows:
         return [*lines, Text(section.nothing, QUIET)][: rows + 1]
-    counted = section.whole and len(section.rows) > rows
+    counted = section.whole and len(section.rows) > rows > 1
     fits = max(0, rows - counted)
     first = max(0, (section.selected or 0) - fits + 1)  # what is chosen is shown
     for number, row in enumerate(section.rows[first : first + fits], first):

@@ -47,8 +47,8 @@ def queues(snapshot: Snapshot, selected: int | None) -> Section:
         Column("STATE", 6, "left"),
         Column("READY", 7),
         Column("RUNNING", 7),
-        Column("DELAYED", 7),
-        Column("RETRYING", 8),
+        Column("DELAYED", 7, from_width=60),
+        Column("RETRYING", 8, from_width=70),
         Column("PENDING", 7, from_width=90),
         Column("OLDEST", 8),
     )
@@ -62,10 +62,10 @@ def types(snapshot: Snapshot) -> Section:
         Column("RATE", 9),
         Column("FAILED", 7),
         Column("RETRIED", 7, from_width=90),
-        Column("RUN p50", 8),
-        Column("RUN p99", 8),
+        Column("RUN p50", 8, from_width=60),
+        Column("RUN p99", 8, from_width=70),
         Column("WAIT p50", 8, from_width=90),
-        Column("WAIT p99", 8),
+        Column("WAIT p99", 8, from_width=80),
     )
     return Section(columns, [_type(each) for each in snapshot.types], "nothing has finished lately")
 
@@ -73,12 +73,12 @@ def types(snapshot: Snapshot) -> Section:
 def workers(snapshot: Snapshot) -> Section:
     columns = (
         Column("WORKER", 16, "left"),
-        Column("WHERE", 12, "left", grows=True),
+        Column("WHERE", 12, "left", grows=True, from_width=60),
         Column("STATE", 8, "left"),
         Column("HOLDS", 6),
         Column("SLOTS", 6),
-        Column("LAST SIGN", 9),
-        Column("UP", 8),
+        Column("LAST SIGN", 9, from_width=70),
+        Column("UP", 8, from_width=80),
         Column("SERVES", 28, "left", from_width=110),
     )
     rows = [_worker(each) for each in snapshot.workers]
@@ -89,7 +89,7 @@ def failures(snapshot: Snapshot) -> Section:
     columns = (
         Column("FAILED AT", 9, "left"),
         Column("TYPE", 14, "left"),
-        Column("STATE", 11, "left"),
+        Column("STATE", 11, "left", from_width=60),
         Column("ERROR", 20, "left", grows=True),
         Column("ID", 36, "left", from_width=110),
     )
