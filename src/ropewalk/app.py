@@ -162,6 +162,7 @@ class App(StoreClient):
             reports_orphans=on_orphan_group is not None,
             schedules=declared,
             functions=self.settings.functions,
+            secret_keys=self.settings.logs.secret_keys,
         )
         super().__init__(core, DEFAULT_TENANT)
         self._url = resolved(url)

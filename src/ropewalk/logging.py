@@ -7,18 +7,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from copy import copy
 from datetime import UTC, datetime
-from typing import Final
+from types import TracebackType
+from typing import Final, TypeAlias, cast
 
 import msgspec
 
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
-from ropewalk.domain.redaction import redacted
+from ropewalk.domain.redaction import redacted, traceback_text
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
+ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
-class JsonFormatter(logging.Formatter):
+
+class _Formatter(logging.Formatter):
+    def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 # the standard library's name
+        error = ei[1]
+        return super().formatException(ei) if error is None else traceback_text(error).removesuffix("\n")
+
+
+class JsonFormatter(_Formatter):
     """One object a line: time, level, logger, message, then every extra field of the record that has a value.
 
     For any logger, not only ropewalk's. Records of `ctx.log` carry job_id, job_type, job_attempt, … as fields.
@@ -34,7 +44,7 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _without_secrets(record, self._secret_keys).getMessage(),
             **redacted(fields, self._secret_keys),
         }
         if record.processName not in (None, "MainProcess"):
@@ -48,8 +58,11 @@ class JsonFormatter(logging.Formatter):
         return _encoded(line)
 
 
-class TextFormatter(logging.Formatter):
+class TextFormatter(_Formatter):
     """A line for people: time, level, message, and for records of `ctx.log` the job that they are about."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return super().format(_without_secrets(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # the standard library's name
         line = super().formatMessage(record)
@@ -61,6 +74,15 @@ class TextFormatter(logging.Formatter):
             named["tenant"] = tenant
         told = " ".join(f"{name}={value}" for name, value in named.items() if value is not None)
         return f"{line}  [{told}]"
+
+
+def _without_secrets(record: logging.LogRecord, keys: Collection[str] = ()) -> logging.LogRecord:
+    """Of a record whose message has arguments, a copy: other handlers get the record as it is."""
+    if not record.args or (args := redacted(record.args, keys)) is record.args:
+        return record
+    record = copy(record)
+    record.args = tuple(cast("list[object]", args)) if isinstance(args, list) else args
+    return record
 
 
 def _encoded(line: dict[str, object]) -> str:

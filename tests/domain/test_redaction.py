@@ -34,9 +34,16 @@ def test_everything_under_a_secret_name_is_hidden_at_any_depth() -> None:
 
 
 def test_what_is_too_deep_to_look_through_is_not_shown() -> None:
-    ring: dict[str, object] = {}
-    ring["again"] = ring
-    shown = redacted(ring)
+    deep: dict[str, object] = {}
+    for _ in range(DEPTH_MAX + 1):
+        deep = {"again": deep}
+    shown = redacted(deep)
     for _ in range(DEPTH_MAX + 1):
         shown = shown["again"]
     assert shown == HIDDEN
+
+
+def test_what_contains_itself_is_shown_once() -> None:
+    ring: dict[str, object] = {"pin": 1}
+    ring["again"] = [ring] * 100
+    assert redacted(ring) == {"pin": HIDDEN, "again": [HIDDEN] * 100}

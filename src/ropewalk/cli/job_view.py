@@ -11,7 +11,7 @@ from ropewalk.client.views.answers import LogInfo, SearchPage
 from ropewalk.client.views.jobs import UNDECODED, HistoryInfo, JobInfo
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.record import DEFAULT_QUEUE, DEFAULT_TENANT
-from ropewalk.domain.redaction import HIDDEN, redacted
+from ropewalk.domain.redaction import HIDDEN, RESULT, redacted
 from ropewalk.domain.time import to_datetime
 from ropewalk.runtime.system import SystemRuntime
 
@@ -51,7 +51,7 @@ def echo_job(job: JobInfo) -> None:
             *_times(job),
             *_labels(job),
             ("arguments", _value(_shown(job.arguments, job))),
-            ("result", None if job.result is None else _value(job.result)),
+            ("result", None if job.result is None else _value(_shown_result(job))),
             ("error", None if job.error is None else _error(job.error)),
             ("damaged", f"{', '.join(job.damaged)} cannot be read" if job.damaged else None),
         ]
@@ -97,7 +97,7 @@ def echo_logs(lines: Sequence[LogInfo]) -> None:
 
 def presentable(job: JobInfo) -> JobInfo:
     """With arguments and result that a JSON document can hold, whatever they were; secrets hidden."""
-    return replace(job, arguments=_shown(job.arguments, job), result=render.plain(job.result))
+    return replace(job, arguments=_shown(job.arguments, job), result=render.plain(_shown_result(job)))
 
 
 def _age(job: JobInfo, now: datetime) -> str:
@@ -143,8 +143,11 @@ def _labels(job: JobInfo) -> list[tuple[str, str | None]]:
 def _shown(arguments: Mapping[str, object], job: JobInfo) -> dict[str, object]:
     if UNDECODED in arguments and job.secrets:
         return {UNDECODED: HIDDEN}
-    plain = {name: render.plain(value) for name, value in arguments.items()}
-    return dict(redacted(plain, job.secrets))
+    return {name: render.plain(value) for name, value in redacted(arguments, job.secrets).items()}
+
+
+def _shown_result(job: JobInfo) -> object:
+    return HIDDEN if job.result is not None and RESULT in job.secrets else redacted(job.result, job.secrets)
 
 
 def _value(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -12,6 +12,7 @@ import click
 from ropewalk.cli import render
 from ropewalk.client.views.schedules import ScheduleInfo
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.domain.redaction import redacted
 from ropewalk.domain.time import to_datetime
 from ropewalk.runtime.system import SystemRuntime
 
@@ -38,7 +39,7 @@ def echo_schedules(schedules: Sequence[ScheduleInfo]) -> None:
 
 
 def echo_schedule(info: ScheduleInfo) -> None:
-    arguments = None if info.arguments is None else render.safe(render.to_json(info.arguments))
+    arguments = None if info.arguments is None else render.safe(render.to_json(_shown(info.arguments, info)))
     render.echo_details(
         [
             ("name", render.safe(info.name)),
@@ -70,11 +71,12 @@ def echo_fires(info: ScheduleInfo) -> None:
 
 
 def presentable(info: ScheduleInfo) -> ScheduleInfo:
-    """With arguments that a JSON document can hold, whatever they were."""
-    given = info.arguments
-    return replace(
-        info, arguments=None if given is None else {name: render.plain(value) for name, value in given.items()}
-    )
+    """With arguments that a JSON document can hold, whatever they were; secrets hidden."""
+    return replace(info, arguments=None if info.arguments is None else _shown(info.arguments, info))
+
+
+def _shown(arguments: Mapping[str, object], info: ScheduleInfo) -> dict[str, object]:
+    return {name: render.plain(value) for name, value in redacted(arguments, info.secrets).items()}
 
 
 def _work(info: ScheduleInfo) -> str:

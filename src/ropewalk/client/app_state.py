@@ -60,6 +60,7 @@ class AppState:
         reports_orphans: bool = False,
         schedules: Iterable[DeclaredSchedule] = (),
         functions: Iterable[AnyFunction] = (),
+        secret_keys: Iterable[str] = (),
     ) -> None:
         self.store = store
         self.runtime = runtime
@@ -71,6 +72,8 @@ class AppState:
         self.tracing = tracing
         self.reports_orphans = reports_orphans
         """somebody here wants to hear of groups that close with nobody waiting"""
+        self.secret_keys = frozenset(secret_keys)
+        """Names that the app hides, beside those that are always hidden."""
         self.awaited = Awaited(runtime)
         self.wait_bound: WaitBound | None = None
         """Bounds every wait for a job, a group or a chain, where the clock of the runtime may stand still."""

@@ -36,7 +36,7 @@ class Bound:
     def __init__(self, core: AppState, tenant: str) -> None:
         self._core = core
         self._tenant = tenant
-        self._describe = Describer(core.registry, core.codec)
+        self._describe = Describer(core.registry, core.codec, core.secret_keys)
 
     def _refuse_beyond(self, what: str) -> None:
         """Raises BeyondTenant where this client must not do what concerns other tenants."""

@@ -74,7 +74,8 @@ class JobInfo:
     """it had a result, which was kept shorter than the job (`Retention.of(results=...)`)"""
 
     secrets: tuple[str, ...] = ()
-    """names of arguments annotated as Secret, as far as the type is registered here"""
+    """Names of what is to be hidden from people: arguments and fields annotated as Secret, as far as the type is
+    registered here, `return` for the result, and the app's own `secret_keys`."""
     damaged: tuple[str, ...] = ()
     """names of its stored columns that cannot be read; what is told of these is a stand-in"""
 
@@ -121,8 +122,9 @@ class AttemptInfo:
 class Describer:
     """Turns records into what people see, decoding by the types registered here."""
 
-    def __init__(self, registry: Registry, codec: Codec) -> None:
+    def __init__(self, registry: Registry, codec: Codec, secret_keys: frozenset[str] = frozenset()) -> None:
         self._registry = registry
+        self._secret_keys = secret_keys
         self._codec = codec
 
     def job(self, job: JobRecord, now: Instant) -> JobInfo:
@@ -168,7 +170,7 @@ class Describer:
             arguments=self.arguments(job.type, job.input),
             result=result,
             result_forgotten=bool(job.flags & FORGOTTEN),
-            secrets=self._secrets(job),
+            secrets=self.secrets(job.type),
             damaged=damaged,
         )
 
@@ -203,8 +205,9 @@ class Describer:
         item: dict[str, object] = {ITEM: decoded}
         return cast("dict[str, object]", decoded) if isinstance(decoded, dict) and not batch else item
 
-    def _secrets(self, job: JobRecord) -> tuple[str, ...]:
-        return tuple(sorted(self._registry.get(job.type).resolve().secrets)) if job.type in self._registry else ()
+    def secrets(self, job_type: str) -> tuple[str, ...]:
+        declared = self._registry.get(job_type).resolve().secrets if job_type in self._registry else frozenset[str]()
+        return tuple(sorted(declared | self._secret_keys))
 
     def value(self, job_type: str | None, data: bytes | None) -> object:
         """Every stored value is decoded by the type that produced it; untyped where that is not known here."""

@@ -40,6 +40,8 @@ class ScheduleInfo:
     """edited at run time: declaring it in code changes nothing"""
     generation: int
     """1, +1 for every edit"""
+    secrets: tuple[str, ...] = ()
+    """Names of arguments and fields of its template that are to be hidden from people, as in JobInfo."""
 
     @property
     def when(self) -> str:
@@ -77,6 +79,7 @@ def info_of(schedule: Schedule, describe: Describer, functions: Functions, fires
         paused=schedule.paused,
         overridden=schedule.overridden,
         generation=schedule.generation,
+        secrets=() if template is None else describe.secrets(template.type),
     )
 
 

@@ -9,7 +9,6 @@ An exception as it comes back from a store: text, never the class, so nothing st
 from __future__ import annotations
 
 import math
-import traceback
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
@@ -24,6 +23,7 @@ from msgspec import Struct
 from ropewalk.definitions.codec import custom
 from ropewalk.definitions.codec.mismatch import ValueMismatch, misfit
 from ropewalk.domain.failure import clipped
+from ropewalk.domain.redaction import error_text, traceback_text
 
 
 class ExceptionData(Struct, frozen=True, kw_only=True):
@@ -36,8 +36,8 @@ class ExceptionData(Struct, frozen=True, kw_only=True):
 def exception_data(error: BaseException) -> ExceptionData:
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    trace = None if error.__traceback__ is None else clipped("".join(traceback.format_exception(error)))
-    return ExceptionData(type=name, message=clipped(str(error)), traceback=trace)
+    trace = None if error.__traceback__ is None else clipped(traceback_text(error))
+    return ExceptionData(type=name, message=clipped(error_text(error)), traceback=trace)
 
 
 TAG: Final = "$rw"

@@ -1,7 +1,7 @@
 """`ctx.log`: log lines that say which job they are about, and are kept with it.
 
 A line goes two ways: to the standard logger `ropewalk.job`, as that is configured, and, from the level the app keeps,
-to the job's own log. Fields are redacted on both.
+to the job's own log. Fields and arguments of the message are redacted for both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain.ids import trace_ids
 from ropewalk.domain.logs import fields_json, text
-from ropewalk.domain.redaction import HIDDEN, redacted
+from ropewalk.domain.redaction import concealed, error_text, redacted
 
 LOGGER: Final = "ropewalk.job"
 
@@ -26,8 +26,13 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         super().__init__(logging.getLogger(LOGGER), {})
         self._port = port
         self._fields: dict[str, object] | None = None
+        self._secret_keys: frozenset[str] | None = None
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        if not (self._port.logs.keeps(level) or self.logger.isEnabledFor(level)):
+            return
+        if args:
+            args = tuple(redacted(each, self._keys()) for each in args)
         if self._port.logs.keeps(level):
             self._port.keep_line(level, text(_formatted(msg, args)), fields_json(self._own_fields(kwargs)))
         if self.logger.isEnabledFor(level):
@@ -42,7 +47,12 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
 
     def _extra(self, kwargs: Mapping[str, Any]) -> dict[str, object]:
         extra: Mapping[str, object] = kwargs.get("extra") or {}
-        return dict(redacted(extra, self._port.logs.secret_keys))
+        return dict(redacted(extra, self._keys()))
+
+    def _keys(self) -> frozenset[str]:
+        if self._secret_keys is None:
+            self._secret_keys = _secret_keys(self._port)
+        return self._secret_keys
 
     def _own_fields(self, kwargs: Mapping[str, Any]) -> dict[str, object]:
         """What is kept beside the message: the job itself says the rest."""
@@ -74,19 +84,24 @@ def _fields(port: AttemptPort) -> dict[str, object]:
     return fields
 
 
+def _secret_keys(port: AttemptPort) -> frozenset[str]:
+    return port.job_type.resolve().secrets.union(port.logs.secret_keys)
+
+
 def _context(port: AttemptPort) -> Mapping[str, object]:
     """In a field of its own: a record refuses keys such as `name`. A broken function must not break a handler.
 
-    The function never sees an argument that is annotated as a Secret, so it cannot tell it.
+    The function never sees an argument or a field that is annotated as a Secret, so it cannot tell it.
     """
     derive = port.job_type.options.log_context
     assert derive is not None
     try:
         arguments = port.job_type.decode_input(port.job.input)
-        shown = {**arguments, **dict.fromkeys(port.job_type.resolve().secrets, HIDDEN)}
-        return dict(redacted(derive(shown), port.logs.secret_keys))
+        shown = concealed(arguments, port.job_type.resolve().secrets)
+        return dict(redacted(derive(shown), _secret_keys(port)))
     except Exception as error:  # the user's function may raise anything
-        return {"log_context_failed": repr(error)}
+        shown = redacted(error)
+        return {"log_context_failed": shown if isinstance(shown, str) else repr(error)}
 
 
 def _formatted(msg: object, args: tuple[object, ...]) -> str:
@@ -105,4 +120,4 @@ def _error(exc_info: object) -> str | None:
     if not exc_info:
         return None
     error = exc_info if isinstance(exc_info, BaseException) else sys.exc_info()[1]
-    return None if error is None else text(f"{type(error).__name__}: {error}")
+    return None if error is None else text(f"{type(error).__name__}: {error_text(error)}")

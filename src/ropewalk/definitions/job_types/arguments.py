@@ -19,7 +19,7 @@ from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec
 from ropewalk.definitions.codec.mismatch import ROOT, ValueMismatch
 from ropewalk.definitions.codec.shape import shape_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Parameter
-from ropewalk.domain.redaction import is_marked_secret, is_secret
+from ropewalk.domain.redaction import is_marked_secret, is_secret, secret_names
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
 
@@ -36,8 +36,9 @@ class Arguments:
         self.job_type = job_type
         self.names = tuple(each.name for each in parameters)
         self.required = frozenset(each.name for each in parameters if each.default is REQUIRED)
-        self.secrets = frozenset(each.name for each in parameters if is_marked_secret(each.annotation))
-        """Arguments annotated as Secret."""
+        marked = frozenset(each.name for each in parameters if is_marked_secret(each.annotation))
+        self.secrets = marked.union(*(secret_names(each.annotation) for each in parameters))
+        """Names of arguments, and of fields anywhere in them, that are annotated as Secret."""
         self.struct = self.annotation = _struct(job_type, parameters)
         self._parameters = {each.name: each for each in parameters}
         self._known = frozenset(self.names)
@@ -201,7 +202,8 @@ class Item:
     def __init__(self, job_type: str, annotation: Any, codec: Codec) -> None:
         self.job_type = job_type
         self.annotation = annotation
-        self.secrets = frozenset({ITEM} if is_marked_secret(annotation) else ())
+        marked = frozenset({ITEM} if is_marked_secret(annotation) else ())
+        self.secrets = marked | secret_names(annotation)
         self.plain_json = type(codec) is JsonCodec
         self._wire = TypedCodec(annotation) if self.plain_json else Bound(codec, annotation)
 
@@ -228,5 +230,5 @@ class Item:
             raise self._named(error) from error
 
     def _named(self, error: ValueMismatch) -> InvalidInput:
-        shown = error.without_value() if self.secrets else error
+        shown = error.without_value() if ITEM in self.secrets else error
         return InvalidInput(f"{self.job_type}: the item does not fit: {shown}", field=ITEM)

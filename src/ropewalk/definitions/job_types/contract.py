@@ -16,6 +16,7 @@ from ropewalk.definitions.codec.shape import custom_classes, type_info
 from ropewalk.definitions.job_types.arguments import Arguments, Item
 from ropewalk.definitions.job_types.batch_items import batch_signature_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Handler, Parameter, place, signature_of
+from ropewalk.domain.redaction import RESULT, is_marked_secret, secret_names
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
 
@@ -26,6 +27,7 @@ class Returns:
     def __init__(self, job_type: str, annotation: Any, codec: Codec) -> None:
         self.annotation = annotation
         self._job_type = job_type
+        self.secrets = secret_names(annotation).union({RESULT} if is_marked_secret(annotation) else ())
         self._wire = TypedCodec(annotation) if type(codec) is JsonCodec else Bound(codec, annotation)
         self._is_none = annotation in (None, type(None))
 
@@ -56,8 +58,8 @@ class Contract(Struct, frozen=True, kw_only=True):
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Arguments annotated as Secret."""
-        return self.arguments.secrets
+        """Names that are annotated as Secret: arguments, fields anywhere in arguments and result, `return`."""
+        return self.arguments.secrets | self.returns.secrets
 
 
 def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:

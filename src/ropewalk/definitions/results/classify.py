@@ -5,7 +5,6 @@ Runs wherever the handler ran (the worker, or its own process), because only the
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, cast
@@ -16,6 +15,7 @@ from ropewalk.definitions.options import Classifier
 from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
+from ropewalk.domain.redaction import error_text, traceback_text
 from ropewalk.domain.time import to_delay, to_instant
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 
@@ -53,9 +53,9 @@ def bad_result(error: InvalidInput) -> Outcome:
 
 
 def described(error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None) -> ErrorInfo:
-    """An exception as data."""
+    """An exception as data, with the secrets in its arguments hidden."""
     told = _text(error) or type(error).__name__
-    trace = "".join(traceback.format_exception(error))
+    trace = traceback_text(error)
     return ErrorInfo(
         category=category, code=code, type=type(error).__name__, message=clipped(told), traceback=clipped(trace)
     )
@@ -63,7 +63,7 @@ def described(error: BaseException, category: Category = Category.TEMPORARY, *, 
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)
+        return error_text(error)
     except Exception as broken:
         return f"<its message raised {type(broken).__name__}>"
 
