@@ -104,7 +104,11 @@ class Fleet:
 
     def kill(self, random: Random) -> None:
         """SIGKILL a random worker and replace it at once."""
-        worker = random.choice(self._awake())
+        self.kill_one(random.choice(self._awake()).pid)
+
+    def kill_one(self, pid: int) -> None:
+        """SIGKILL this worker and replace it at once."""
+        [worker] = [each for each in self._workers if each.pid == pid]
         worker.kill()
         worker.wait()
         self._workers.remove(worker)

@@ -65,6 +65,14 @@ async def innocent(ctx: Context, seconds: float) -> None:
     effect(ctx)
 
 
+@job(max_attempts=1)
+async def once(ctx: Context, seconds: float) -> None:
+    """May start a single time."""
+    started(ctx)
+    await asyncio.sleep(seconds)
+    effect(ctx)
+
+
 @job
 async def poison(ctx: Context) -> None:
     """Takes its worker with it, whenever it runs."""
@@ -81,7 +89,7 @@ async def serve(ctx: Context, seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-ALL = [quick, nap, stumble, clean_up, book, innocent, poison]
+ALL = [quick, nap, stumble, clean_up, book, innocent, once, poison]
 
 
 def started(ctx: Context) -> None:
