@@ -127,3 +127,29 @@ async def test_what_a_told_worker_had_not_started_goes_back_at_once(make_app: Ma
         while set((await app.states(ids)).values()) != {State.SCHEDULED}:
             await asyncio.sleep(0.01)
         assert (await long.status()).state is State.RUNNING
+
+
+async def test_a_worker_may_be_stopped_again(make_app: MakeApp) -> None:
+    """By whoever left the block in which it ran, while somebody else stops it, or afterwards."""
+    app = make_app(naps)
+    async with app, app.worker() as worker:
+        handle = await app.enqueue(naps(seconds=0.2))
+        await asyncio.wait_for(started.wait(), 5)
+        assert await asyncio.gather(worker.stop(), worker.stop()) == [True, True]
+        assert (await handle.status()).state is State.COMPLETED, "the second waited for the same end"
+        assert await worker.stop()
+
+
+async def test_a_worker_that_never_started_cannot_be_stopped(make_app: MakeApp) -> None:
+    with pytest.raises(RuntimeError, match="not running"):
+        await make_app(naps).worker().stop()
+
+
+async def test_a_worker_may_be_stopped_and_started_again(make_app: MakeApp) -> None:
+    app = make_app(naps)
+    async with app:
+        worker = app.worker()
+        for _ in range(2):
+            async with worker:
+                assert await app.enqueue(naps(seconds=0.0)).result(timeout=5) is not None
+                assert await worker.stop()

@@ -84,6 +84,9 @@ class Worker:
         self._on_orphan_group = on_orphan_group
         self._stack = AsyncExitStack()
         self._parts: WorkerParts | None = None
+        self._stopping = asyncio.Lock()
+        self._clean: bool | None = None
+        """How the last stop ended; None before the first."""
 
     @property
     def client(self) -> Client:
@@ -132,6 +135,7 @@ class Worker:
     async def __aenter__(self) -> Self:
         if self._parts is not None:
             raise RuntimeError("this worker is already running; make another with app.worker()")
+        self._stopping, self._clean = asyncio.Lock(), None
         await self._core.open()
         bench = self._make_bench()
         async with AsyncExitStack() as stack:
@@ -150,15 +154,22 @@ class Worker:
         await self.stop()
 
     async def stop(self) -> bool:
-        """Drain and stop. False when a handler had to be left running (a thread that does not return)."""
-        parts = self._started
-        self._core.stops_serving(self)
-        try:
-            clean = await parts.stop(self._config.grace_seconds)
-        finally:
-            self._parts = None
-            await self._stack.aclose()
-        return clean
+        """Drain and stop. False when a handler had to be left running (a thread that does not return).
+
+        Stopping a worker that stops already waits for the same end, and stopping one that has stopped does nothing; both
+        get the same answer.
+        """
+        async with self._stopping:
+            if self._parts is None and self._clean is not None:
+                return self._clean
+            parts, self._clean = self._started, False
+            self._core.stops_serving(self)
+            try:
+                self._clean = await parts.stop(self._config.grace_seconds)
+            finally:
+                self._parts = None
+                await self._stack.aclose()
+            return self._clean
 
     async def run(
         self,
