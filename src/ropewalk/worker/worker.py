@@ -156,8 +156,8 @@ class Worker:
     async def stop(self) -> bool:
         """Drain and stop. False when a handler had to be left running (a thread that does not return).
 
-        Stopping a worker that stops already waits for the same end, and stopping one that has stopped does nothing; both
-        get the same answer.
+        Stopping a worker that stops already waits for the same end, and stopping one that has stopped does nothing.
+        Both get the same answer.
         """
         async with self._stopping:
             if self._parts is None and self._clean is not None:

@@ -17,7 +17,7 @@ from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.workflow.propagation import BUDGET, Propagation
 from ropewalk.backends.workflow.scopes import orphan_of
 from ropewalk.backends.workflow.unit_of_work import Item, UnitOfWork
-from ropewalk.domain.jobs.flags import KEYED
+from ropewalk.domain.jobs.flags import HAS_DEPENDANTS, KEYED
 from ropewalk.domain.jobs.idempotency import KeyRecord
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
@@ -73,6 +73,9 @@ class MemoryLedger(UnitOfWork):
         members = self._tables.continuations.get((tenant, chain_id))
         return members[-1] if members else self._tables.find(tenant, chain_id)
 
+    def find_shared(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
+        return self.find(tenant, ids)
+
     def number(self, jobs: Sequence[JobRecord]) -> None:
         for seq, job in enumerate(jobs, self._tables.last_seq + 1):
             job.seq = seq
@@ -120,6 +123,11 @@ class MemoryLedger(UnitOfWork):
         self._tables.keys.reopen(job, self._now)
 
     # ── edges
+
+    def note_dependants(self, parents: Sequence[JobRecord]) -> None:
+        for job in parents:
+            self.take(job)
+            job.flags |= HAS_DEPENDANTS
 
     def add_edges(self, edges: Sequence[Edge]) -> None:
         for edge in edges:

@@ -32,7 +32,17 @@ def _tolerant(statements: Statements) -> Statements:
     return Statements(**{name: _JSON.sub(_READABLE, block) for name, block in structs.asdict(statements).items()})
 
 
-SQL: Final = _expanded(load("ropewalk.backends.postgres", Statements))
+def _with_weaker_locks(statements: Statements) -> Statements:
+    """A lease must stay renewable while a user's transaction refers to its job, however long that is open: whoever only
+    reads a job keeps it from ending with KEY SHARE, which a renewal (NO KEY UPDATE) does not wait for."""
+    return structs.replace(
+        statements,
+        load_shared=statements.load_jobs.replace("FOR UPDATE", "FOR KEY SHARE"),
+        load_to_note=statements.load_jobs.replace("FOR UPDATE", "FOR NO KEY UPDATE"),
+    )
+
+
+SQL: Final = _with_weaker_locks(_expanded(load("ropewalk.backends.postgres", Statements)))
 READING: Final = without_locks(SQL)
-CAREFUL: Final = _expanded(_tolerant(load("ropewalk.backends.postgres", Statements, careful=True)))
+CAREFUL: Final = _with_weaker_locks(_expanded(_tolerant(load("ropewalk.backends.postgres", Statements, careful=True))))
 CAREFUL_READING: Final = without_locks(CAREFUL)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import msgspec
 import psycopg
 
 from ropewalk.backends.postgres import completion
@@ -37,6 +38,7 @@ from ropewalk.backends.sql.claim import single_stream
 from ropewalk.backends.sql.lanes import KNOWN_MAX, QuotaBook
 from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
+from ropewalk.backends.workflow.parents import parents_of
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant, Span
@@ -158,6 +160,11 @@ class PostgresStore(SqlStore):
         if any(quota.submissions for quota in house.quotas.known.holding(quotas.outside(submissions)).values()):
             # Nor this: until it ended, nobody else could submit for the same tenants.
             await self._write(lambda tx: quotas.pay(tx, submissions))
+        parents = [(new.tenant, ref.id) for asked in submissions for new in asked.jobs for ref in parents_of(new)]
+        if parents:
+            # Nor this: until it ended, the leases of running parents could not be renewed. A flag too many is harmless.
+            named = msgspec.json.encode(sorted(set(parents))).decode()
+            await self._write(lambda tx: tx.run(tx.sql.note_live_dependants, (named,)))
         return join
 
     async def _identified(self) -> StoreIdentity:

@@ -13,6 +13,7 @@ from ropewalk.backends.sql import records
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import json_text, load
 from ropewalk.backends.sql.tx import Row, Tx
+from ropewalk.domain.jobs.flags import HAS_DEPENDANTS
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.jobs.transition import Effects
 
@@ -68,19 +69,26 @@ class JobBook:
         """only the new ones: the table does not know them yet"""
         self._new: list[JobRecord] = []
         self._taken: dict[int, JobRecord] = {}
+        self._shared: set[int] = set()
+        """Jobs of which other transactions may change what does not end them, such as their leases."""
 
-    def find(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
+    def find(self, tenant: str, ids: Iterable[str], *, shared: bool = False) -> dict[str, JobRecord]:
         wanted = dict.fromkeys(ids)
         found = {each: job for each in wanted if (job := self._by_id.get((tenant, each))) is not None}
         others = [each for each in wanted if each not in found]
         if others:
-            found |= {job.id: job for job in self._asked(self._tx.sql.seqs_of_ids, _json(others), tenant)}
+            asked = self._asked(self._tx.sql.seqs_of_ids, _json(others), tenant, shared=shared)
+            found |= {job.id: job for job in asked}
         return found
 
-    def load(self, seqs: Iterable[int]) -> list[JobRecord]:
+    def load(self, seqs: Iterable[int], *, shared: bool = False) -> list[JobRecord]:
         wanted = list(seqs)
-        for job in load(self._tx, [seq for seq in wanted if seq not in self._by_seq]):
+        shared = shared and bool(self._tx.sql.load_shared)
+        statement = self._tx.sql.load_shared if shared else self._tx.sql.load_jobs
+        for job in load(self._tx, [seq for seq in wanted if seq not in self._by_seq], statement):
             self._by_seq[job.seq] = job
+            if shared:
+                self._shared.add(job.seq)
         return [self._by_seq[seq] for seq in wanted if seq in self._by_seq]
 
     def spawned(self, tenant: str, parent_id: str, keys: Iterable[str]) -> dict[str, JobRecord]:
@@ -90,7 +98,7 @@ class JobBook:
 
     def chain_tail(self, tenant: str, chain_id: str) -> JobRecord | None:
         self.flush()
-        return next(iter(self._asked(self._tx.sql.chain_of, chain_id, tenant, 1)), None)
+        return next(iter(self._asked(self._tx.sql.chain_of, chain_id, tenant, 1, shared=True)), None)
 
     def number(self, jobs: Sequence[JobRecord]) -> None:
         for job, seq in zip(jobs, self._tx.take_seqs(len(jobs)), strict=True):
@@ -102,7 +110,24 @@ class JobBook:
             self._by_seq[job.seq] = self._by_id[job.tenant, job.id] = job
 
     def take(self, job: JobRecord) -> None:
+        if job.seq in self._shared:
+            self._own(job)
         self._taken[job.seq] = job
+
+    def _own(self, job: JobRecord) -> None:
+        """What others changed of it meanwhile must not be written over."""
+        self._shared.discard(job.seq)
+        for fresh in load(self._tx, [job.seq]):
+            for name in job.__struct_fields__:
+                setattr(job, name, getattr(fresh, name))
+
+    def note_dependants(self, parents: Sequence[JobRecord]) -> None:
+        for job in parents:
+            job.flags |= HAS_DEPENDANTS
+        unwritten = {job.seq for job in self._new}
+        stored = [job.seq for job in parents if job.seq not in unwritten]
+        if stored:
+            self._tx.run(self._tx.sql.note_dependants, (msgspec.json.encode(stored).decode(),))
 
     def flush(self) -> None:
         """What is new is written as it is by now, and what else became of it since like every other change."""
@@ -112,8 +137,8 @@ class JobBook:
         taken, self._taken = self._taken, {}
         records.save(self._tx, list(taken.values()))
 
-    def _asked(self, sql: str, *values: str | int) -> list[JobRecord]:
-        return self.load(_ints.decode(self._tx.value(sql, values)))
+    def _asked(self, sql: str, *values: str | int, shared: bool = False) -> list[JobRecord]:
+        return self.load(_ints.decode(self._tx.value(sql, values)), shared=shared)
 
 
 def _json(values: Sequence[str]) -> str:

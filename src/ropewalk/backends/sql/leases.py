@@ -150,7 +150,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
 
 def note(tx: Tx, written: Note) -> NoteAnswer:
     holder = written.holder
-    job = next(iter(load(tx, [holder.seq])), None)
+    job = next(iter(load(tx, [holder.seq], tx.sql.load_to_note or None)), None)
     reason = loss_reason(job, holder.fence, holder.owner)
     if job is None or reason is not None:
         return NoteAnswer(lost=reason)

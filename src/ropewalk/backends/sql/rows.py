@@ -73,22 +73,24 @@ _places = msgspec.json.Decoder(dict[int, Place])
 _sizes = msgspec.json.Decoder(list[int])
 
 
-def load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
-    """The records of these jobs that exist, in this order."""
+def load(tx: Tx, seqs: Sequence[int], statement: str | None = None) -> list[JobRecord]:
+    """The records of these jobs that exist, in this order. `statement` is another one than `load_jobs`, with a weaker
+    lock."""
+    asked = statement or tx.sql.load_jobs
     loaded: list[JobRecord] = []
     for start in range(0, len(seqs), LOADED_AT_ONCE_MAX):
-        loaded += _load(tx, seqs[start : start + LOADED_AT_ONCE_MAX])
+        loaded += _load(tx, seqs[start : start + LOADED_AT_ONCE_MAX], asked)
     return loaded
 
 
-def _load(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
+def _load(tx: Tx, seqs: Sequence[int], statement: str) -> list[JobRecord]:
     try:
-        return records_in(tx, tx.row(tx.sql.load_jobs, (msgspec.json.encode(seqs).decode(),)))
+        return records_in(tx, tx.row(statement, (msgspec.json.encode(seqs).decode(),)))
     except TooMuch:
         if len(seqs) == 1:
             raise
         half = len(seqs) // 2  # together they are over the store's limit for one value (1 GB)
-        return _load(tx, seqs[:half]) + _load(tx, seqs[half:])
+        return _load(tx, seqs[:half], statement) + _load(tx, seqs[half:], statement)
 
 
 def records_in(tx: Tx, found: Sequence[Any] | None) -> list[JobRecord]:

@@ -11,6 +11,13 @@ from msgspec import Struct
 class Statements(Struct, frozen=True, kw_only=True):
     # records.sql
     load_jobs: str
+    load_shared: str = ""
+    """the same, to be read only: others may write to these jobs what does not end them, such as a longer lease"""
+    load_to_note: str = ""
+    """the same, to be changed without ending them, also while another transaction reads them"""
+    note_dependants: str
+    note_live_dependants: str = ""
+    """the same ahead of a user's transaction, where that would otherwise lock the leases of its parents"""
     one_job: str
     one_column: str
     mend_fence: str

@@ -54,6 +54,9 @@ class SqlLedger(UnitOfWork):
     def find(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
         return self._jobs.find(tenant, ids)
 
+    def find_shared(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
+        return self._jobs.find(tenant, ids, shared=True)
+
     def load(self, seqs: Iterable[int]) -> list[JobRecord]:
         return self._jobs.load(seqs)
 
@@ -103,6 +106,9 @@ class SqlLedger(UnitOfWork):
         self._keys.reopen(job)
 
     # ── edges
+
+    def note_dependants(self, parents: Sequence[JobRecord]) -> None:
+        self._jobs.note_dependants(parents)
 
     def add_edges(self, edges: Sequence[Edge]) -> None:
         self._edges.add(edges)

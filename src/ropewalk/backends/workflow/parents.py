@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 from ropewalk.backends.workflow.scopes import chain_head, owned_scope, root_of
 from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs.flags import CHAINED, CONTINUED
-from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef, ending_of
 from ropewalk.domain.workflow.gate import ParentEnd
 from ropewalk.errors import InvalidInput, LimitExceeded, NotFound
@@ -39,9 +39,14 @@ class Parent(Struct, frozen=True):
         return chain_head(job) if self.ref.kind is ParentKind.CHAIN else job.seq
 
 
+def parents_of(new: NewJob) -> Sequence[ParentRef]:
+    """What this job waits for, as it was named."""
+    return () if new.gate is None else new.gate.parents
+
+
 def found(ledger: UnitOfWork, gate: NewGate, tenant: str, drafted: Mapping[str, JobRecord]) -> list[Parent]:
     """Every parent, in order, each once. `drafted` are the jobs submitted together with this one. Raises NotFound."""
-    outside = ledger.find(tenant, [ref.id for ref in gate.parents if ref.id not in drafted])
+    outside = ledger.find_shared(tenant, [ref.id for ref in gate.parents if ref.id not in drafted])
     parents: dict[tuple[ParentKind, str], Parent] = {}
     for ref in gate.parents:
         parent = _parent(ledger, ref, drafted.get(ref.id) or outside.get(ref.id))
@@ -111,7 +116,7 @@ def _tree_ending(ledger: UnitOfWork, job: JobRecord) -> Ending | None:
 def _chain(ledger: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
     if not job.flags & CHAINED or job.chain_id is None:
         return Parent(ref, job, ending_of(job.status) if job.terminal else None)
-    first = job if job.id == job.chain_id else ledger.find(job.tenant, [job.chain_id]).get(job.chain_id)
+    first = job if job.id == job.chain_id else ledger.find_shared(job.tenant, [job.chain_id]).get(job.chain_id)
     tail = ledger.chain_tail(job.tenant, job.chain_id) or job
     if tail.flags & CONTINUED:
         return Parent(ref, None, Ending.COMPLETED)  # how the chain ended went with the member that ended it

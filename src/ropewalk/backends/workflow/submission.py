@@ -114,7 +114,7 @@ class Draft:
             if new.parent_id is not None and new.spawn_key is not None:
                 spawned[new.tenant, new.parent_id].append(new.spawn_key)
         for tenant, wanted in ids.items():
-            self._known[tenant] = dict(self._ledger.find(tenant, wanted))
+            self._known[tenant] = dict(self._ledger.find_shared(tenant, wanted))
         for (tenant, parent_id), keys in spawned.items():
             for key, job in self._ledger.spawned(tenant, parent_id, keys).items():
                 self._children[tenant, parent_id, key] = job
@@ -177,18 +177,15 @@ class Draft:
             raise key_taken(held)
         self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, key.window_us))
         fresh = self._fresh.get((new.tenant, held.job_id))
-        job = fresh.job if fresh is not None else self._ledger.find(new.tenant, [held.job_id]).get(held.job_id)
+        job = fresh.job if fresh is not None else self._ledger.find_shared(new.tenant, [held.job_id]).get(held.job_id)
         assert job is not None, f"key {key.key!r} outlived its job {held.job_id}"
         return job
 
     def _tie(self, gated: Sequence[Drafted]) -> None:
         edges = [parent.edge(each.job.seq, position) for each in gated for position, parent in enumerate(each.parents)]
         self._ledger.add_edges(edges)
-        for each in gated:
-            for parent in each.parents:
-                if parent.job is not None and not parent.job.flags & HAS_DEPENDANTS:
-                    self._ledger.take(parent.job)
-                    parent.job.flags |= HAS_DEPENDANTS
+        jobs = {job.seq: job for each in gated for parent in each.parents if (job := parent.job) is not None}
+        self._ledger.note_dependants([job for job in jobs.values() if not job.flags & HAS_DEPENDANTS])
 
     def _born_decided(self, gated: Sequence[Drafted]) -> list[Ended]:
         """Parents that had ended before may have opened or doomed the gate already."""

@@ -45,6 +45,13 @@ class UnitOfWork(Protocol):
         """Those that exist, by id."""
         ...
 
+    def find_shared(self, tenant: str, ids: Iterable[str]) -> dict[str, JobRecord]:
+        """Those that exist, by id, to be read: until the transaction is over none of them ends or vanishes.
+
+        Their holders may renew their leases meanwhile: a user's transaction may stay open for longer than a lease.
+        """
+        ...
+
     def load(self, seqs: Iterable[int]) -> list[JobRecord]:
         """Those that exist."""
         ...
@@ -54,7 +61,7 @@ class UnitOfWork(Protocol):
         ...
 
     def chain_tail(self, tenant: str, chain_id: str) -> JobRecord | None:
-        """The last member of a chain that continued at least once."""
+        """The last member of a chain that continued at least once, as `find_shared` answers it."""
         ...
 
     def number(self, jobs: Sequence[JobRecord]) -> None:
@@ -88,6 +95,10 @@ class UnitOfWork(Protocol):
         ...
 
     # ── edges
+
+    def note_dependants(self, parents: Sequence[JobRecord]) -> None:
+        """Give these jobs the flag that others depend on them, and change nothing else of them."""
+        ...
 
     def add_edges(self, edges: Sequence[Edge]) -> None: ...
 

@@ -85,10 +85,11 @@ tallied AS (
 SELECT 1 / (count(*) = cardinality(%(1)s::bigint[]))::integer FROM done
 
 -- name: leases_to_renew
+-- Also those of jobs that a user's open transaction refers to (KEY SHARE): a renewal changes nothing that it looked at.
 WITH held AS MATERIALIZED (
     SELECT seq, fence, cancel FROM running
     WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s))) AND owner = %s
-    FOR UPDATE SKIP LOCKED
+    FOR NO KEY UPDATE SKIP LOCKED
 )
 SELECT coalesce(json_agg(json_build_array(seq, fence, cancel::json)), '[]') FROM held
 

@@ -55,6 +55,19 @@ WITH loaded AS MATERIALIZED (
 SELECT /* see record_columns */
 FROM (SELECT * FROM loaded ORDER BY wanted_at) AS job
 
+-- name: note_dependants
+-- domain.jobs.flags.HAS_DEPENDANTS is 1.
+UPDATE standing SET flags = flags | 1 WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+
+-- name: note_live_dependants
+-- The same of those among these (tenant, id) that have not ended, and that have not got the flag yet.
+UPDATE standing SET flags = flags | 1
+WHERE place < 3 AND flags & 1 = 0 AND seq = ANY (ARRAY(
+    SELECT submitted.seq
+    FROM json_array_elements(%s) AS wanted
+    JOIN submitted ON submitted.id = wanted ->> 1 AND submitted.tenant = wanted ->> 0
+))
+
 -- name: one_job
 SELECT place, {columns} FROM job WHERE seq = %s
 

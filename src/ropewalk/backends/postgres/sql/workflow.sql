@@ -204,7 +204,7 @@ SELECT %s::bigint
 SELECT 1 FROM cascade LIMIT 1
 
 -- name: is_held
-SELECT 1 FROM running WHERE seq = %s AND fence = %s AND owner = %s FOR UPDATE
+SELECT 1 FROM running WHERE seq = %s AND fence = %s AND owner = %s FOR NO KEY UPDATE
 
 -- name: add_flag
 UPDATE running SET flags = flags | %s WHERE seq = %s AND fence = %s AND owner = %s

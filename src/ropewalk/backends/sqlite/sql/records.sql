@@ -54,6 +54,10 @@ SELECT /* see record_columns */
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
 
+-- name: note_dependants
+-- domain.jobs.flags.HAS_DEPENDANTS is 1.
+UPDATE job SET flags = flags | 1 WHERE seq IN (SELECT value FROM json_each(?))
+
 -- name: one_job
 SELECT place, {columns} FROM job WHERE seq = ?
 
