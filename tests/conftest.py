@@ -67,6 +67,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)  # after the shuffle, and before groups are read from the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Fleets take the machine one at a time, so they share a group; what takes long begins early, not last."""
+    for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(
+                f"{item.nodeid}: an address in a test's name differs in every process; see tests/naming.py"
+            )
     items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
     for item in items:
         if item.get_closest_marker("torture") is not None:

@@ -12,6 +12,7 @@ import pytest
 
 from ropewalk import Secret
 from ropewalk.domain.redaction import HIDDEN, concealed, error_text, redacted, secret_names, traceback_text
+from tests.naming import shown
 
 Card = NewType("Card", Annotated[str, Secret])  # type: ignore[valid-newtype]
 
@@ -105,7 +106,7 @@ SHOWN = {"name": "ada", "password": HIDDEN}
         ({"error": KeyError(USER)}, {"error": f"KeyError: {SHOWN}"}),
         (Late("x"), {"value": HIDDEN, "other": None}),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_every_shape_is_looked_through(value: Any, shown: Any) -> None:
     assert redacted(value) == shown
@@ -115,7 +116,7 @@ def test_every_shape_is_looked_through(value: Any, shown: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [Login("ada").user_name, [1, ("a",)], {"a": {1}}, ValueError("no"), Form, object(), Pair, deque([1])],
-    ids=repr,
+    ids=shown,
 )
 def test_what_has_nothing_to_hide_is_passed_on_as_it_is(value: Any) -> None:
     assert redacted(value) is value

@@ -18,6 +18,7 @@ from ropewalk.definitions.job_types.batch_decorator import batch_job
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.domain.redaction import Secret
 from ropewalk.errors import InvalidInput
+from tests.naming import shown
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 ODD = NOON.astimezone(timezone(timedelta(minutes=19, seconds=32)))
@@ -139,7 +140,7 @@ register_type(Sealed, "sealed", lambda sealed: {"text": sealed.text}, Sealed.rea
         (Trimmed, Trimmed(" ada ")),
         (list[float], [1, 2.5]),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_what_once_was_lost_comes_back(annotation: Any, value: Any) -> None:
     back = DEFAULT_CODEC.decode(DEFAULT_CODEC.encode(value, annotation), annotation)
@@ -170,7 +171,7 @@ def test_what_once_was_lost_comes_back(annotation: Any, value: Any) -> None:
         (list[Any], [Sealed("x")], "does not hold a sealed: KeyError: 'missing'"),
         (datetime, NOON.astimezone(timezone(timedelta(microseconds=1))), "another value of type datetime"),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_what_would_be_lost_is_refused(annotation: Any, value: Any, told: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
