@@ -42,6 +42,9 @@ _PROGRAM: Final = (
 )
 """a handler's module is found as the worker found it: by the worker's sys.path of that moment"""
 
+ENDS_WITHIN_SECONDS: Final = 1.0
+"""How long a process may take to end after it has closed its pipe, before it is killed."""
+
 
 class HandlerProcess:
     """One at a time may speak to it."""
@@ -76,11 +79,15 @@ class HandlerProcess:
         self._writer.write(framed(message, self._bytes_max))
 
     async def receive(self) -> Report | None:
-        """None once the process is gone and all it said was read. Raises Garbled."""
+        """None once the process is gone and all it said was read. Raises Garbled.
+
+        A process that closes its pipe is about to end, and gets a second for it: how it ended is worth knowing.
+        """
         try:
             header = await self._reader.readexactly(HEADER.size)
             body = await self._reader.readexactly(body_length(header, self._bytes_max))
         except (asyncio.IncompleteReadError, OSError):
+            await self.life.ends_within(ENDS_WITHIN_SECONDS)
             return None
         return report(body)
 
@@ -128,6 +135,11 @@ class Life(asyncio.SubprocessProtocol):
     def pid(self) -> int:
         assert self._transport is not None, "it was begun"
         return self._transport.get_pid()
+
+    async def ends_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ended.wait()
 
     async def kill(self) -> None:
         if not self.over:
