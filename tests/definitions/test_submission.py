@@ -56,7 +56,7 @@ def test_everything_is_carried_over() -> None:
     ) == NewJob(
         id=built.id,
         type="charge",
-        input=b'{"card":"4242","cents":100,"note":""}',
+        input=b'{"card":"4242","cents":100}',
         tenant="other",
         queue="money",
         priority=100,

@@ -10,7 +10,7 @@ import pytest
 from ropewalk.domain.jobs.states import LEGAL_MOVES
 from ropewalk.testing import contract
 from ropewalk.testing.contract.base import Contract
-from ropewalk.testing.contract.moves import WAYS
+from ropewalk.testing.contract.moves import BY_DAMAGE, WAYS
 
 PROVES = re.compile(r"\b(safe-\d+|live-\d+|rule \d+|[A-Z]\d{1,2}|storage\.md|model\.md)\b")
 
@@ -29,6 +29,7 @@ def test_every_test_names_what_it_proves() -> None:
 def test_every_legal_move_has_a_way_to_ask_for_it() -> None:
     """safe-2: a new row of the table must be walked too."""
     steps = {(move, before, after) for move, pairs in LEGAL_MOVES.items() for before, after in pairs}
+    steps = {step for step in steps if step[0] is not BY_DAMAGE}  # damage is done to rows by each store's own tests
     assert set(WAYS) == steps
 
 

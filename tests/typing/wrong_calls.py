@@ -246,7 +246,7 @@ async def of_an_argument(ctx: Context, call_next: CallNext) -> object:
 right: Middleware = of_an_argument
 App(middlewares=[not_async])  # E
 App(middlewares=[one_alone])  # E
-App(middlewares=of_an_argument)  # E
+App(middlewares=of_an_argument)
 job(requires=[one_alone])  # E
 job(memory_mb="1")  # E
 App().worker(redrive=Redrive(batch=1))  # E

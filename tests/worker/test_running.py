@@ -150,9 +150,9 @@ async def test_priority_orders_what_waits(make_app: MakeApp) -> None:
 async def test_a_delayed_job_waits(make_app: MakeApp) -> None:
     app = make_app(note)
     async with app.running():
+        began = asyncio.get_running_loop().time()
         handle = await app.enqueue(note(name="later"), delay=0.3)
         assert (await handle.status()).state is State.DELAYED
-        began = asyncio.get_running_loop().time()
         await handle.result(timeout=5)
         assert asyncio.get_running_loop().time() - began >= 0.25
 

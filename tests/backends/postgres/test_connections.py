@@ -81,6 +81,7 @@ async def test_a_commit_whose_answer_is_lost_is_unknown(open_store: OpenStore, u
 
 
 async def test_a_deadlock_is_run_again(open_store: OpenStore) -> None:
+    """On the connections of those that wait: the shared ones give up a lock long before a deadlock is found."""
     one, other = await open_store(), await open_store()
     for store, mine in ((one, "a"), (other, "b")):
         await store.submit([Submission(jobs=[new_job(id=mine)])])
@@ -96,7 +97,7 @@ async def test_a_deadlock_is_run_again(open_store: OpenStore) -> None:
 
         return work
 
-    await asyncio.gather(one._write(locks("one", "a", "b")), other._write(locks("other", "b", "a")))
+    await asyncio.gather(one._waiting.ask(locks("one", "a", "b")), other._waiting.ask(locks("other", "b", "a")))
     assert sorted(tries.values()) == [1, 2]
 
 

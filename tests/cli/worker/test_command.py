@@ -151,8 +151,11 @@ def test_it_ends_whatever_a_handler_does(job_type: str, said: str, start: Start,
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--concurrency", "0"], "error: concurrency=0 must be a whole number, at least 1, or a policy\n"),
-        (["--lease", "0.1"], "error: lease=0.1 must be at least 1.0\n"),
+        (
+            ["--concurrency", "0"],
+            "error: concurrency=0 must be a whole number, at least 1, or a policy of ropewalk.p",
+        ),
+        (["--lease", "0.1"], "error: lease=0.1 must be a number of at least 1\n"),
         (["--type", "ad"], "error: no job type named 'ad' is registered here; did you mean 'add'?"),
     ],
 )

@@ -184,7 +184,11 @@ def test_stopped_before_anybody_has_started(start: Start) -> None:
 @pytest.mark.parametrize(
     ("options", "env", "said"),
     [
-        (["--concurrency", "0"], {}, "error: concurrency=0 must be a whole number, at least 1, or a policy\n"),
+        (
+            ["--concurrency", "0"],
+            {},
+            "error: concurrency=0 must be a whole number, at least 1, or a policy of ropewalk.p",
+        ),
         (["--type", "ad"], {}, "error: no job type named 'ad' is registered here; did you mean 'add'?"),
         (["--processes", "0"], {}, "error: Invalid value for '--processes': 0 is not in the range 1<=x<=256"),
         ([], {"ROPEWALK_URL": "memory://"}, "error: memory:// lives inside one process: --processes needs a store "),

@@ -45,7 +45,7 @@ async def odd_names(self: int, __mangled: int, _fields: int, type: str) -> None:
 def test_arguments_are_complete_and_in_order() -> None:
     for built in (send("ann"), send(to="ann"), send.from_arguments({"to": "ann"})):
         assert built.arguments == {"to": "ann", "copies": 2, "urgent": False}
-        assert built.input == b'{"to":"ann","copies":2,"urgent":false}'
+        assert built.input == b'{"to":"ann"}', "what equals its default is not stored"
     assert send(urgent=True, copies=1, to="bob").input == b'{"to":"bob","copies":1,"urgent":true}'
     assert empty().input == b"{}"
 
@@ -128,7 +128,8 @@ def test_a_mutable_default_is_the_functions_own() -> None:
     @job
     async def resize(a: int, sizes: list[int] = sizes) -> None: ...
 
-    assert resize(1).input == b'{"a":1,"sizes":[1,2]}'
+    assert resize(1).input == b'{"a":1}'
+    assert resize(1).arguments["sizes"] is sizes
     assert resize.decode_input(b'{"a":1}')["sizes"] is sizes
 
 
