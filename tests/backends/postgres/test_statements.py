@@ -13,10 +13,10 @@ from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import parts_of
 from tests.backends.postgres.conftest import OpenStore
 
-PARTS = {"next_seq", "one_column"}
-"""Parts of statements without a placeholder."""
+PARTS = {"next_seq", "one_column", "search_completed"}
+"""Parts of statements that have no placeholder of their own."""
 PLACEHOLDER = re.compile(r"\{[a-z]+\}")
-"""Statements with one are put together before they are sent."""
+"""A statement with one is put together before it is sent."""
 
 
 @pytest.mark.asyncio
@@ -25,9 +25,8 @@ async def test_all_are_understood(open_store: OpenStore, url: str) -> None:
     with psycopg.connect(url.partition("?")[0]) as db:
         db.execute("SET search_path TO jobs")
         for name, block in structs.asdict(SQL).items():
-            if (
-                block and name not in PARTS and not PLACEHOLDER.search(block)
-            ):  # an empty one is another statement's business
+            # An empty block is one that this store leaves to another statement.
+            if block and name not in PARTS and not PLACEHOLDER.search(block):
                 for at, part in enumerate(parts_of(block)):
                     db.execute(f"PREPARE {name}_{at} AS {numbered(part.decode())}".encode())
 

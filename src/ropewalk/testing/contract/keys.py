@@ -215,7 +215,7 @@ async def _revive(bench: Bench, job_id: str) -> None:
 
 
 class KeyUpdateContract(Contract):
-    """The key of a job whose input is changed stands for the input that will run."""
+    """safe-12: The key of a job whose input is changed stands for the input that will run."""
 
     async def test_it_stands_for_the_new_input(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))

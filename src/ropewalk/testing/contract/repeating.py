@@ -213,7 +213,7 @@ async def _everything(bench: Bench) -> list[object]:
 
 
 class RepeatedSignalContract(Contract):
-    """A signal has an id of its sender's: the same one is put into the mailbox once."""
+    """safe-17: A signal has an id of its sender, and the same signal is put into the mailbox once."""
 
     async def test_it_is_stored_once(self, bench: Bench) -> None:
         job = await bench.running()
@@ -263,7 +263,7 @@ async def _taken(bench: Bench, job: JobRecord, tries: int, *, after: int = 0) ->
 
 
 class RepeatedOnceContract(Contract):
-    """Whoever was the first caller of a key, and asks again under the same id, is told so again."""
+    """safe-17: Whoever was the first caller of a key, and asks again under the same id, is told so again."""
 
     async def test_the_first_is_told_so_again(self, bench: Bench) -> None:
         callers = ["a", "a", "b", "a", None]
