@@ -88,7 +88,8 @@ class App(StoreClient):
         of them) by ctx.resource(Class).
     middlewares: `async def middleware(ctx, call_next)`, around every handler; the first is outermost.
     on_event, on_error: hooks; on_error(error, phase) hears what must not disturb the engine.
-    on_orphan_group: hears, from a worker, of groups that closed with nobody waiting; at least once each.
+    on_orphan_group: hears, from a worker, of groups that closed with nobody waiting, at least once each; whichever
+        client enqueued them.
     logs: which lines of ctx.log are kept with their job, and which fields are secret.
     metrics: whether this process counts; `app.metrics` shows it.
     tracing: spans of enqueues and attempts, such as ropewalk.integrations.otel.OpenTelemetry().

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ropewalk import App, Context, Result, job
+from ropewalk import App, Context, Result, State, job
 from ropewalk.client.completion_checks import Awaited
 from ropewalk.domain.time import SECOND
 from ropewalk.worker.services import unawaited_groups
@@ -73,12 +76,117 @@ async def test_the_store_knows_who_waits_even_before_anything_was_queued_under_t
         handle = await app.enqueue(late_tree())
         waiting = asyncio.create_task(handle.group(timeout=10))
         async with asyncio.timeout(10):
-            while not app._core.awaited._told:
+            while not app._core.awaited.told("default", handle.id):
                 await asyncio.sleep(0.01)
         gates[0].set()
         assert await waiting == 7
     assert await _left(app) == []
     assert told == []
+
+
+@dataclass
+class Part:
+    number: int
+
+
+@job(max_attempts=1)
+async def part(ctx: Context, number: int) -> Result[Part, list[Part]]:
+    if number == 0:
+        raise ValueError("zero")
+    return ctx.result(Part(number), append="list")
+
+
+@job
+async def parts(ctx: Context, numbers: list[int]) -> Result[None, list[Part]]:
+    return ctx.queue(*(part(number) for number in numbers))
+
+
+@job(name="part")
+async def part_as_a_number(number: int) -> int:
+    return number
+
+
+async def test_a_worker_with_the_hook_hears_of_groups_of_clients_without_it(tmp_path: Path) -> None:
+    """The groups of other programs, too: with the value and the states of their jobs."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
+    serving, other = App(url, jobs=[part, parts], on_orphan_group=told.put), App(url, jobs=[part, parts])
+    async with serving, other, serving.worker():
+        await _taken(serving)
+        handle = await other.enqueue(parts([1, 2, 0, 3]))
+        group = await asyncio.wait_for(told.get(), 10)
+    assert (group.group_id, group.value_missing) == (handle.id, None)
+    assert isinstance(group.value, list)
+    assert sorted(each.number for each in group.value) == [1, 2, 3]
+    assert group.states == {State.COMPLETED: 4, State.DEAD_LETTER: 1}
+
+
+async def test_a_group_that_a_client_without_the_hook_waits_for_is_not_told(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    told: list[OrphanGroup] = []
+    async with (
+        App(url, jobs=[leaf, late_tree], on_orphan_group=told.append) as serving,
+        App(url, jobs=[late_tree]) as web,
+    ):
+        async with serving.worker():
+            await _taken(serving)
+            handle = await web.enqueue(late_tree())
+            waiting = asyncio.create_task(handle.group(timeout=10))
+            async with asyncio.timeout(10):
+                while not web._core.awaited.told("default", handle.id):
+                    await asyncio.sleep(0.01)
+            gates[0].set()
+            assert await waiting == 7
+        assert await _left(serving) == []
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("worker_knows", "value", "missing"),
+    [(leaf, [{"number": 1}], None), (part_as_a_number, None, "int")],
+    ids=["an unknown type is decoded untyped", "another type of that name cannot decode it"],
+)
+async def test_the_value_is_decoded_as_far_as_it_can_be(
+    tmp_path: Path, worker_knows: Any, value: object, missing: str | None
+) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
+    async with App(url, jobs=[worker_knows], on_orphan_group=told.put) as one, App(url, jobs=[part, parts]) as other:
+        await one._core.store.take_orphans(1, 0)
+        async with other.worker():
+            handle = await other.enqueue(parts([1]))
+            async with asyncio.timeout(10):
+                while (await other.group(handle.id)).state == "open":
+                    await asyncio.sleep(0.01)
+        async with one.worker():
+            group = await asyncio.wait_for(told.get(), 10)
+    assert group.value == value
+    assert (group.value_missing is None) == (missing is None)
+    assert missing is None or missing in str(group.value_missing)
+
+
+async def test_of_a_group_that_is_gone_neither_value_nor_states_are_told(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
+    async with App(url, jobs=[part, parts], on_orphan_group=told.put) as app, App(url, jobs=[part, parts]) as other:
+        await app._core.store.take_orphans(1, 0)
+        async with other.worker():
+            handle = await other.enqueue(parts([1]))
+            async with asyncio.timeout(10):
+                while (await other.group(handle.id)).state == "open":
+                    await asyncio.sleep(0.01)
+            await other.delete_many([each.id for each in (await other.group(handle.id)).nodes])
+        async with app.worker():
+            group = await asyncio.wait_for(told.get(), 10)
+    assert (group.group_id, group.value, group.states) == (handle.id, None, {})
+    assert "gone" in str(group.value_missing)
+
+
+async def _taken(app: App) -> None:
+    """The worker has asked for unawaited groups once."""
+    async with asyncio.timeout(10):
+        while not await app._core.store.takes_orphans():
+            await asyncio.sleep(0.01)
 
 
 async def test_a_hook_that_raises_is_told_again(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:

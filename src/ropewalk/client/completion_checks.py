@@ -8,6 +8,8 @@ is told apart here: whoever waited just now is no reason to call the group an or
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from threading import Lock
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -22,8 +24,35 @@ from ropewalk.ports.store.messages import GroupRecord
 
 AWAITED_FOR: Final[Span] = 15 * SECOND
 REFRESH_SECONDS: Final = 5.0
+"""How often the store is told of a wait, and asked whether anybody wants to hear of groups without one."""
+
+TIDY_MIN: Final = 1024
+"""Groups to remember before those of long ago are dropped for the first time."""
 
 _Group: TypeAlias = tuple[str, str]
+
+
+class RecentGroups:
+    """When something last happened to a group, for those to which it happened lately. Used from several threads."""
+
+    def __init__(self, runtime: Runtime, seconds: float) -> None:
+        self._runtime = runtime
+        self._seconds = seconds
+        self._at: dict[_Group, float] = {}
+        self._tidy_at = TIDY_MIN
+        self._lock = Lock()
+
+    def __contains__(self, group: _Group) -> bool:
+        at = self._at.get(group)
+        return at is not None and self._runtime.monotonic() - at < self._seconds
+
+    def note(self, groups: Iterable[_Group]) -> None:
+        now = self._runtime.monotonic()
+        with self._lock:
+            self._at.update((group, now) for group in groups)
+            if len(self._at) >= self._tidy_at:
+                self._at = {group: at for group, at in self._at.items() if now - at < self._seconds}
+                self._tidy_at = max(TIDY_MIN, 2 * len(self._at))
 
 
 class Awaited:
@@ -31,30 +60,33 @@ class Awaited:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._seen: dict[_Group, float] = {}
-        self._told: dict[_Group, float] = {}
+        self._seen = RecentGroups(runtime, AWAITED_FOR / SECOND)
+        self._told = RecentGroups(runtime, REFRESH_SECONDS)
+        self._asked_at: float | None = None
+        self._matters = False
+        """Whether somebody takes unawaited groups, when the store was asked last."""
 
     def here(self, tenant: str, group_id: str) -> bool:
         """Did somebody of this process wait for it just now?"""
-        seen = self._seen.get((tenant, group_id))
-        return seen is not None and self._runtime.monotonic() - seen < AWAITED_FOR / SECOND
+        return (tenant, group_id) in self._seen
 
-    def note(self, tenant: str, group_id: str) -> None:
+    def told(self, tenant: str, group_id: str) -> bool:
+        """Was the store told of a wait for it just now?"""
+        return (tenant, group_id) in self._told
+
+    def note(self, tenant: str, group_ids: Iterable[str]) -> None:
+        self._seen.note((tenant, group_id) for group_id in group_ids)
+
+    async def tell(self, store: Store, tenant: str, roots: Sequence[JobRecord]) -> None:
+        """The store, unless it was told a moment ago, of those whose unawaited end somebody would hear of."""
+        self.note(tenant, [root.id for root in roots])
         now = self._runtime.monotonic()
-        self._seen = _newer(self._seen, now - AWAITED_FOR / SECOND) | {(tenant, group_id): now}
-
-    async def tell(self, store: Store, tenant: str, group_id: str) -> None:
-        """The store, unless it was told a moment ago."""
-        self.note(tenant, group_id)
-        now = self._runtime.monotonic()
-        if (tenant, group_id) in self._told and now - self._told[tenant, group_id] < REFRESH_SECONDS:
-            return
-        await store.await_group(tenant, group_id, AWAITED_FOR)
-        self._told = _newer(self._told, now - REFRESH_SECONDS) | {(tenant, group_id): now}
-
-
-def _newer(times: dict[_Group, float], than: float) -> dict[_Group, float]:
-    return {group: at for group, at in times.items() if at > than}
+        if self._asked_at is None or now - self._asked_at >= REFRESH_SECONDS:
+            self._matters, self._asked_at = await store.takes_orphans(), now
+        for root in roots:
+            if (self._matters or root.flags & REPORT_ORPHAN) and not self.told(tenant, root.id):
+                await store.await_group(tenant, root.id, AWAITED_FOR)
+                self._told.note([(tenant, root.id)])
 
 
 class JobCompletion:
@@ -86,9 +118,7 @@ class GroupCompletion:
 
     async def __call__(self, tenant: str, ids: list[str]) -> dict[str, Seen[ClosedGroupRecord]]:
         roots = (await self._store.get(tenant, ids)).jobs
-        for root in roots.values():
-            if root.flags & REPORT_ORPHAN:
-                await self._awaited.tell(self._store, tenant, root.id)
+        await self._awaited.tell(self._store, tenant, list(roots.values()))
         # In this order: a root that had ended has queued by then whatever it will ever queue.
         ended = [job_id for job_id, job in roots.items() if job.terminal]
         records = await self._store.groups(tenant, ended) if ended else {}

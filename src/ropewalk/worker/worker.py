@@ -14,6 +14,7 @@ from typing import Final, Self
 
 from ropewalk.client.app_state import AppState
 from ropewalk.client.client import Client
+from ropewalk.client.views.jobs import Describer
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId
@@ -245,7 +246,10 @@ class Worker:
 
     def _orphans(self, bench: WorkerContext) -> UnawaitedGroups | None:
         hook = self._on_orphan_group
-        return None if hook is None else UnawaitedGroups(bench, hook, self._core.awaited)
+        if hook is None:
+            return None
+        describe = Describer(self._core.registry, self._core.codec, self._core.secret_keys)
+        return UnawaitedGroups(bench, hook, self._core.awaited, describe)
 
     async def _scheduler(self, bench: WorkerContext) -> Scheduler | None:
         if not self._config.scheduler:

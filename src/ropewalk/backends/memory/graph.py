@@ -93,6 +93,8 @@ class Groups:
         """by the scope of the group's root, in the order they came"""
         self.orphans: dict[str, Untold] = {}
         """by id, in the order they closed"""
+        self.orphans_recorded_until: Instant = 0
+        """those of every client: somebody asked for orphans lately"""
         self._by_group: dict[tuple[str, str], dict[int, Scope]] = {}
 
     def add(self, scope: Scope) -> None:

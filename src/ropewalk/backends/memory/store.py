@@ -285,6 +285,10 @@ class MemoryStore(Store):
         with self._lock:
             return workflows.take_orphans(self._tables, limit, hide_us, self._runtime.now())
 
+    async def takes_orphans(self) -> bool:
+        with self._lock:
+            return self._tables.groups.orphans_recorded_until > self._runtime.now()
+
     async def orphan_told(self, orphan_id: str) -> None:
         with self._lock:
             self._tables.groups.orphans.pop(orphan_id, None)

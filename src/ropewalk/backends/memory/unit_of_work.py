@@ -160,8 +160,10 @@ class MemoryLedger(UnitOfWork):
         self._tables.postponed.extend(items)
 
     def report_orphan(self, scope: Scope) -> None:
-        orphan = orphan_of(scope)
-        self._tables.groups.orphans[orphan.id] = Untold(orphan)
+        groups = self._tables.groups
+        if scope.report_orphan or groups.orphans_recorded_until > self.now:
+            orphan = orphan_of(scope)
+            groups.orphans[orphan.id] = Untold(orphan)
 
     def forget_steps(self, job: JobRecord) -> None:
         self._tables.mailbox.forget_steps(job.seq)

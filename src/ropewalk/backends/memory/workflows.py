@@ -20,7 +20,7 @@ from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR, StepRecord
-from ropewalk.domain.workflow.scope import Scope, ScopeChange
+from ropewalk.domain.workflow.scope import UNAWAITED_RECORDED_FOR, UNAWAITED_RENEWED_AFTER, Scope, ScopeChange
 from ropewalk.ports.store.messages import (
     GroupContribution,
     GroupRecord,
@@ -47,6 +47,9 @@ def await_group(tables: Tables, tenant: str, group_id: str, span_us: Span, now: 
 
 
 def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> list[UnawaitedGroup]:
+    until = now + UNAWAITED_RECORDED_FOR
+    if tables.groups.orphans_recorded_until < until - UNAWAITED_RENEWED_AFTER:
+        tables.groups.orphans_recorded_until = until
     due = (untold for untold in tables.groups.orphans.values() if untold.hidden_until <= now)
     taken = list(islice(due, limit))
     for untold in taken:

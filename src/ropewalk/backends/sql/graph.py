@@ -15,10 +15,11 @@ import msgspec
 from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.rows import json_text
 from ropewalk.backends.sql.tx import Row, Tx
+from ropewalk.backends.workflow.scopes import orphan_of
 from ropewalk.domain.time import Span
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import NOTHING, Contribution
-from ropewalk.domain.workflow.scope import Scope
+from ropewalk.domain.workflow.scope import UNAWAITED_RECORDED_FOR, UNAWAITED_RENEWED_AFTER, Scope
 from ropewalk.ports.store.messages import UnawaitedGroup
 
 _edges = Rows("edge", Edge)
@@ -155,13 +156,18 @@ _payloads = Rows("outbox", UnawaitedGroup)
 
 
 def put_orphan(tx: Tx, scope: Scope) -> None:
-    assert scope.closed_at is not None, f"group {scope.group_id} is open"
-    told_as = f"{scope.tenant}/{scope.group_id}/{scope.generation}"
-    orphan = UnawaitedGroup(id=told_as, tenant=scope.tenant, group_id=scope.group_id, closed_at=scope.closed_at)
-    tx.run(tx.sql.put_unawaited_group, (orphan.id, tx.now, tx.now, msgspec.json.encode(orphan).decode()))
+    orphan = orphan_of(scope)
+    payload = msgspec.json.encode(orphan).decode()
+    tx.run(tx.sql.put_unawaited_group, (orphan.id, tx.now, tx.now, payload, int(scope.report_orphan), tx.now))
+
+
+def takes_orphans(tx: Tx) -> bool:
+    return tx.row(tx.sql.takes_unawaited_groups, (tx.now,)) is not None
 
 
 def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
+    until = tx.now + UNAWAITED_RECORDED_FOR
+    tx.run(tx.sql.record_unawaited_groups, (tx.now, until, until - UNAWAITED_RENEWED_AFTER))
     orphans = _payloads.decode(tx, tx.value(tx.sql.due_unawaited_groups, (tx.now, limit)))
     if orphans:
         ids = msgspec.json.encode([orphan.id for orphan in orphans]).decode()

@@ -180,6 +180,8 @@ class Statements(Struct, frozen=True, kw_only=True):
     oldest_signal: str
     delete_signal: str
     put_unawaited_group: str
+    record_unawaited_groups: str
+    takes_unawaited_groups: str
     due_unawaited_groups: str
     hide_unawaited_groups: str
     delete_unawaited_group: str

@@ -255,6 +255,9 @@ class SqlStore(Store, ABC):
     async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
         return await self._write(lambda tx: graph.take_orphans(tx, limit, hide_us))
 
+    async def takes_orphans(self) -> bool:
+        return await self._read(graph.takes_orphans)
+
     async def orphan_told(self, orphan_id: str) -> None:
         await self._write(lambda tx: graph.orphan_told(tx, orphan_id))
 

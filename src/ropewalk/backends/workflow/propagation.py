@@ -148,5 +148,5 @@ class Propagation:
             return
         self._closed.append(ClosedGroup(scope.tenant, scope.group_id))
         awaited = scope.awaited_until is not None and scope.awaited_until > self._ledger.now
-        if scope.report_orphan and not awaited:
+        if not awaited:
             self._ledger.report_orphan(scope)

@@ -133,7 +133,10 @@ class UnitOfWork(Protocol):
         ...
 
     def report_orphan(self, scope: Scope) -> None:
-        """A group nobody waits for closed; once for each of its generations."""
+        """A group nobody waits for closed: recorded once for each of its generations, if anybody wants to hear of it.
+
+        Its client may (`scope.report_orphan`), or whoever takes orphans (Workflows.take_orphans).
+        """
         ...
 
     def forget_steps(self, job: JobRecord) -> None: ...

@@ -160,8 +160,7 @@ class Waiting(Bound):
         """The value of the group this job is in, once that closed."""
         timeout_seconds = checks.timeout(timeout)
         checks.flag(raise_on_failure, "raise_on_failure")
-        if self._core.reports_orphans:
-            self._core.awaited.note(self._tenant, job_id)
+        self._core.awaited.note(self._tenant, [job_id])
         session = await self._core.session()
         job, _ = await self._record(job_id)
         closed = await session.groups.wait(self._tenant, job.group_id or job.id, timeout_seconds)

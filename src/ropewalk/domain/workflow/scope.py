@@ -8,14 +8,21 @@ row's lock and never by counting rows. Plain jobs own none: their tree ends with
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 from ropewalk.domain.jobs.flags import REPORT_ORPHAN
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Status
-from ropewalk.domain.time import Instant
+from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow.dependency import Ending
 from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
+
+UNAWAITED_RECORDED_FOR: Final[Span] = 7 * DAY
+"""How long the unawaited groups of every client are recorded after a worker has asked for them, for it may be away."""
+UNAWAITED_RENEWED_AFTER: Final[Span] = DAY
+"""So often, and not with every call, does whoever goes on asking write that down."""
 
 
 class Scope(Struct, kw_only=True):
@@ -43,6 +50,7 @@ class Scope(Struct, kw_only=True):
     awaited_until: Instant | None = None
     closed_at: Instant | None = None
     report_orphan: bool = False
+    """its client wants to hear of it, whether or not a worker has asked for such groups yet"""
     value: GroupValue = NOTHING
 
     @property

@@ -286,7 +286,15 @@ class Workflows(Protocol):
         ...
 
     async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
-        """Orphans to tell, oldest first; each is given out again after hide_us unless it was told."""
+        """Orphans to tell, oldest first; each is given out again after hide_us unless it was told.
+
+        From this call on, every group that closes with nobody waiting is recorded, whatever its client asked for, until
+        nobody has called this for domain.workflow.scope.UNAWAITED_RECORDED_FOR (or up to a day less).
+        """
+        ...
+
+    async def takes_orphans(self) -> bool:
+        """Whether somebody called take_orphans so lately that the unawaited groups of every client are recorded."""
         ...
 
     async def orphan_told(self, orphan_id: str) -> None: ...

@@ -104,6 +104,31 @@ class OrphanContract(Contract):
         await bench.store.await_group("default", "missing", MINUTE)
         assert await bench.store.take_orphans(9, MINUTE) == []
 
+    async def test_whoever_takes_them_hears_of_groups_of_every_client_from_then_on(self, bench: Bench) -> None:
+        await _closed(bench, "before", report_orphan=False)
+        assert not await bench.store.takes_orphans()
+        assert await bench.store.take_orphans(9, MINUTE) == []
+        assert await bench.store.takes_orphans()
+        await _closed(bench, "a", report_orphan=False)
+        assert [each.group_id for each in await bench.store.take_orphans(9, MINUTE)] == ["a"]
+        flow = await _open(bench, "awaited", report_orphan=False)
+        await bench.store.await_group("default", "awaited", MINUTE)
+        await flow.end("awaited-child")
+        assert await bench.store.take_orphans(9, MINUTE) == []
+
+    async def test_groups_are_recorded_for_days_while_whoever_takes_them_is_away(self, bench: Bench) -> None:
+        """At least six days, at most a week; and taking them again begins another week."""
+        await bench.store.take_orphans(9, MINUTE)
+        await bench.runtime.advance(days=5, hours=23)
+        await _closed(bench, "a", report_orphan=False)
+        assert [each.group_id for each in await bench.store.take_orphans(9, MINUTE)] == ["a"]
+        await bench.runtime.advance(days=6)
+        await _closed(bench, "b", report_orphan=False)
+        await bench.runtime.advance(days=1, seconds=1)
+        assert not await bench.store.takes_orphans()
+        await _closed(bench, "c", report_orphan=False)
+        assert [each.group_id for each in await bench.store.take_orphans(9, MINUTE)] == ["a", "b"]
+
     async def test_once_for_each_generation(self, bench: Bench) -> None:
         flow = await _open(bench, "root")
         await flow.end("root-child", Move.FAIL)

@@ -113,6 +113,7 @@ class FlowRules(RuleBasedStateMachine):
     def take_orphans(self, limit: int, span_us: int) -> None:
         for orphan in self.stores.ask(lambda store: store.take_orphans(limit, span_us))[:1]:
             self._told(orphan.id)
+        self.stores.ask(lambda store: store.takes_orphans())
 
     @precondition(some_job)
     @rule(which=picks)

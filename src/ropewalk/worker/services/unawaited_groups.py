@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from ropewalk.client.completion_checks import Awaited
+from ropewalk.client.group_values import check_group, counts_of, group_value
+from ropewalk.client.views.jobs import Describer
+from ropewalk.client.views.workflows import UNFINISHED
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.search import Filter
 from ropewalk.domain.time import SECOND, Span, to_datetime
-from ropewalk.ports.store.messages import UnawaitedGroup
+from ropewalk.errors import StoreRefused, StoreUnavailable
+from ropewalk.ports.store.messages import GroupRecord, UnawaitedGroup
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
 
 
 class OrphanGroup(Struct, frozen=True, kw_only=True):
-    """A group that closed with nobody waiting. `id` is the same however often it is told."""
+    """A group that closed with nobody waiting, whichever client enqueued it.
+
+    Its value and states are read when the hook is called: a group that was opened again meanwhile shows what it is now.
+    """
 
     id: str
+    """The same however often the hook is called for this end of the group."""
     group_id: str
     tenant: str
     closed_at: datetime
+    states: Mapping[State, int] = {}
+    """How many of its jobs are in which state, the root included; empty where the group is gone by now."""
+    value: object = None
+    """The value of the group, decoded by the types that the worker knows. None is a value, too: see `value_missing`."""
+    value_missing: str | None = None
+    """Why `value` is not the group's: it cannot be decoded, was forgotten or is in conflict, or the group is gone."""
 
 
 OrphanHook: TypeAlias = Callable[[OrphanGroup], Awaitable[object] | object]
@@ -37,9 +54,15 @@ class OrphansConfig(Struct, frozen=True):
 
 class UnawaitedGroups:
     def __init__(
-        self, bench: WorkerContext, hook: OrphanHook, awaited: Awaited, config: OrphansConfig | None = None
+        self,
+        bench: WorkerContext,
+        hook: OrphanHook,
+        awaited: Awaited,
+        describe: Describer,
+        config: OrphansConfig | None = None,
     ) -> None:
         self._bench = bench
+        self._describe = describe
         self._hook = hook
         self._awaited = awaited
         self._config = config or OrphansConfig()
@@ -52,9 +75,10 @@ class UnawaitedGroups:
     async def run(self) -> None:
         runtime = self._bench.runtime
         while True:
-            await self._wake.wait(self._config.every_seconds * (0.5 + runtime.random()))
+            # At once, too: from the first call on, the store records the unawaited groups of every client.
             while await self.run_once():
                 pass
+            await self._wake.wait(self._config.every_seconds * (0.5 + runtime.random()))
 
     async def run_once(self) -> bool:
         orphans = await self._bench.store.take_orphans(self._config.batch, self._config.hide_us)
@@ -64,9 +88,7 @@ class UnawaitedGroups:
         return len(orphans) >= self._config.batch
 
     async def _told(self, orphan: UnawaitedGroup) -> bool:
-        group = OrphanGroup(
-            id=orphan.id, group_id=orphan.group_id, tenant=orphan.tenant, closed_at=to_datetime(orphan.closed_at)
-        )
+        group = await self._described(orphan)
         try:
             answer = self._hook(group)
             if inspect.isawaitable(answer):
@@ -75,3 +97,53 @@ class UnawaitedGroups:
             self._bench.events.report(error, "on_orphan_group")
             return False
         return True
+
+    async def _described(self, orphan: UnawaitedGroup) -> OrphanGroup:
+        states: Mapping[State, int] = {}
+        value: object = None
+        missing: str | None = "the group is gone: deleted, or pruned after its retention"
+        root = (await self._bench.store.get(orphan.tenant, [orphan.group_id])).jobs.get(orphan.group_id)
+        if root is not None:
+            try:
+                record = (await self._bench.store.groups(orphan.tenant, [root.id])).get(root.id)
+            except StoreRefused as error:
+                missing = str(error)
+            else:
+                states = await self._states(root, record)
+                value, missing = await self._value(root, record)
+        return OrphanGroup(
+            id=orphan.id,
+            group_id=orphan.group_id,
+            tenant=orphan.tenant,
+            closed_at=to_datetime(orphan.closed_at),
+            states=states,
+            value=value,
+            value_missing=missing,
+        )
+
+    async def _states(self, root: JobRecord, record: GroupRecord | None) -> dict[State, int]:
+        """By the counters of the group; only what these do not tell apart is counted."""
+        opened, completed, failed, cancelled = counts_of(root, record)
+        dead = min(failed, await self._count(root, State.DEAD_LETTER)) if failed else 0
+        states = {
+            State.COMPLETED: completed,
+            State.FAILED: failed - dead,
+            State.DEAD_LETTER: dead,
+            State.CANCELLED: cancelled,
+        }
+        if opened:
+            states |= {state: await self._count(root, state) for state in UNFINISHED}
+        return {state: number for state, number in states.items() if number}
+
+    async def _count(self, root: JobRecord, state: State) -> int:
+        return await self._bench.store.count(root.tenant, Filter(group_id=root.id, states=(state,)))
+
+    async def _value(self, root: JobRecord, record: GroupRecord | None) -> tuple[object, str | None]:
+        """The value, or why it cannot be told. A codec of the user's may raise anything."""
+        try:
+            check_group(root, record, raise_on_failure=False)
+            return await group_value(self._bench.store, root, record, self._describe), None
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            return None, str(error) or type(error).__name__

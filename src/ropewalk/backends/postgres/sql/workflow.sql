@@ -238,8 +238,18 @@ SELECT position, value FROM signal WHERE seq = %s AND name = %s ORDER BY positio
 DELETE FROM signal WHERE seq = %s AND name = %s AND position = %s
 
 -- name: put_unawaited_group
-INSERT INTO outbox (id, kind, created_at, next_at, payload) VALUES (%s, 'orphan', %s, %s, %s)
+-- Its client asked for it, or somebody takes the unawaited groups of every client.
+INSERT INTO outbox (id, kind, created_at, next_at, payload)
+SELECT %s, 'orphan', %s, %s, %s
+WHERE %s <> 0 OR EXISTS (SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > %s)
 ON CONFLICT (id) DO NOTHING
+
+-- name: record_unawaited_groups
+INSERT INTO outbox (id, kind, created_at, next_at, payload) VALUES ('orphans_taken', 'orphans_taken', %s, %s, '{}')
+ON CONFLICT (id) DO UPDATE SET next_at = excluded.next_at WHERE outbox.next_at < %s
+
+-- name: takes_unawaited_groups
+SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > %s
 
 -- name: due_unawaited_groups
 WITH due AS MATERIALIZED (

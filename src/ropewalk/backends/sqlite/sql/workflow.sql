@@ -187,7 +187,17 @@ SELECT position, value FROM signal WHERE seq = ? AND name = ? ORDER BY position 
 DELETE FROM signal WHERE seq = ? AND name = ? AND position = ?
 
 -- name: put_unawaited_group
-INSERT OR IGNORE INTO outbox (id, kind, created_at, next_at, payload) VALUES (?, 'orphan', ?, ?, ?)
+-- Its client asked for it, or somebody takes the unawaited groups of every client.
+INSERT OR IGNORE INTO outbox (id, kind, created_at, next_at, payload)
+SELECT ?, 'orphan', ?, ?, ?
+WHERE ? OR EXISTS (SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > ?)
+
+-- name: record_unawaited_groups
+INSERT INTO outbox (id, kind, created_at, next_at, payload) VALUES ('orphans_taken', 'orphans_taken', ?, ?, '{}')
+ON CONFLICT (id) DO UPDATE SET next_at = excluded.next_at WHERE outbox.next_at < ?
+
+-- name: takes_unawaited_groups
+SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > ?
 
 -- name: due_unawaited_groups
 SELECT json_group_array(json(payload)) FROM (
