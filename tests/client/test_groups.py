@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ropewalk import App, Conflict, Context, InvalidInput, JobFailed, NotFound, Result, State, WaitTimeout, job
+from ropewalk import App, Conflict, Context, Group, InvalidInput, JobFailed, NotFound, Result, State, WaitTimeout, job
 from ropewalk.errors import GroupFailed
 from ropewalk.observe.events import Event
 from tests.apps import MakeApp
@@ -269,3 +269,37 @@ async def _until(app: App, job_id: str, state: State) -> None:
     async with asyncio.timeout(10):
         while (await app.get(job_id)).state is not state:
             await asyncio.sleep(0.01)
+
+
+@job
+async def after_the_group(ctx: Context) -> list[object]:
+    return [each.result for each in ctx.dependencies]
+
+
+@job
+async def points_after_the_group(ctx: Context) -> Point:
+    [group] = ctx.dependencies
+    return max(group.group_of(points), key=lambda each: each.x)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("sum", 6), ("count", 3), ("merge", {"a": 1, "b": 2})])
+async def test_a_job_that_depends_on_a_group_is_given_its_value(make_app: MakeApp, kind: str, value: object) -> None:
+    app = make_app(add, counted, merged, queue_these, after_the_group)
+    async with app.running():
+        root = queue_these(kind)
+        late = after_the_group().using(depends_on=[Group(root), root])
+        await app.enqueue_many([root, late])
+        assert await app.handle(late.id, after_the_group).result(timeout=10) == [value, None]
+        assert await app.handle(root.id, queue_these).group() == value
+
+
+async def test_the_value_of_a_group_is_decoded_by_the_types_that_produced_it(make_app: MakeApp) -> None:
+    app = make_app(point, points, points_after_the_group)
+    async with app.running():
+        root = await app.enqueue(points(3))
+        late = await app.enqueue(points_after_the_group(), depends_on=Group(root))
+        assert await late.result(timeout=10) == Point(2)
+        alone = await app.enqueue(point(7))
+        after = await app.enqueue(points_after_the_group().using(max_attempts=1), depends_on=Group(alone))
+        with pytest.raises(JobFailed, match=r"job_type='points': dependency .* is a 'point'"):
+            await after.result(timeout=10)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Suspended
 from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
@@ -9,7 +11,8 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import SECOND
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
-from ropewalk.ports.store.messages import Dependency
+from ropewalk.domain.workflow.group_value import GroupValue
+from ropewalk.ports.store.messages import Dependency, GroupContribution, GroupRecord
 from ropewalk.runners.processes import ProcessPool
 from tests.runners import handlers
 from tests.runners.recording import CANCELLED, Recording
@@ -92,12 +95,24 @@ async def test_parents_are_read_by_their_types(pool: ProcessPool) -> None:
         waited_for("b", parent("b", "stranger", b'{"x":1}')),
         waited_for("c", None, ParentKind.MISSING),
     ]
+    attempt.waited_for.append(group_of("d", "unknown-root", [("discount", data), ("stranger", b"3")]))
     outcome = await pool.run(attempt)
     assert isinstance(outcome, Completed)
     told = (outcome.result or b"").decode()
+    assert "d unknown-root completed [Order(id=1, price=Decimal('2.50')" in told, "of a group its value"
     assert "a discount completed Order(id=1, price=Decimal('2.50')" in told
     assert "b stranger completed {'x': 1}" in told
     assert "c None completed None" in told
+
+
+def group_of(job_id: str, kind: str, contributions: list[tuple[str, bytes]]) -> Dependency:
+    value = GroupValue(reducer="list", type=contributions[-1][0])
+    record = GroupRecord(
+        id=job_id, generation=1, open=0, completed=3, failed=0, cancelled=0, closed_at=2, cancelled_by=None, value=value
+    )
+    kept = tuple(GroupContribution(type=each, value=data) for each, data in contributions)
+    plain = waited_for(job_id, parent(job_id, kind, b"null"), ParentKind.TREE)
+    return msgspec.structs.replace(plain, group=record, contributions=kept)
 
 
 def parent(job_id: str, kind: str, result: bytes) -> JobRecord:

@@ -39,6 +39,10 @@ async def fetch(ctx: Context, url: str) -> bytes:
 async def report(ctx: Context, parts: int) -> Report:
     assert_type(ctx.dependencies, tuple[Dependency, ...])
     assert_type(ctx.dependencies[0].id, str)
+    assert_type(ctx.dependencies[0].result_of(fetch), bytes)
+    assert_type(ctx.dependencies[0].group_of(words), list[list[str]])
+    assert_type(ctx.dependencies[0].group_of(map_reduce), list[list[str]])
+    assert_type(ctx.dependencies[0].group_of(folded), str)
     return Report(parts)
 
 

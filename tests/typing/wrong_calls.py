@@ -156,6 +156,8 @@ async def in_a_handler(ctx: Context) -> None:
     await ctx.wait_for(3)  # E
     ctx.sync.step("a", at_once, 3)  # E
     ctx.dependencies[0].id = "x"  # E
+    ctx.dependencies[0].result_of("fetch")  # E
+    ctx.dependencies[0].group_of(3)  # E
     ctx.chain_id = "x"  # E
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
@@ -21,6 +22,7 @@ from ropewalk.domain.jobs.outcome import Crashed, Outcome, Released
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.messages import Dependency
 from ropewalk.runners import memory
 from ropewalk.runners.conversation import Conversation, Reporter
 from ropewalk.runners.frames import Garbled, frame_bytes_max
@@ -167,14 +169,25 @@ class ProcessPool(Isolation):
 
 
 def _types(attempt: AttemptPort) -> dict[str, Source]:
-    """Where those are found that the job depends on. One that only this process can find is left out."""
+    """Where those are found that the job depends on, and that contributed to a group it depends on.
+
+    One that only this process can find is left out.
+    """
     sources: dict[str, Source] = {}
-    for name in {each.job.type for each in attempt.dependencies() if each.job is not None}:
+    for name in {name for each in attempt.dependencies() for name in _types_of(each)}:
         known = attempt.known_type(name)
         if known is not None:
             with contextlib.suppress(DefinitionError):
                 sources[name] = source_of(known)
     return sources
+
+
+def _types_of(dependency: Dependency) -> Iterator[str]:
+    if dependency.job is not None:
+        yield dependency.job.type
+    if dependency.group is not None:
+        yield dependency.group.value.type
+    yield from (each.type for each in dependency.contributions)
 
 
 def _crashed(how: str) -> Outcome:

@@ -8,12 +8,14 @@ import pytest
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.decorator import job
+from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.flags import CONTINUED, FORGOTTEN
 from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
-from ropewalk.errors import NotFound
-from ropewalk.ports.store.messages import Dependency
+from ropewalk.domain.workflow.group_value import GroupValue
+from ropewalk.errors import Conflict, GroupFailed, InvalidInput, JobCancelled, JobFailed, NotFound
+from ropewalk.ports.store.messages import Dependency, GroupContribution, GroupRecord
 from tests.definitions.attempts import NOW, attempt_of
 from tests.definitions.ports import FakeAttempt
 
@@ -97,6 +99,96 @@ def test_a_result_that_is_gone_is_not_none(port: FakeAttempt) -> None:
     for each in Context(port).dependencies:
         with pytest.raises(NotFound, match=rf"the result of {each.id}.* is gone"):
             each.result  # noqa: B018
+
+
+def a_group(value: GroupValue, *contributions: bytes, ending: Ending | None = Ending.COMPLETED) -> Dependency:
+    record = GroupRecord(
+        id="a", generation=1, open=0, completed=3, failed=0, cancelled=0, closed_at=9, cancelled_by=None, value=value
+    )
+    edge = Edge(kind=ParentKind.TREE, parent=9, parent_id="a", seq=1, position=0, ending=ending)
+    return Dependency(
+        edge=edge,
+        job=parent("a", Status.COMPLETED, b'{"number":9}'),
+        group=record,
+        contributions=tuple(GroupContribution(type="part", value=each) for each in contributions),
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "value"),
+    [
+        (a_group(GroupValue(reducer="last", type="part", value=b'{"number":1}')), Part(1)),
+        (a_group(GroupValue(reducer="last", type="stranger", value=b'{"number":1}')), {"number": 1}),
+        (a_group(GroupValue(reducer="list", type="part"), b'{"number":1}', b'{"number":2}'), [Part(1), Part(2)]),
+        (a_group(GroupValue(reducer="sum", type="part", value=b"3")), 3),
+        (a_group(GroupValue(reducer="custom", type="part", value=b'"ab"')), "ab"),
+        (a_group(GroupValue()), None),
+        (a_group(GroupValue(reducer="sum", type="part", value=b"3"), ending=Ending.FAILED), 3),
+        (a_group(GroupValue(reducer="sum", type="part", value=b"3"), ending=None), None),
+    ],
+    ids=["last", "unknown type", "list", "sum", "custom", "nobody contributed", "a job of it failed", "not ended"],
+)
+def test_of_a_group_the_result_is_the_value_of_the_group(port: FakeAttempt, found: Dependency, value: object) -> None:
+    port.waited_for = [found]
+    (group,) = Context(port).dependencies
+    assert group.is_group
+    assert group.result == value
+    if group.ending is None:
+        with pytest.raises(Conflict, match="group a has not ended"):
+            group.group_of(part)
+    else:
+        assert group.group_of(part) == value
+
+
+def test_the_value_of_a_group_that_cannot_be_told(port: FakeAttempt) -> None:
+    port.waited_for = [a_group(GroupValue(reducer="sum", type="part", value=b"3", conflict="they differ"))]
+    (group,) = Context(port).dependencies
+    for read in (lambda: group.result, lambda: group.group_of(part)):
+        with pytest.raises(GroupFailed, match="they differ"):
+            read()
+
+
+def test_of_the_tree_of_another_job_the_result_is_its_own(port: FakeAttempt) -> None:
+    """As of a cohort that a `.next(...)` came after: only the root of a group has the value of one."""
+    job = parent("a", Status.COMPLETED, b'{"number":1}')
+    job.scope_id = 4
+    port.waited_for = [waited_for("a", job, Ending.COMPLETED, ParentKind.TREE)]
+    (found,) = Context(port).dependencies
+    assert (found.is_group, found.result, found.result_of(part)) == (False, Part(1), Part(1))
+    with pytest.raises(InvalidInput, match=r"use result_of"):
+        found.group_of(part)
+
+
+def test_a_typed_result_is_of_the_type_that_was_asked_for(port: FakeAttempt) -> None:
+    failed = parent("failed", Status.DEAD_LETTER)
+    failed.error = ErrorInfo(category=Category.PERMANENT, message="no such thing")
+    port.waited_for = [
+        waited_for("a", parent("a", Status.COMPLETED, b'{"number":1}'), Ending.COMPLETED),
+        a_group(GroupValue(reducer="sum", type="part", value=b"3")),
+        waited_for("b", failed, Ending.FAILED),
+        waited_for("c", parent("c", Status.CANCELLED), Ending.CANCELLED),
+        waited_for("d", parent("d", Status.RUNNING), None),
+        waited_for("e", None, Ending.COMPLETED),
+    ]
+    found, group, broken, cancelled, running, gone = Context(port).dependencies
+    assert found.result_of(part) == Part(1)
+    with pytest.raises(InvalidInput, match=r"job_type='report': dependency a is a 'part'"):
+        found.result_of(report)
+    with pytest.raises(InvalidInput, match="a function decorated with @job"):
+        found.result_of(3)  # type: ignore[arg-type] # that is the point
+    with pytest.raises(InvalidInput, match="use result_of"):
+        found.group_of(part)
+    with pytest.raises(InvalidInput, match="by group_of"):
+        group.result_of(part)
+    with pytest.raises(JobFailed, match="dependency failed is dead_letter: no such thing") as raised:
+        broken.result_of(part)
+    assert (raised.value.job_id, raised.value.error) == ("failed", broken.error)
+    with pytest.raises(JobCancelled, match="dependency c was cancelled"):
+        cancelled.result_of(part)
+    with pytest.raises(Conflict, match="dependency d has not ended: it is running"):
+        running.result_of(part)
+    with pytest.raises(NotFound, match="job e"):
+        gone.result_of(part)
 
 
 def test_it_cannot_be_changed(port: FakeAttempt) -> None:

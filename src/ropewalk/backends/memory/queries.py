@@ -10,13 +10,16 @@ from typing import Final
 
 from msgspec import structs
 
+from ropewalk.backends.memory import workflows
 from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.workflow.scopes import is_whole_group
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, matches, position_of
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, ParentKind
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
 from ropewalk.ports.store.messages import Backlog, Dependency, Page, QueueInfo, Trail, WorkerCard
 
 AHEAD_MAX: Final = 10_000
@@ -69,7 +72,17 @@ def chain(tables: Tables, tenant: str, job_id: str, last: int | None) -> list[Jo
 
 
 def dependencies(tables: Tables, seq: int) -> list[Dependency]:
-    return [Dependency(edge=edge, job=_parent(tables, edge)) for edge in tables.edges.of_children([seq])]
+    return [_dependency(tables, edge) for edge in tables.edges.of_children([seq])]
+
+
+def _dependency(tables: Tables, edge: Edge) -> Dependency:
+    job = _parent(tables, edge)
+    if job is None or not is_whole_group(edge, job):
+        return Dependency(edge=edge, job=job)
+    group = workflows.groups(tables, job.tenant, [job.id]).get(job.id)
+    one_by_one = group is not None and group.value.reducer in KEPT_ONE_BY_ONE
+    kept = workflows.contributions(tables, job.tenant, job.id) if one_by_one else ()
+    return Dependency(edge=edge, job=job, group=group, contributions=tuple(kept))
 
 
 def queues(tables: Tables, tenant: str, now: Instant) -> list[QueueInfo]:

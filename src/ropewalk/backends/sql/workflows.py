@@ -20,13 +20,14 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.completion import resolved
 from ropewalk.backends.workflow.propagation import Propagation
-from ropewalk.backends.workflow.scopes import scope_of
+from ropewalk.backends.workflow.scopes import is_whole_group, scope_of
 from ropewalk.domain.jobs.operations import Resolution
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
 from ropewalk.errors import StoreRefused
 from ropewalk.ports.store.messages import (
     Consequences,
@@ -89,7 +90,20 @@ def dependencies(tx: Tx, seq: int) -> list[Dependency]:
     edges = edges_of(tx, [seq])
     if len(edges) < len(behind):  # some could not be read: which job is behind the others is not known
         return [Dependency(edge=edge, job=None) for edge in edges]
-    return [Dependency(edge=edge, job=jobs.get(at)) for edge, at in zip(edges, behind, strict=True)]
+    found = [(edge, jobs.get(at)) for edge, at in zip(edges, behind, strict=True)]
+    roots = [job for edge, job in found if job is not None and is_whole_group(edge, job)]
+    held = groups(tx, roots[0].tenant, [root.id for root in roots]) if roots else {}
+    kept = {
+        group.id: tuple(contributions(tx, roots[0].tenant, group.id))
+        for group in held.values()
+        if group.value.reducer in KEPT_ONE_BY_ONE
+    }
+    return [
+        Dependency(edge=edge, job=job, group=held[job.id], contributions=kept.get(job.id, ()))
+        if job is not None and job.id in held and is_whole_group(edge, job)
+        else Dependency(edge=edge, job=job)
+        for edge, job in found
+    ]
 
 
 def resolve(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: Resolution) -> ResolveAnswer:

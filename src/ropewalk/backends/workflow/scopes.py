@@ -14,7 +14,7 @@ from ropewalk.domain.jobs.flags import CHAINED, GROUPED, HAS_DEPENDANTS, OWNS_SC
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.workflow import scope as scopes
-from ropewalk.domain.workflow.dependency import ParentKind, ending_of
+from ropewalk.domain.workflow.dependency import Edge, ParentKind, ending_of
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
 from ropewalk.ports.store.messages import UnawaitedGroup
 
@@ -98,6 +98,11 @@ def _counts(job: JobRecord) -> list[Item]:
             above.leave(ok=ok)
         counts.append(above)
     return counts
+
+
+def is_whole_group(edge: Edge, job: JobRecord) -> bool:
+    """Whether this edge leads to a group with a scope: to the tree under the root of one."""
+    return edge.kind is ParentKind.TREE and job.scope_id is None and bool(job.flags & OWNS_SCOPE)
 
 
 def orphan_of(scope: Scope) -> UnawaitedGroup:

@@ -10,10 +10,11 @@ from datetime import datetime
 from typing import Literal
 
 from ropewalk.client.filter import Filter, failed_ones, in_domain
-from ropewalk.client.group_values import check_group, group_value
+from ropewalk.client.group_values import group_value
 from ropewalk.client.operations.base import BATCH, Bound, missing
 from ropewalk.client.views.answers import FailureCounts, LogInfo, SearchPage
 from ropewalk.client.views.jobs import FailureInfo, HistoryInfo, JobInfo
+from ropewalk.definitions.results.group_values import check_group
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import CHAINED
 from ropewalk.domain.jobs.record import JobRecord

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ropewalk.client.filter import Filter
-from ropewalk.client.group_values import counts_of, group_value, value_is_gone
+from ropewalk.client.group_values import group_value
 from ropewalk.client.operations.base import Bound, check_cancel, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import UNFINISHED, EdgeInfo, GroupInfo, WorkflowInfo, edges_of, jobs_of
 from ropewalk.definitions.results.classify import described
+from ropewalk.definitions.results.group_values import counts_of, value_is_gone
 from ropewalk.domain import checks
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.operations import CancelStatus, Resolution

@@ -330,7 +330,9 @@ class Reading(Protocol):
         """
         ...
 
-    async def dependencies(self, seq: int) -> list[Dependency]: ...
+    async def dependencies(self, seq: int) -> list[Dependency]:
+        """What this job waits for or waited for, by position; of groups with their values."""
+        ...
 
     async def edges(self, seqs: Sequence[int]) -> list[Edge]:
         """What these jobs wait for or waited for, by child and position."""

@@ -354,6 +354,10 @@ class Dependency(Struct, frozen=True, kw_only=True):
     edge: Edge
     job: JobRecord | None
     """None where it is missing or was deleted meanwhile; of a chain, its last member"""
+    group: GroupRecord | None = None
+    """of the tree of a group's root, where the group has a record: that is, more than its root"""
+    contributions: tuple[GroupContribution, ...] = ()
+    """to the value of that group, where its reader puts it together (list, merge)"""
 
 
 class UnawaitedGroup(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from ropewalk.errors import Conflict
 from ropewalk.ports.store.messages import GroupContribution
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import settlement
+from ropewalk.testing.contract.build import settlement, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 FOLDED: dict[Reducer, bytes] = {"count": b"3", "sum": b"6", "min": b"-1", "max": b"5"}
@@ -69,6 +69,35 @@ class GroupValueContract(Contract):
         await flow.submit(node("root"))
         await flow.end("root", left=sequel(node("a"), value=b"1"))
         assert await flow.value("root") == b"1"
+
+    async def test_whoever_depends_on_the_group_is_given_its_value(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b")
+        await flow.submit(node("late", tree("root")), node("later", "root"))
+        await flow.end("a", left=sequel(value=b"1", reducer="sum"))
+        await flow.end("b", left=sequel(value=b"2", reducer="sum"))
+        [found] = await bench.store.dependencies((await bench.job("late")).seq)
+        assert found.group is not None
+        assert found.group == await flow.group("root")
+        assert (found.group.value.value, found.contributions) == (b"3", ())
+        [alone] = await bench.store.dependencies((await bench.job("later")).seq)
+        assert alone.group is None, "of the job alone, its own result"
+
+    async def test_whoever_depends_on_the_group_is_given_the_parts_of_its_value(self, bench: Bench) -> None:
+        flow = await _family(bench, "a", "b")
+        await flow.submit(node("late", tree("root")))
+        await flow.end("b", left=sequel(value=b"2", reducer="list"))
+        await flow.end("a", left=sequel(value=b"1", reducer="list"))
+        [found] = await bench.store.dependencies((await bench.job("late")).seq)
+        assert [each.value for each in found.contributions] == [b"2", b"1"]
+
+    async def test_a_tree_inside_a_group_has_no_value_of_its_own(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("a"), node("b", tree("a"))))
+        await flow.end("a", left=sequel(node("aa"), value=b"1"))
+        await flow.end("aa", left=sequel(value=b"2"))
+        [found] = await bench.store.dependencies((await bench.job("b")).seq)
+        assert (found.edge.parent_id, found.group) == ("a", None)
 
     @pytest.mark.parametrize("reducer", sorted(FOLDED))
     async def test_numbers_fold_where_they_are(self, bench: Bench, reducer: Reducer) -> None:

@@ -10,9 +10,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ropewalk.client.completion_checks import Awaited
-from ropewalk.client.group_values import check_group, counts_of, group_value
+from ropewalk.client.group_values import group_value
 from ropewalk.client.views.jobs import Describer
 from ropewalk.client.views.workflows import UNFINISHED
+from ropewalk.definitions.results.group_values import check_group, counts_of
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter
