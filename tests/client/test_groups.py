@@ -7,7 +7,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from ropewalk import App, Conflict, Context, Group, InvalidInput, JobFailed, NotFound, Result, State, WaitTimeout, job
+from ropewalk import (
+    App,
+    Conflict,
+    Context,
+    Group,
+    InvalidInput,
+    JobFailed,
+    Limits,
+    NotFound,
+    Result,
+    State,
+    WaitTimeout,
+    job,
+)
 from ropewalk.errors import GroupFailed
 from ropewalk.observe.events import Event
 from tests.apps import MakeApp
@@ -117,6 +130,32 @@ async def folds_badly(ctx: Context) -> Result[int, int]:
     return ctx.result(1, append=refuses)
 
 
+def refuses_zero(existing: int | None, value: int) -> int:
+    if value == 0:
+        raise ValueError("zero")
+    return (existing or 0) + value
+
+
+@job
+async def one_in_three_folds(ctx: Context, number: int) -> Result[int, int]:
+    return ctx.result(number, append=refuses_zero)
+
+
+@job
+async def three_fold(ctx: Context) -> Result[None, int]:
+    return ctx.queue(*(one_in_three_folds(number) for number in range(3)))
+
+
+@job
+async def adds_much(ctx: Context) -> Result[float, float]:
+    return ctx.result(1e308, append="sum")
+
+
+@job
+async def adds_much_thrice(ctx: Context) -> Result[None, float]:
+    return ctx.queue(adds_much(), adds_much(), adds_much())
+
+
 async def test_each_value_is_decoded_by_the_type_that_produced_it(make_app: MakeApp) -> None:
     app = make_app(point, points)
     async with app.running():
@@ -138,11 +177,53 @@ async def test_a_function_is_folded_exactly_however_many_workers_do_it(make_app:
         assert await app.enqueue(folds(40)).group(timeout=30) == list(range(40))
 
 
-async def test_a_fold_that_raises_fails_the_attempt(make_app: MakeApp) -> None:
-    app = make_app(folds_badly)
+async def test_a_fold_that_raises_fails_the_group_and_not_the_job(make_app: MakeApp) -> None:
+    """The handler has run: it must not run again for what became of its value."""
+    reported: list[tuple[str, str]] = []
+    app = make_app(folds_badly, plain, on_error=lambda error, phase: reported.append((phase, str(error))))
     async with app.running():
-        with pytest.raises(JobFailed, match="cannot fold 1 into None"):
-            await app.enqueue(folds_badly()).result(timeout=10)
+        handle = await app.enqueue(folds_badly())
+        late = await app.enqueue(plain(5), depends_on=Group(handle))
+        assert await handle.result(timeout=10) == 1
+        told = "append=refuses of folds_badly raised ValueError: cannot fold 1 into None"
+        with pytest.raises(GroupFailed, match=f"its value cannot be told: {told}"):
+            await handle.group(timeout=10)
+        group = await app.group(handle.id)
+        assert (group.conflict, group.completed, group.failed) == (told, 1, 0)
+        with pytest.raises(JobFailed, match="depend"):
+            await late.result(timeout=10)
+        assert (await handle.status()).attempt == 1
+    assert reported == [("append", "cannot fold 1 into None")]
+
+
+async def test_after_a_fold_that_raised_the_others_complete_and_the_value_stays_lost(
+    make_app: MakeApp,
+) -> None:
+    app = make_app(one_in_three_folds, three_fold)
+    async with app.running():
+        handle = await app.enqueue(three_fold())
+        with pytest.raises(GroupFailed, match="zero"):
+            await handle.group(timeout=10)
+        group = await app.group(handle.id)
+        assert (group.completed, group.failed) == (4, 0)
+
+
+async def test_a_group_value_that_is_too_large_fails_the_group(make_app: MakeApp) -> None:
+    app = make_app(folded, folds, limits=Limits(result_bytes_max=5))
+    async with app.running():
+        handle = await app.enqueue(folds(4))
+        with pytest.raises(GroupFailed, match=r"over result_bytes_max=5"):
+            await handle.group(timeout=10)
+        assert (await app.group(handle.id)).completed == 5
+
+
+async def test_a_sum_over_the_largest_float_fails_the_group(make_app: MakeApp) -> None:
+    app = make_app(adds_much, adds_much_thrice)
+    async with app.running():
+        handle = await app.enqueue(adds_much_thrice())
+        with pytest.raises(GroupFailed, match="over the largest float"):
+            await handle.group(timeout=10)
+        assert (await app.group(handle.id)).completed == 4
 
 
 async def test_contributions_that_fold_differently_say_so(make_app: MakeApp) -> None:

@@ -1,6 +1,7 @@
 """What a completion leaves behind it, and how an attempt ends for which that cannot be written.
 
 Contributions folded by a function of the user's: read the group's value, fold, settle; again if it has changed.
+What the function raises is the failure of the group and not of the job: its handler has run and must not run again.
 
 The store takes a fold only over the version it was made of. So one settle carries at most one fold a group (a second
 would rest on a first that may yet be refused), and folds go first in their batch, before plain contributions to the
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from msgspec import structs
 
+from ropewalk.definitions.results.classify import described
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import fold_of
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
@@ -75,6 +77,8 @@ class PendingFold:
     tries: int = 0
     refused: RopewalkError | None = None
     """what the store said to the last try"""
+    reported: bool = False
+    """Whether on_error has heard what the function raised."""
 
 
 def pending_fold(returned: object) -> PendingFold | None:
@@ -123,12 +127,23 @@ class Folding:
         if pending.tries >= TRIES_MAX:
             return self._given_up(attempt, Errored(CONTENDED))
         pending.tries += 1
-        try:
-            value = self._encoded(held, pending)
-        except Exception as error:
-            return self._given_up(attempt, self._bench.verdict(error, attempt.job_type, attempt.job.attempt))
-        folded = structs.replace(sequel.contribution, value=value, expected_version=held.version)
+        value, failed = self._over(held, attempt, pending)
+        folded = structs.replace(sequel.contribution, value=value, error=failed, expected_version=held.version)
         return structs.replace(asked, sequel=structs.replace(sequel, contribution=folded))
+
+    def _over(self, held: GroupValue, attempt: Attempt, pending: PendingFold) -> tuple[bytes | None, str | None]:
+        """The next value, or why there is none. The job completed: what the function raises fails its group alone."""
+        if held.conflict is not None or held.reducer == "final":
+            return None, held.conflict  # the value can be told no more, or changes no more
+        try:
+            return self._encoded(held, pending), None
+        except Exception as error:
+            if not pending.reported:
+                pending.reported = True
+                self._bench.events.report(error, "append")
+            name = getattr(pending.function, "__qualname__", "a function")
+            said = described(error)
+            return None, clipped(f"append={name} of {attempt.job.type} raised {said.type}: {said.message}")
 
     def _encoded(self, held: GroupValue, pending: PendingFold) -> bytes:
         codec = self._bench.codec

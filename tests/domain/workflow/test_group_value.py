@@ -93,3 +93,24 @@ def test_the_first_conflict_is_the_one_that_is_told() -> None:
     held = after(adds(b"1", "sum", "a"), adds(b"2", "min", "b"), adds(b"3", "max", "c"))
     assert held.conflict is not None
     assert "b with" in held.conflict
+
+
+def test_a_fold_that_failed_leaves_no_value_to_tell() -> None:
+    failed = Contribution(type="u", value=None, reducer="custom", error="it raised")
+    held = after(adds(b"1", "custom"), failed, adds(b"2", "custom"))
+    assert (held.conflict, held.version, held.contributions) == ("it raised", 3, 3)
+    assert after(adds(b"1", "custom"), failed).value == b"1", "as it was"
+    assert after(adds(b"1"), failed).value is None, "a plain value is no fold"
+    assert contribute(after(adds(b"1", "final")), failed) == after(adds(b"1", "final"))
+
+
+@pytest.mark.parametrize("parts", [(b"1e308", b"1e308"), (b"1.0", str(10**309).encode()), (b"-1e308", b"-1e308")])
+def test_a_sum_over_the_largest_float_cannot_be_told(parts: tuple[bytes, bytes]) -> None:
+    held = after(*(adds(each, "sum") for each in parts), adds(b"1", "sum"))
+    assert held.conflict is not None
+    assert held.conflict.startswith("append='sum' of t: ")
+    assert held.contributions == 3
+
+
+def test_a_sum_of_ints_is_exact_at_any_size() -> None:
+    assert after(adds(str(10**308).encode(), "sum"), adds(b"1", "sum")).value == str(10**308 + 1).encode()

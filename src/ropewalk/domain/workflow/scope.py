@@ -55,8 +55,8 @@ class Scope(Struct, kw_only=True):
 
     @property
     def ending(self) -> Ending:
-        """Of the tree, once it is closed."""
-        return Ending.FAILED if self.broken else Ending.COMPLETED
+        """Of the tree, once it is closed. A group whose value cannot be told failed: nothing may go on with it."""
+        return Ending.FAILED if self.broken or self.value.conflict is not None else Ending.COMPLETED
 
 
 class ScopeChange(Struct, kw_only=True):

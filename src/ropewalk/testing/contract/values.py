@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from ropewalk.domain.jobs.states import Move
-from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Reducer
+from ropewalk.domain.workflow.completion import CompletionPlan
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, Reducer
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.messages import GroupContribution
 from ropewalk.testing.contract.base import Contract
@@ -156,6 +157,32 @@ class GroupValueContract(Contract):
         assert first.refused is None
         assert isinstance(second.refused, Conflict)
 
+    async def test_a_fold_that_fails_is_the_failure_of_the_group(self, bench: Bench) -> None:
+        """safe-10: its job completes, and what depends on the group is not given another value."""
+        flow = await _family(bench, "a", "b", "c")
+        await flow.submit(node("late", tree("root")), node("later", tree("a")))
+        await flow.end("a", left=sequel(value=b"1", reducer="custom", expected_version=0))
+        assert (await flow.end("b", left=_failing(version=1))).refused is None
+        value = (await flow.group("root")).value
+        assert (value.value, value.version, value.conflict) == (b"1", 2, "it raised")
+        assert isinstance((await flow.end("c", left=_failing(version=1))).refused, Conflict), "over an outdated value"
+        await flow.end("c", left=sequel(value=b"2", reducer="custom", expected_version=2))
+        assert await flow.states("root", "a", "b", "c", "late", "later") == [*["completed"] * 4, "failed", "scheduled"]
+        assert (await flow.group("root")).value.conflict == "it raised"
+        await flow.submit(node("afterwards", tree("root")))
+        assert await flow.states("afterwards") == ["failed"]
+
+    async def test_a_sum_that_cannot_be_kept_is_the_failure_of_the_group(self, bench: Bench) -> None:
+        """safe-10: the jobs settled with it complete."""
+        flow = await _family(bench, "a", "b", "c")
+        jobs = [await flow.held(name) for name in ("a", "b", "c")]
+        much = sequel(value=b"1e308", reducer="sum")
+        settled = await bench.settle_all("worker", [settlement(job, sequel=much) for job in jobs])
+        assert [each.move for each in settled] == [Move.COMPLETE] * 3
+        conflict = (await flow.group("root")).value.conflict
+        assert conflict is not None
+        assert "over the largest float" in conflict
+
     async def test_many_at_once_are_all_counted(self, bench: Bench) -> None:
         """safe-10: exact, from two stores side by side."""
         names = [f"c{number}" for number in range(40)]
@@ -179,3 +206,8 @@ async def _family(bench: Bench, *names: str) -> Flow:
     await flow.submit(node("root"))
     await flow.end("root", left=sequel(*(node(name) for name in names)))
     return flow
+
+
+def _failing(*, version: int) -> CompletionPlan:
+    contribution = Contribution(type="t", value=None, reducer="custom", expected_version=version, error="it raised")
+    return CompletionPlan(contribution=contribution)
