@@ -7,6 +7,7 @@ directory lies the history (history.py) that every process appends to, and by de
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import subprocess
@@ -129,6 +130,15 @@ class Fleet:
         os.kill(worker.pid, signal.SIGSTOP)
         self._paused[worker.pid] = time.monotonic() + seconds
         self.pauses += 1
+
+    def freeze(self) -> set[int]:
+        """SIGSTOP every worker, until `wake(everybody=True)`; answers which."""
+        pids = {worker.pid for worker in self._awake()}
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+            self._paused[pid] = math.inf
+        self.pauses += len(pids)
+        return pids
 
     def wake(self, *, everybody: bool = False) -> None:
         for pid, until_time in list(self._paused.items()):

@@ -12,15 +12,15 @@ from typing import Literal, TypeAlias
 import msgspec
 
 Kind: TypeAlias = Literal[
-    "serving", "started", "effect", "accepted", "closed", "lease_lost", "refused", "trouble", "left"
+    "serving", "started", "effect", "accepted", "closed", "lease_lost", "heard", "refused", "trouble", "left"
 ]
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """serving, left: a worker process; started, effect: a handler's begin and end; accepted: the store took its
     completion; closed: it learnt that a group closed, by its root; lease_lost: an attempt learnt it no longer owns its
-    job; refused: how many late writes of this process the store refused so far; trouble: an error its loops went on
-    after."""
+    job; heard: its handler saw why it must stop; refused: how many late writes of this process the store refused so
+    far; trouble: an error its loops went on after."""
 
     kind: Kind
     pid: int

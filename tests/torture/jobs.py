@@ -82,6 +82,27 @@ async def poison(ctx: Context) -> None:
 
 
 @job
+async def listen(ctx: Context, seconds: float) -> None:
+    """Says why it is cancelled, if it is."""
+    started(ctx)
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        heard(ctx)
+        raise
+
+
+@job
+def listen_in_thread(ctx: Context, seconds: float) -> None:
+    """The same for a handler that nobody can stop: it looks."""
+    started(ctx)
+    end = time.monotonic() + seconds
+    while not ctx.cancelled and time.monotonic() < end:
+        time.sleep(0.05)
+    heard(ctx)
+
+
+@job
 async def serve(ctx: Context, seconds: float) -> None:
     """Says for whom it starts, and when."""
     assert recorder is not None
@@ -89,7 +110,7 @@ async def serve(ctx: Context, seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-ALL = [quick, nap, stumble, clean_up, book, innocent, once, poison]
+ALL = [quick, nap, stumble, clean_up, book, innocent, once, poison, listen, listen_in_thread]
 
 
 def started(ctx: Context) -> None:
@@ -100,3 +121,8 @@ def started(ctx: Context) -> None:
 def effect(ctx: Context) -> None:
     assert recorder is not None
     recorder.put("effect", ctx.id, fence=ctx.fence, attempt=ctx.attempt)
+
+
+def heard(ctx: Context) -> None:
+    assert recorder is not None
+    recorder.put("heard", ctx.id, fence=ctx.fence, reason=ctx.cancellation and ctx.cancellation.reason.value)

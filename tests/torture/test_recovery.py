@@ -13,13 +13,13 @@ from typing import Final
 
 import pytest
 
-from ropewalk import App
+from ropewalk import App, State
 from ropewalk.domain.jobs.states import Status
 from tests.servers.binaries import postgres_binaries
 from tests.servers.postgres import Postgres, Settings
 from tests.torture import checkers, jobs
 from tests.torture.harness import Fleet, all_terminal, seeded, trails, until, url_in
-from tests.torture.history import Happening
+from tests.torture.history import Happening, Kind
 
 pytestmark = [pytest.mark.torture, pytest.mark.system]
 
@@ -84,6 +84,28 @@ async def test_a_poison_job_among_them_is_the_only_dead_letter(url: str, tmp_pat
     assert checkers.accepted_twice(happened, found) == []
 
 
+async def test_a_thawed_worker_hears_that_another_one_has_its_jobs(url: str, tmp_path: Path) -> None:
+    """live-2, safe-4: its process was frozen for longer than the lease. Its handlers are told, and change nothing."""
+    app = App(url, jobs=jobs.ALL)
+    async with app:
+        with Fleet(tmp_path, size=1, concurrency=SLOTS, lease=LEASE_SECONDS, url=url) as fleet:
+            await fleet.serving()
+            handles = await app.enqueue_many([jobs.listen(seconds=600), jobs.listen_in_thread(seconds=600)])
+            await until(lambda: len(_started(fleet.happened)) == len(handles), "all jobs run")
+            [frozen] = fleet.freeze()
+            with Fleet(tmp_path, size=1, concurrency=SLOTS, lease=LEASE_SECONDS, url=url):
+                await until(lambda: len(_started(fleet.happened)) == 2 * len(handles), "another worker runs them")
+                assert _kind(fleet.happened, "heard") == []
+                fleet.wake(everybody=True)
+                await until(lambda: len(_kind(fleet.happened, "heard")) == len(handles), "both handlers hear of it")
+                await until(lambda: len(_kind(fleet.happened, "lease_lost")) == len(handles), "their worker, too")
+                happened = fleet.happened
+                assert [(await handle.status()).state for handle in handles] == [State.RUNNING] * len(handles)
+    told = {(each.job, each.pid, each.reason) for each in _kind(happened, "heard")}
+    assert told == {(handle.id, frozen, "taken_by_another_worker") for handle in handles}
+    assert {each.pid for each in _kind(happened, "lease_lost")} == {frozen}
+
+
 async def test_jobs_with_a_single_attempt_are_never_started_twice(url: str, tmp_path: Path) -> None:
     """safe-7: a worker is killed at any moment. What it had claimed a moment before may be over unstarted."""
     app, random = App(url, jobs=jobs.ALL), seeded()
@@ -107,4 +129,8 @@ async def test_jobs_with_a_single_attempt_are_never_started_twice(url: str, tmp_
 
 
 def _started(happened: list[Happening]) -> list[Happening]:
-    return [each for each in happened if each.kind == "started"]
+    return _kind(happened, "started")
+
+
+def _kind(happened: list[Happening], kind: Kind) -> list[Happening]:
+    return [each for each in happened if each.kind == kind]
