@@ -63,6 +63,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     on_orphan_group: OrphanHook | None
     logs: Logs
     metrics: bool
+    strict: bool | None = None
     tracing: Tracing | None
     functions: tuple[AnyFunction, ...] = ()
 
@@ -72,6 +73,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         checks.instance(self.retention, "retention", Retention, "Retention.of(completed=3600)")
         checks.instance(self.logs, "logs", Logs, 'Logs(keep="WARNING")')
         checks.flag(self.metrics, "metrics")
+        checks.flag_or_none(self.strict, "strict")
         if self.tracing is not None:
             example = "a Tracing, such as ropewalk.integrations.otel.OpenTelemetry()"
             checks.with_methods(self.tracing, "tracing", ("attempt", "sending"), example)
@@ -95,6 +97,8 @@ class App(StoreClient):
     tracing: spans of enqueues and attempts, such as ropewalk.integrations.otel.OpenTelemetry().
     schedules: made by `schedule(...)`; stored when a worker starts.
     functions: those that schedules made at run time may name (next=, run=).
+    strict: what becomes of jobs whose type is not among `jobs`. True refuses them, False takes them; None takes them
+        with one warning a type, and without one where the app has no types at all and is only a client.
     migrate: False refuses a store whose schema is not current, instead of bringing it up to date.
     """
 
@@ -116,6 +120,7 @@ class App(StoreClient):
         tracing: Tracing | None = None,
         schedules: DeclaredSchedule | Iterable[DeclaredSchedule] = (),
         functions: AnyFunction | Iterable[AnyFunction] = (),
+        strict: bool | None = None,
         runtime: Runtime | None = None,
         allow_weaker_durability: bool = False,
         migrate: bool = True,
@@ -132,6 +137,7 @@ class App(StoreClient):
                 on_orphan_group=on_orphan_group,
                 logs=Logs() if logs is None else logs,
                 metrics=metrics,
+                strict=strict,
                 tracing=tracing,
                 functions=checks.several(functions, "functions", checks.function),
             )
@@ -164,6 +170,7 @@ class App(StoreClient):
             schedules=declared,
             functions=self.settings.functions,
             secret_keys=self.settings.logs.secret_keys,
+            strict=strict,
         )
         super().__init__(core, DEFAULT_TENANT)
         self._url = resolved(url)
@@ -319,6 +326,7 @@ class App(StoreClient):
             store=core.store,
             runtime=core.runtime,
             registry=registry,
+            unregistered=core.unregistered,
             events=core.events,
             codec=core.codec,
             limits=core.limits,

@@ -26,6 +26,7 @@ Outcome (Exception, apart): raised inside a handler to decide how the attempt en
 ├── Retry    ├── Defer    └── Abort
 
 NeverEnqueued (RuntimeWarning): an enqueue was built and never awaited
+UnregisteredJobType (RuntimeWarning): a job of a type that its app does not know was queued
 """
 
 from __future__ import annotations
@@ -188,3 +189,7 @@ class Abort(Outcome):
 
 class NeverEnqueued(RuntimeWarning):
     """An enqueue was built and dropped without being awaited: nothing was queued."""
+
+
+class UnregisteredJobType(RuntimeWarning):
+    """A job was queued whose type its app does not know: no worker of that app runs it. `App(strict=...)` decides."""

@@ -126,6 +126,7 @@ WRONG: Final[Mapping[str, tuple[object, ...]]] = {
         ],
         FLAG,
     ),
+    "strict": FLAG[1:],
     # ── whole numbers ──
     "limit": (*POSITIVE, 1001),
     "failure_counts.limit": POSITIVE,

@@ -228,6 +228,11 @@ def spawns_unknown(ctx: Context) -> str:
 
 
 @job(executor="process")
+def spawns_one(ctx: Context) -> str:
+    return ctx.sync.spawn(child(1))
+
+
+@job(executor="process")
 def oversize_checkpoint(ctx: Context) -> str:
     try:
         ctx.sync.checkpoint("x" * 100)

@@ -19,6 +19,7 @@ from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule
 from ropewalk.definitions.submission import to_new_job
+from ropewalk.definitions.unregistered import UnregisteredTypes
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import DefinitionError, InvalidInput
@@ -61,10 +62,13 @@ class AppState:
         schedules: Iterable[DeclaredSchedule] = (),
         functions: Iterable[AnyFunction] = (),
         secret_keys: Iterable[str] = (),
+        strict: bool | None = None,
     ) -> None:
         self.store = store
         self.runtime = runtime
         self.registry = registry
+        self.unregistered = UnregisteredTypes(registry, strict=strict)
+        self.unregistered.check_registered()
         self.events = events
         self.codec = codec
         self.limits = limits
@@ -114,12 +118,15 @@ class AppState:
 
     def new_job(self, job: Job[Any, Any], options: EnqueueOptions, tenant: str) -> NewJob:
         new = to_new_job(job, call=options, defaults=self.defaults, limits=self.limits, tenant=tenant)
+        self.unregistered.check(new)
         return structs.replace(new, report_orphan=True) if self.reports_orphans else new
 
     def declare(self, declared: DeclaredSchedule) -> None:
         """Workers that start from now on store it."""
         if any((each.tenant, each.name) == (declared.tenant, declared.name) for each in self.declared):
             raise DefinitionError(f"two schedules are named {declared.name!r}: give one of them another name")
+        if (job := declared.options.get("job")) is not None:
+            self.unregistered.check_scheduled(declared.name, job)
         self.functions.add_from(declared)
         self.declared.append(declared)
 

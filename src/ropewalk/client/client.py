@@ -84,6 +84,7 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
         >>> total = await app.enqueue("add", {"a": 1, "b": 2}).result()
         """
         job = job_to_enqueue(self, job, arguments)
+        self._core.unregistered.check_type(job.type.name)  # here, where a warning can name the line of the caller
         if connection is not None:
             # Cancelled with its caller, whose connection it uses.
             return Enqueuing(self._enqueue_within(job, connection, options), job, caller_of(1), shielded=False)

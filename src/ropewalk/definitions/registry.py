@@ -30,7 +30,7 @@ class Registry:
     def get(self, name: str) -> AnyJobType:
         found = self._types.get(name)
         if found is None:
-            raise UnknownJobType(self._unknown(name))
+            raise UnknownJobType(self.unknown(name))
         return found
 
     def names(self) -> list[str]:
@@ -61,7 +61,8 @@ class Registry:
         job_type.resolve()
         self._types[job_type.name] = job_type
 
-    def _unknown(self, name: str) -> str:
+    def unknown(self, name: str) -> str:
+        """What to say of a name that nobody registered."""
         known = sorted(self._types)
         near = difflib.get_close_matches(name, known, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."

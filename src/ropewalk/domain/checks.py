@@ -143,6 +143,12 @@ def flag(value: object, field: str) -> bool:
     return value
 
 
+def flag_or_none(value: object, field: str) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise wrong(field, value, "True, False or None")
+    return value
+
+
 def integer(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise wrong(field, value, "a whole number")

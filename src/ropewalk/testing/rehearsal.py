@@ -166,6 +166,7 @@ class Rehearsal(Rehearsing, App):
             on_orphan_group=settings.on_orphan_group,
             logs=settings.logs,
             metrics=settings.metrics,
+            strict=settings.strict,
             tracing=settings.tracing,
             schedules=app.declared,
             functions=settings.functions,

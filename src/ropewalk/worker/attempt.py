@@ -232,9 +232,13 @@ class Attempt:
 
     def prepare(self, job: Job[Any, Any]) -> NewJob:
         bench = self._bench
-        return to_new_job(job, call={}, defaults=bench.defaults, limits=bench.limits, tenant=self.job.tenant)
+        new = to_new_job(job, call={}, defaults=bench.defaults, limits=bench.limits, tenant=self.job.tenant)
+        bench.unregistered.check(new)
+        return new
 
     async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
+        for job, _ in jobs:
+            self._bench.unregistered.check(job)  # a process of a handler cannot: it does not know the app
         new = [self._child(job, key) for job, key in jobs]
         if not new:
             return []

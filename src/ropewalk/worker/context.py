@@ -13,6 +13,7 @@ from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.classify import classify
+from ropewalk.definitions.unregistered import UnregisteredTypes
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.time import Instant, Span
 from ropewalk.errors import StoreUnavailable
@@ -44,6 +45,8 @@ class WorkerContext:
     store: Store
     runtime: Runtime
     registry: Registry
+    unregistered: UnregisteredTypes
+    """What the app does about jobs of types that it does not know, whichever of its types this worker serves."""
     events: EventHub
     codec: Codec
     limits: Limits

@@ -132,7 +132,7 @@ class HandlerCall:
         if attempt.job.gate is not None and not await dependencies_loaded(attempt, self._bench):
             return Released(SECOND)
         if self._isolated:
-            return await self._bench.isolation.run(attempt)
+            return self._checked(await self._bench.isolation.run(attempt))
         try:
             arguments = self._decode(attempt.job.input)
         except InvalidInput as error:
@@ -155,6 +155,14 @@ class HandlerCall:
             attempt.fold = pending_fold(value)
         return outcome
 
+    def _checked(self, outcome: Outcome) -> Outcome:
+        """Of a process, which does not know the app: the types of the jobs that it wants to follow are checked here."""
+        if isinstance(outcome, Completed) and outcome.sequel is not None:
+            sequel = outcome.sequel
+            for new in (*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))):
+                self._bench.unregistered.check(new)
+        return outcome
+
     async def _within(self, attempt: Attempt, context: Context, arguments: dict[str, object]) -> Outcome:
         """A thread, or middlewares around whatever it is."""
         style, onion = self._job_type.style, self._onion
@@ -164,7 +172,7 @@ class HandlerCall:
         elif style == "process":
             outcome, value = await Isolated(attempt, context, self._bench.isolation).run(onion)
             if outcome is not None:
-                return outcome
+                return self._checked(outcome)
         elif style == "async":
             value = await onion.run(context, call)
         else:
