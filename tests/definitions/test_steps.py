@@ -21,7 +21,8 @@ from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Outcome, Suspended
 from ropewalk.domain.time import SECOND
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
-from ropewalk.errors import Abort, InvalidInput, LimitExceeded, WaitTimeout
+from ropewalk.errors import Abort, InvalidInput, LimitExceeded, Retry, WaitTimeout
+from tests.apps import MakeApp
 from tests.definitions.attempts import NOW, attempt_of
 from tests.definitions.ports import FakeAttempt
 
@@ -502,3 +503,64 @@ async def test_waiting_without_an_end(port: FakeAttempt) -> None:
     port.signals = [("a", 1), ("b", 2), ("a", 3)]
     assert await run(port, handler) == Completed(b"[1,2,3]")
     assert [each.name for each in port.stored.values()] == ["wait_for-a-1", "wait_for-b-1", "wait_for-a-2"]
+
+
+# ── faults that other exceptions hide ───────────────────────────────────────────────────────────────────────────────
+
+
+@job(max_attempts=3)
+async def twice_in_a_group(ctx: Context) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ctx.step("a", double, 1))
+        group.create_task(ctx.step("a", double, 2))
+
+
+@job(max_attempts=3)
+async def twice_and_hidden(ctx: Context) -> None:
+    try:
+        await ctx.step("a", double, 1)
+        await ctx.step("a", double, 2)
+    except Exception as error:
+        raise ValueError("something else") from error
+
+
+@job(max_attempts=3)
+def twice_in_a_thread(ctx: Context) -> None:
+    try:
+        ctx.sync.step("a", halve, 1)
+        ctx.sync.step("a", halve, 2)
+    except Exception:
+        raise ValueError("something else") from None
+
+
+@job(max_attempts=3, executor="process")
+def twice_in_a_process(ctx: Context) -> None:
+    try:
+        ctx.sync.step("a", halve, 1)
+        ctx.sync.step("a", halve, 2)
+    except Exception:
+        raise ValueError("something else") from None
+
+
+@job(max_attempts=3)
+async def twice_and_retried(ctx: Context) -> None:
+    try:
+        await ctx.step("a", double, 1)
+        await ctx.step("a", double, 2)
+    except Exception:
+        raise Retry("again", after=0) from None
+
+
+TWICE = (twice_in_a_group, twice_and_hidden, twice_in_a_thread, twice_in_a_process, twice_and_retried)
+
+
+@pytest.mark.parametrize("of_type", TWICE, ids=[each.name for each in TWICE])
+async def test_two_steps_of_one_name_always_fail_as_nondeterministic(make_app: MakeApp, of_type: Any) -> None:
+    """Whatever the handler, or a TaskGroup, makes of the error: it would be the same in every attempt."""
+    app = make_app(of_type)
+    async with app.running():
+        handle = await app.enqueue(of_type())
+        info = await app.wait(handle.id, timeout=20)
+    assert (info.state, info.attempt) == ("failed", 1)
+    assert info.error is not None and info.error.code == "nondeterministic"
+    assert info.error.message == "two steps are named 'a': give each its own name"

@@ -8,7 +8,7 @@ from typing import get_args
 
 from ropewalk import App, AppDefaults, Context, Filter, Limits, Logs, Redrive, Retention, errors
 from ropewalk.client.store_client import StoreClient
-from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
+from ropewalk.definitions.options import EnqueueOptions, ProcessOptions
 from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.why import Cause
 from ropewalk.observe.events import EventKind
@@ -28,13 +28,14 @@ NOT_FOR_USERS = {
         "spawned",
         "join",
         "without_steps",
+        "raise_step_fault",
     },  # for the engine
 }
 
 
 def members() -> dict[str, set[str]]:
     return {
-        "JobTypeOptions": {"executor", *JobTypeOptions.__annotations__},
+        "JobTypeOptions": {"executor", *ProcessOptions.__annotations__},
         "EnqueueOptions": set(EnqueueOptions.__annotations__),
         "ScheduleOptions": set(ScheduleOptions.__annotations__),
         "Limits": set(Limits.__struct_fields__),

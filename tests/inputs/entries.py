@@ -11,7 +11,7 @@ from msgspec import NODEFAULT, Struct
 import ropewalk
 from ropewalk import App, policies
 from ropewalk.client.handle import Handle
-from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions
+from ropewalk.definitions.options import EnqueueOptions, JobTypeOptions, ProcessOptions
 from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.testing import FakeRuntime, Rehearsal
 from tests.inputs.values import RIGHT, WRONG, fresh_app, mail
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
 INSTEAD: Final = {"cron": "every", "next": "every", "run": "job", "type": "queue", "key": "queue"}
 """What is not given beside these, because it says the same."""
 
-OPTIONS: Final = (EnqueueOptions, ScheduleOptions, JobTypeOptions)
+OPTIONS: Final = (EnqueueOptions, ScheduleOptions, JobTypeOptions, ProcessOptions)
 
 NOT_FOR_USERS: Final = {"decode_result", "enqueue_here", "wait_for_record", "wait_for_chain", "wait_for_group"}
 """Methods of an app that other parts of ropewalk call with what they have checked."""
@@ -164,7 +164,7 @@ def _entry(name: str, call: Callable[..., Any], *, kind: str = "", **always: Any
     return Entry(name, call, parameters_of(call), always, kind or name)
 
 
-def _job_type(*, executor: Any = "auto", **options: "JobTypeOptions") -> object:  # noqa: UP037 # read by name
+def _job_type(*, executor: Any = "auto", **options: "ProcessOptions") -> object:  # noqa: UP037 # read by name
     return ropewalk.job(executor=executor, **options)(_handler)  # type: ignore[call-overload] # that is the point
 
 

@@ -109,6 +109,37 @@ job(decide=by_a_text)  # E
 options: EnqueueOptions = {"delay": 1, "prio": 2}  # E
 
 
+# ── async functions elsewhere than on the loop ──────────────────────────────────────────────────────────────────
+
+
+@job(executor="process")
+async def async_in_a_process(ctx: Context, n: int) -> float:
+    return float(n) + ctx.attempt
+
+
+@job(executor="process", memory_mb=1)
+async def async_without_a_context(n: int) -> None:
+    print(n)
+
+
+@job(executor="thread")
+async def async_in_a_thread(n: int) -> float:
+    return float(n)
+
+
+@batch_job(executor="thread")
+async def async_batch_in_a_thread(items: list[int]) -> list[int]:
+    return items
+
+
+async_in_a_process(3)  # E
+async_without_a_context(3)  # E
+async_in_a_thread(3)  # E
+async_batch_in_a_thread(3)  # E
+App(jobs=[add, async_in_a_process])  # E
+App(jobs=async_in_a_thread)  # E
+
+
 # ── immutable ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 add(1, 2).id = "x"  # E
@@ -132,10 +163,18 @@ def fold(existing: str | None, value: int) -> str:
 
 async def in_a_handler(ctx: Context) -> None:
     ctx.queue(3)  # E
+    ctx.queue(ctx.result(5), add(1, 2))  # E
+    ctx.queue(add(1, 2), ctx.result("x"))  # E
+    ctx.queue(ctx.result(5, append="sum"))  # E
+    ctx.queue(ctx.result(5).next(add(1, 2)))  # E
+    ctx.queue(ctx.continue_with(add(1, 2)))  # E
+    ctx.queue(*[ctx.result(5)])  # E
     ctx.queue(add)  # E
     ctx.queue([add(1, 2)])  # E
     ctx.queue(add(1, 2), delay=3)  # E
     ctx.queue(add(1, 2)).next("x")  # E
+    ctx.queue(add(1, 2)).next(ctx.result(5))  # E
+    ctx.result(5).next(add(1, 2), ctx.result(6))  # E
     ctx.queue(add(1, 2)).next(add(1, 2), when="sometimes")  # E
     ctx.queue(add(1, 2)).next(add(1, 2), on_unsatisfied="ignore")  # E
     ctx.queue(add(1, 2)).next(add(1, 2), dely=3)  # E
@@ -251,6 +290,9 @@ App(middlewares=[one_alone])  # E
 App(middlewares=of_an_argument)
 job(requires=[one_alone])  # E
 job(memory_mb="1")  # E
+job(memory_mb=1)  # E
+job(executor="thread", memory_mb=1)  # E
+batch_job(memory_mb=1)  # E
 App().worker(redrive=Redrive(batch=1))  # E
 App().worker(redrive=Redrive(types=[1]))  # E
 

@@ -153,8 +153,6 @@ class JobTypeOptions(TypedDict, total=False):
     """around its handler, inside those of the app; the first is outermost"""
     requires: Sequence[Requirement]
     """middlewares its handler cannot do without: a worker that has not all of them does not start"""
-    memory_mb: int
-    """of executor="process": how much the handler's process may use, in MiB"""
     concurrency: Concurrency
     """of its jobs in one worker, beside the worker's own: a number, or a policy (ropewalk.policies)"""
     fairness: str
@@ -163,6 +161,13 @@ class JobTypeOptions(TypedDict, total=False):
     unique: Callable[[Arguments], str]
     """the idempotency key, computed from the arguments, of a job that is given none"""
     codec: Codec
+
+
+class ProcessOptions(JobTypeOptions, total=False):
+    """What may be said at `@job(executor="process", ...)`."""
+
+    memory_mb: int
+    """How much the process of a handler may use, in MiB."""
 
 
 class TypeOptions(Struct, frozen=True, kw_only=True):

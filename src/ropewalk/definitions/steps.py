@@ -196,6 +196,11 @@ class Steps:
         await self._port.record_step(given_up)
         return given_up
 
+    @property
+    def fault(self) -> Nondeterministic | None:
+        """Why this attempt cannot count, whatever its handler makes of it."""
+        return self._fault
+
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def ended(self) -> Suspension | None:

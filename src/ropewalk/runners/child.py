@@ -62,6 +62,9 @@ def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
         value = job_type.handler(*((context,) if job_type.takes_context else ()), **arguments)
         if inspect.iscoroutine(value):
             value = asyncio.run(cast("Coroutine[Any, Any, object]", value))
+    except Exception as error:
+        context.raise_step_fault(error)
+        raise
     finally:
         deactivate(token)
     if fold_of(value) is not None:

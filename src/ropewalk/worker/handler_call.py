@@ -144,6 +144,9 @@ class HandlerCall:
                 return await self._within(attempt, context, arguments)
             # Most of them: here and not one coroutine further in.
             value = await (self._handler(context, **arguments) if self._takes_context else self._handler(**arguments))
+        except Exception as error:
+            context.raise_step_fault(error)
+            raise
         finally:
             deactivate(token)
         return self._returned(attempt, context, value)

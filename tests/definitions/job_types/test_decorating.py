@@ -16,6 +16,7 @@ from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.results.results import Result
 from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.time import SECOND
 from ropewalk.errors import DefinitionError
 
 if TYPE_CHECKING:
@@ -366,3 +367,19 @@ def test_never_returning_is_returning_nothing() -> None:
         raise ValueError(a)
 
     assert fails.encode_result(None) is None
+
+
+def test_options_of_plain_functions_can_be_shared() -> None:
+    heavy = job(executor="process", memory_mb=64)(queue="heavy")
+    made = heavy(timeout=3)(plain)
+    assert (made.style, made.options.queue, made.options.memory_mb, made.options.timeout_us) == (
+        "process",
+        "heavy",
+        64,
+        3 * SECOND,
+    )
+    assert job(executor="thread")(queue="heavy")(plain).style == "thread"
+
+
+def plain(n: int) -> int:
+    return n

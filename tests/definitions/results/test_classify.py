@@ -13,7 +13,7 @@ from ropewalk.definitions.options import Classifier, Decision
 from ropewalk.definitions.results.classify import classify
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome
 from ropewalk.domain.time import SECOND, to_instant
-from ropewalk.errors import DefinitionError
+from ropewalk.errors import Defer, DefinitionError, Retry
 
 ATTEMPT = 7
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -28,6 +28,10 @@ def judged(error: BaseException, app_decide: Classifier | None, **options: Any) 
         error, work, lambda wrong, phase: troubles.append(f"{phase}: {wrong}"), attempt=ATTEMPT, app_decide=app_decide
     )
     return outcome, troubles
+
+
+def type_named(value: object) -> str:
+    return type(value).__name__
 
 
 def always(decision: Any) -> Classifier:
@@ -176,3 +180,24 @@ def test_other_functions_are_refused_where_they_are_given(decide: Any) -> None:
         judged(KeyError("k"), None, decide=decide)
     with pytest.raises(DefinitionError, match=told):
         AppDefaults.of(decide=decide)
+
+
+# ── in a TaskGroup ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("error", [Abort("enough"), Retry("again", after=3), Defer(delay=3)], ids=type_named)
+def test_what_a_task_group_wraps_alone_says_the_same(error: Exception) -> None:
+    wrapped = ExceptionGroup("unhandled errors in a TaskGroup", [ExceptionGroup("and in another", [error])])
+    assert told(judged(wrapped, never)[0]) == told(judged(error, never)[0])
+
+
+def test_of_several_in_a_task_group_none_says_it_for_all() -> None:
+    outcome, _ = judged(ExceptionGroup("unhandled errors", [Abort("enough"), KeyError("k")]), None)
+    assert isinstance(outcome, Errored) and outcome.error.type == "ExceptionGroup"
+
+
+def told(outcome: Outcome) -> object:
+    """Without the traceback."""
+    if not isinstance(outcome, Aborted | Errored):
+        return outcome
+    return type(outcome), outcome.error.message, outcome.error.category, getattr(outcome, "after_us", None)

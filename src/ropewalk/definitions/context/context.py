@@ -279,6 +279,12 @@ class Context(Results):
             return None  # most jobs
         return self.steps.ended()
 
+    def raise_step_fault(self, error: BaseException) -> None:
+        """For the engine: the handler raised `error`. Raises Nondeterministic where that hides a fault of its steps."""
+        fault = None if self._steps is None else self._steps.fault
+        if fault is not None and fault is not error and not self._without_steps:
+            raise fault from None
+
     def without_steps(self) -> None:
         """For the engine: what ends this attempt is not the handler's word, so its steps need not be complete."""
         self._without_steps = True

@@ -10,6 +10,7 @@ from msgspec import structs
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.arguments import ITEM
 from ropewalk.definitions.job_types.batch_items import Batch
+from ropewalk.definitions.job_types.decorator import AsyncFunctionRefused
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import BatchOptions, JobTypeOptions, TypeOptions, type_options
 from ropewalk.definitions.policies import most_at_once
@@ -27,13 +28,23 @@ S = TypeVar("S")
 G = TypeVar("G")
 
 
-class BatchDecorator:
+class _Decorator:
     """Options, collected until there is a function."""
 
     def __init__(self, batch: BatchOptions, name: str | None, options: dict[str, object]) -> None:
         self._batch = batch
         self._name = name
         self._options = options
+
+    def _make(self, function: Callable[..., object]) -> JobType[..., Any, Any]:
+        shown = getattr(function, "__qualname__", repr(function))
+        options = structs.replace(type_options(self._options, shown), batch=self._batch)
+        _check_fits(options, shown)
+        return JobType(function, options, self._name)
+
+
+class BatchDecorator(_Decorator):
+    """For handlers of any kind."""
 
     @overload
     def __call__(
@@ -60,12 +71,44 @@ class BatchDecorator:
     @overload
     def __call__(self, function: Callable[[Batch[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
     def __call__(self, function: Callable[..., object]) -> JobType[..., Any, Any]:
-        shown = getattr(function, "__qualname__", repr(function))
-        options = structs.replace(type_options(self._options, shown), batch=self._batch)
-        _check_fits(options, shown)
-        return JobType(function, options, self._name)
+        return self._make(function)
 
 
+class PlainBatchDecorator(_Decorator):
+    """For handlers that run in a thread: plain functions."""
+
+    @overload
+    def __call__(self, function: Callable[..., Coroutine[Any, Any, Any]], /) -> AsyncFunctionRefused: ...
+    @overload
+    def __call__(self, function: Callable[[list[I]], Sequence[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
+    @overload
+    def __call__(self, function: Callable[[Batch[I]], Sequence[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
+    @overload
+    def __call__(self, function: Callable[[list[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
+    @overload
+    def __call__(self, function: Callable[[Batch[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
+    def __call__(self, function: Callable[..., object]) -> JobType[..., Any, Any] | AsyncFunctionRefused:
+        return self._make(function)
+
+
+@overload
+def batch_job(
+    *,
+    size: int = ...,
+    max_wait: Seconds = ...,
+    max_batches: int | None = ...,
+    executor: Literal["thread"],
+    **options: Unpack[JobTypeOptions],
+) -> PlainBatchDecorator: ...
+@overload
+def batch_job(
+    *,
+    size: int = ...,
+    max_wait: Seconds = ...,
+    max_batches: int | None = ...,
+    executor: Literal["auto"] = ...,
+    **options: Unpack[JobTypeOptions],
+) -> BatchDecorator: ...
 def batch_job(
     *,
     size: int = 50,
@@ -73,7 +116,7 @@ def batch_job(
     max_batches: int | None = None,
     executor: Literal["auto", "thread"] = "auto",
     **options: Unpack[JobTypeOptions],
-) -> BatchDecorator:
+) -> BatchDecorator | PlainBatchDecorator:
     """`@batch_job(size=50, max_wait=0.1)`: the handler gets up to `size` inputs, as list[I] or Batch[I].
 
     It returns one output for each, in order; an exception or a Result among them is that job's own outcome. A batch
@@ -92,7 +135,8 @@ def batch_job(
         raise DefinitionError(f"@batch_job: {error}") from error
     if executor not in ("auto", "thread"):
         raise DefinitionError(f"@batch_job: executor={executor!r} must be 'auto' or 'thread'")
-    return BatchDecorator(batch, name, given)
+    kind = BatchDecorator if executor == "auto" else PlainBatchDecorator
+    return kind(batch, name, given)
 
 
 def _check_fits(options: TypeOptions, function: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Final, Literal, Never, ParamSpec, TypeVar, 
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.options import JobTypeOptions, type_options
+from ropewalk.definitions.options import JobTypeOptions, ProcessOptions, type_options
 from ropewalk.definitions.results.results import Result
 from ropewalk.domain import checks
 from ropewalk.errors import DefinitionError, InvalidInput
@@ -42,9 +42,21 @@ class _Decorator:
         return JobType(function, type_options(options, shown), name)
 
 
-class ProcessDecorator(_Decorator):
-    """For handlers that run in a process of their own: plain functions of a module."""
+class AsyncFunctionRefused:
+    """What type checkers see in place of a job type where an async function should run in a thread or a process.
 
+    It can neither be called nor registered. When the program runs, the decorator raises DefinitionError instead.
+    """
+
+
+class PlainDecorator(_Decorator):
+    """For handlers that run in a thread or in a process of their own: plain functions."""
+
+    # It overlaps the last ones on purpose: to them an async function is a plain one that returns a coroutine.
+    @overload
+    def __call__(  # type: ignore[overload-overlap]
+        self, function: Callable[..., Coroutine[Any, Any, Any]], /
+    ) -> AsyncFunctionRefused: ...
     @overload
     def __call__(self, function: Callable[Concatenate[Context, P], Result[S, G]], /) -> JobType[P, S, G]: ...
     @overload
@@ -63,8 +75,12 @@ class ProcessDecorator(_Decorator):
     def __call__(self, function: Callable[P, Result[S, G] | None], /) -> JobType[P, S | None, G]: ...
     @overload
     def __call__(self, function: Callable[P, T], /) -> JobType[P, T, T]: ...
-    def __call__(self, function: Callable[..., object]) -> JobType[..., Any, Any]:
-        return self._make(function)
+    @overload
+    def __call__(self, **options: Unpack[JobTypeOptions]) -> PlainDecorator: ...
+    def __call__(
+        self, function: Callable[..., object] | None = None, **options: Any
+    ) -> JobType[..., Any, Any] | AsyncFunctionRefused | PlainDecorator:
+        return PlainDecorator(self._with(options)) if function is None else self._make(function)
 
 
 class JobDecorator(_Decorator):
@@ -113,17 +129,17 @@ class JobDecorator(_Decorator):
     @overload
     def __call__(self, function: Callable[P, T], /) -> JobType[P, T, T]: ...
     @overload
-    def __call__(self, *, executor: Literal["process"], **options: Unpack[JobTypeOptions]) -> ProcessDecorator: ...
+    def __call__(self, *, executor: Literal["process"], **options: Unpack[ProcessOptions]) -> PlainDecorator: ...
     @overload
-    def __call__(
-        self, *, executor: Literal["auto", "thread"] = ..., **options: Unpack[JobTypeOptions]
-    ) -> JobDecorator: ...
+    def __call__(self, *, executor: Literal["thread"], **options: Unpack[JobTypeOptions]) -> PlainDecorator: ...
+    @overload
+    def __call__(self, *, executor: Literal["auto"] = ..., **options: Unpack[JobTypeOptions]) -> JobDecorator: ...
     def __call__(
         self, function: Callable[..., object] | None = None, **options: Any
-    ) -> JobType[..., Any, Any] | ProcessDecorator | JobDecorator:
+    ) -> JobType[..., Any, Any] | PlainDecorator | JobDecorator:
         if function is not None:
             return self._make(function)
-        kind = ProcessDecorator if options.get("executor") == "process" else JobDecorator
+        kind = PlainDecorator if options.get("executor") in ("thread", "process") else JobDecorator
         return kind(self._with(options))
 
 

@@ -36,7 +36,7 @@ def classify(
     Never raises: a time that makes no sense is an error of the handler like any other.
     """
     try:
-        said = _said(error)
+        said = _said(_only_leaf(error))
         return _classified(error, job_type, report, attempt, app_decide) if said is None else said
     except InvalidInput as wrong:
         return Errored(described(wrong))
@@ -69,7 +69,7 @@ def _text(error: BaseException) -> str:
 
 
 def _said(error: BaseException) -> Outcome | None:
-    """What the exception itself says."""
+    """What the exception itself says. The only one in a TaskGroup speaks as if there were no TaskGroup."""
     match error:
         case Retry():
             return Errored(described(error), None if error.after is None else to_delay(error.after, "after"))
@@ -79,8 +79,6 @@ def _said(error: BaseException) -> Outcome | None:
             return Deferred(delay_us=to_delay(error.delay or 0, "delay"))
         case Suspend():
             return Suspended(error.suspension)
-        case BaseExceptionGroup() if isinstance(waiting := _only_leaf(error), Suspend):
-            return Suspended(waiting.suspension)
         case Nondeterministic():
             return Aborted(described(error, Category.PERMANENT, code="nondeterministic"))
         case Abort(cause=BaseException() as cause):
@@ -91,9 +89,9 @@ def _said(error: BaseException) -> Outcome | None:
             return None
 
 
-def _only_leaf(group: BaseException) -> BaseException:
-    """What a TaskGroup wraps, where it wraps one alone."""
-    error = group
+def _only_leaf(error: BaseException) -> BaseException:
+    """What a TaskGroup wraps, where it wraps one alone; otherwise the error itself."""
+    group = error
     while isinstance(error, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
         if len(inside) != 1:

@@ -154,8 +154,8 @@ class Result(Generic[S_co, G_co]):
         return f"Result({', then '.join([told, *(f'{len(each.items)} queued' for each in said.cohorts)])})"
 
 
-Queueable: TypeAlias = Job[Any, G1] | Result[Any, G1]
-"""what can be queued: a job, or a Result of ctx.queue(...) with everything in it"""
+Queueable: TypeAlias = Job[Any, G1] | Result[None, G1]
+"""What can be queued: a job, or a Result of ctx.queue(...) with everything in it. That one has no value of its own."""
 
 
 def result_of(said: Said, made: list[Result[Any, Any]]) -> Result[Any, Any]:
@@ -169,12 +169,19 @@ def queueable(items: tuple[object, ...]) -> tuple[Job[Any, Any] | Result[Any, An
         if isinstance(item, Result):
             said = cast("Result[object, object]", item).said
             if said.contributes or said.continuation is not None:
-                raise InvalidInput(
-                    f"{item!r} cannot be queued: only ctx.queue(...), with its .next(...), can be nested"
-                )
+                raise InvalidInput(f"{item!r} cannot be queued: {_instead(said)}", field="queue")
         else:
             checked_job(item, "queue")
     return cast("tuple[Job[Any, Any] | Result[Any, Any], ...]", items)
+
+
+def _instead(said: Said) -> str:
+    if said.continuation is not None:
+        return "return it alone, or queue its job and name what follows it with .next(...)"
+    return (
+        "only jobs and ctx.queue(...), with its .next(...), can be. A job that has a value and queues others returns "
+        "ctx.result(value).next(...)"
+    )
 
 
 S = TypeVar("S")
