@@ -88,19 +88,23 @@ def test_which_states_can_be_retried(status: Status, asked: Revival, refusal: st
 
 
 @pytest.mark.parametrize(
-    ("attempt", "crashes", "refusal"),
-    [(2, 2, None), (3, 0, "attempts_exhausted"), (2, 3, "crashes_exhausted")],
+    ("used", "left"),
+    [((2, 2), (2, 2)), ((3, 0), (2, 0)), ((2, 3), (2, 2)), ((3, 3), (2, 2))],
+    ids=["nothing used up", "attempts", "crashes", "both"],
 )
-def test_without_a_reset_something_must_be_left(attempt: int, crashes: int, refusal: str | None) -> None:
+def test_without_a_reset_what_is_used_up_lasts_once_more(used: tuple[int, int], left: tuple[int, int]) -> None:
+    attempt, crashes = used
     job = dead(attempt=attempt, crashes=crashes)
-    assert refusal_to_revive(job, Revival(reset_attempts=False)) == refusal
-    assert refusal_to_revive(job, Revival(reset_attempts=True)) is None
-    assert refusal_to_revive(job, Revival(reset_attempts=False, fresh=True)) is None
+    asked = Revival(reset_attempts=False)
+    assert refusal_to_revive(job, asked) is None
+    revive(job, asked, LATER)
+    assert (job.attempt, job.crashes) == left
 
 
-def test_attempts_without_limit_are_never_exhausted() -> None:
+def test_attempts_without_limit_are_never_used_up() -> None:
     job = dead(attempt=1_000_000, max_attempts=None)
-    assert refusal_to_revive(job, Revival(reset_attempts=False)) is None
+    revive(job, Revival(reset_attempts=False), LATER)
+    assert job.attempt == 1_000_000
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.CANCELLED])

@@ -66,6 +66,7 @@ class Changing(Bound):
     ) -> RetryResult:
         """A new run of a failed or dead-lettered job, under the same id.
 
+        reset_attempts: False counts its attempts and crashes on; where they are used up, it gets one more.
         cascade: what never started because this job had failed waits for it again.
         arguments: run with these instead, all of them by name, as its type would be called.
         """

@@ -35,6 +35,7 @@ class Revival(Struct, frozen=True, kw_only=True):
     """How a finished job starts over. `fresh` forgets attempts, crashes, checkpoint and last error."""
 
     reset_attempts: bool = True
+    """False: attempts and crashes are counted on; where they are used up, there is one more"""
     priority: int | None = None
     delay_us: Span = 0
     fresh: bool = False
@@ -132,11 +133,6 @@ def refusal_to_revive(job: JobRecord, asked: Revival) -> str | None:
         return "damaged_row"
     if asked.of_run is not None and job.run != asked.of_run:
         return "another_run"
-    resets = asked.reset_attempts or asked.fresh
-    if not resets and job.max_attempts is not None and job.attempt >= job.max_attempts:
-        return "attempts_exhausted"
-    if not resets and job.crashes >= job.max_crashes:
-        return "crashes_exhausted"
     return None
 
 
@@ -160,6 +156,10 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
     if asked.reset_attempts or asked.fresh:
         job.attempt = 0
         job.crashes = 0
+    else:  # whoever asks wants at least one more start: one of what is used up is given back
+        job.crashes = min(job.crashes, job.max_crashes - 1)
+        if job.max_attempts is not None:
+            job.attempt = min(job.attempt, job.max_attempts - 1)
     if asked.fresh:
         job.checkpoint = None
         job.error = None

@@ -286,7 +286,7 @@ class ReviveAnswer(Struct, frozen=True, kw_only=True):
     state: State | None = None
     run_at: Instant | None = None
     reason: str | None = None
-    """why not: state_completed, key_in_use, attempts_exhausted, …"""
+    """why not: state_completed, key_in_use, damaged_row, …"""
 
 
 class AmendAnswer(Struct, frozen=True, kw_only=True):
