@@ -185,6 +185,21 @@ def can_come(spec: Spec) -> bool:
     return True
 
 
+@pytest.mark.parametrize("expression", ["0 0 30 2 *", "0 0 31 4,6,9,NOV *", "0 0 */20 * 1L"])
+def test_a_date_that_never_comes(expression: str) -> None:
+    """T2: a question about it has an answer; as the timing of a schedule it is refused."""
+    assert next_after(expression, datetime(2026, 1, 1, tzinfo=UTC), "Europe/Oslo") is None
+    with pytest.raises(InvalidInput, match="never comes"):
+        parse_cron(expression)
+
+
+def test_the_rest_is_checked_also_where_the_date_never_comes() -> None:
+    with pytest.raises(InvalidInput, match="timezone"):
+        next_after("0 0 30 2 *", datetime(2026, 1, 1, tzinfo=UTC), "Europe/Nowhere")
+    with pytest.raises(InvalidInput, match="after"):
+        next_after("0 0 30 2 *", datetime(2026, 1, 1))  # noqa: DTZ001 -- naive on purpose
+
+
 def test_leap_years_and_far_away() -> None:
     after = datetime(2096, 3, 1, tzinfo=UTC)
     assert next_after("0 0 29 2 *", after) == datetime(2104, 2, 29, tzinfo=UTC)  # 2100 is no leap year

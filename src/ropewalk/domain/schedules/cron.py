@@ -17,6 +17,10 @@ from ropewalk.errors import InvalidInput
 EXPRESSION_CHARS_MAX: Final = 1000
 
 
+class NeverComes(InvalidInput):
+    """An expression that is written correctly and names no date that exists, like 30 February."""
+
+
 class Cron(Pattern, frozen=True, kw_only=True):
     """A parsed expression."""
 
@@ -120,7 +124,8 @@ def _parse(expression: str) -> Cron:
     months = _numbers(month)
     shapes = month_shapes(rule)
     if not can_come(shapes, months):
-        raise day[0].refusal("never comes in the months named: give a day that one of them has")
+        refusal = day[0].refusal("never comes in the months named: give a day that one of them has")
+        raise NeverComes(str(refusal), field=refusal.field)
     return Cron(
         expression=expression,
         seconds=_numbers(second),

@@ -28,7 +28,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ropewalk.domain import checks
 from ropewalk.domain.schedules.calendar import YEAR_MAX, Wall, next_wall
-from ropewalk.domain.schedules.cron import Cron, parse_cron
+from ropewalk.domain.schedules.cron import Cron, NeverComes, parse_cron
 from ropewalk.domain.time import SECOND, Instant, to_datetime, to_instant
 from ropewalk.errors import InvalidInput
 
@@ -119,10 +119,14 @@ def next_after(expression: str | Cron, after: datetime, timezone: str | tzinfo =
     `after` is aware, in any zone; `timezone` is the zone whose clock the expression reads, by name or as a ZoneInfo.
     Expressions with fixed times fire once whatever the clock does: a time it skips fires right after the gap, a time
     it repeats fires the first time. Expressions with `*` in seconds, minutes or hours follow the clock: nothing for
-    what it skips, twice for what it repeats. None: not before the year 9999.
+    what it skips, twice for what it repeats. None: never, like 30 February, or not before the year 9999.
     """
-    cron = expression if isinstance(expression, Cron) else parse_cron(expression)
-    fire = fire_after(cron, to_instant(after, "after"), zone_of(zone_name(timezone)))
+    instant, zone = to_instant(after, "after"), zone_of(zone_name(timezone))
+    try:
+        cron = expression if isinstance(expression, Cron) else parse_cron(expression)
+    except NeverComes:
+        return None
+    fire = fire_after(cron, instant, zone)
     return None if fire is None else to_datetime(fire)
 
 
