@@ -20,6 +20,8 @@ from ropewalk import (
     State,
     job,
 )
+from ropewalk.client.views.jobs import INCLUDABLE
+from ropewalk.domain.workflow.dependency import Ending
 from tests.apps import MakeApp
 
 ran: list[object] = []
@@ -40,6 +42,7 @@ async def double(number: int) -> int:
 async def breaks_once(ctx: Context) -> str:
     ran.append(ctx.run)
     if ctx.run == 1:
+        ctx.log.info("about to break")
         raise ValueError("broken")
     return f"run {ctx.run}"
 
@@ -61,6 +64,36 @@ async def test_get_shows_arguments_and_result(make_app: MakeApp) -> None:
     assert info.started_at is not None
     assert info.finished_at is not None
     assert info.created_at <= info.started_at <= info.finished_at
+
+
+async def test_get_includes_what_is_asked_for(make_app: MakeApp) -> None:
+    app = make_app(breaks_once)
+    async with app.running():
+        first = await app.enqueue(breaks_once())
+        await app.wait(first.id, timeout=5)
+        second = await app.enqueue(breaks_once(), depends_on=first.id, when="all_done", delay=3600)
+        bare = await app.get(first.id)
+        assert {getattr(bare, name) for name in INCLUDABLE} == {None}
+
+        info = await app.get(first.id, include=["history", "attempts", "logs", "dependencies", "why"])
+        assert info.history == tuple(await app.history(first.id))
+        assert info.attempts == (await app.failure(first.id, all_attempts=True)).attempts
+        assert info.logs is not None
+        assert [line.message for line in info.logs] == ["about to break"]
+        assert info.dependencies == ()
+        assert info.why == await app.why(first.id)
+
+        one = await app.get(second.id, include="dependencies")
+        assert one.dependencies is not None
+        assert [(edge.parent, edge.child, edge.ending) for edge in one.dependencies] == [
+            (first.id, second.id, Ending.FAILED)
+        ]
+        assert one.history is None
+        assert (await app.get(second.id, include=("arguments", "result"))).arguments == {}
+        with pytest.raises(InvalidInput, match=r"include='logz' must be .* did you mean 'logs'"):
+            await app.get(first.id, include=["history", "logz"])  # type: ignore[list-item]
+        with pytest.raises(NotFound):
+            await app.get("nope", include="history")
 
 
 async def test_missing_jobs_say_so(make_app: MakeApp) -> None:

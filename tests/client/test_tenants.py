@@ -90,7 +90,8 @@ CHANGES: dict[str, Verb] = {
     "enqueue_many": lambda client, _: client.enqueue_many([mail("me")]),
     "delete_chain": lambda client, other: client.delete_chain(other, cascade=True),
     "delete": lambda client, other: client.delete(other),
-    "delete_many": lambda client, other: client.delete_many([other]),
+    "delete_many": lambda client, other: client.delete_many([other], cascade=True),
+    "purge": lambda client, _: client.purge(queue=NAME),
 }
 """What changes something. Nothing of another tenant is changed, and the answer tells nothing of it."""
 

@@ -71,6 +71,8 @@ def of_app(name: str) -> Entry:
             always = {"concurrency": 5, "queue": "some"}
         case "remove_limit":
             always = {"queue": "some"}
+        case "purge":
+            always = {"queue": "some"}
         case "update":
             always = {"priority": 1}
         case "create_schedule" | "schedule":

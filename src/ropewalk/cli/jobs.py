@@ -17,7 +17,7 @@ from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
 from ropewalk.client.filter import Filter
 from ropewalk.client.views.answers import LogInfo, RetryResult
-from ropewalk.client.views.jobs import HistoryInfo, JobInfo
+from ropewalk.client.views.jobs import INCLUDABLE, HistoryInfo, JobInfo
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
 from ropewalk.domain.jobs.states import State
 
@@ -109,10 +109,9 @@ def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as
 
     job, history, lines = target.run(look)
     if as_json:
-        told = {"history": history, "logs": lines}
-        render.echo_json(
-            {**asdict(presentable(job)), **{name: each for name, each in told.items() if each is not None}}
-        )
+        told = {name: each for name, each in asdict(presentable(job)).items() if name not in INCLUDABLE}
+        asked = {"history": history, "logs": lines}
+        render.echo_json({**told, **{name: each for name, each in asked.items() if each is not None}})
         return
     echo_job(job)
     if history is not None:

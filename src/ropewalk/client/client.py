@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from ropewalk.client.handle import Enqueuing, Handle, caller_of
 from ropewalk.client.operations.base import BATCH
-from ropewalk.client.operations.changes import Changing, Deleting
+from ropewalk.client.operations.changes import Changing
 from ropewalk.client.operations.limits import Limiting
 from ropewalk.client.operations.queries import Looking, Waiting
 from ropewalk.client.operations.quotas import Quoting
+from ropewalk.client.operations.removal import Deleting
 from ropewalk.client.operations.schedules import Scheduling
 from ropewalk.client.operations.statistics import Counting
 from ropewalk.client.operations.workflows import Flowing

@@ -22,7 +22,8 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.dependency import ParentKind
-from ropewalk.ports.store.messages import Consequences, Deletion, Pruned
+from ropewalk.ports.store.messages import Consequences
+from ropewalk.ports.store.removal import Deletion, Pruned
 
 
 def delete(tables: Tables, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ropewalk.backends.memory import maintenance
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.unit_of_work import Change, MemoryLedger
 from ropewalk.backends.workflow import revival
 from ropewalk.backends.workflow.completion import resolved
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.operations import Amendment, CancelStatus, Resolution, RetryStatus, Revival
+from ropewalk.domain.jobs.operations import PURGED, Amendment, CancelStatus, Resolution, RetryStatus, Revival
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, ResolveAnswer, ReviveAnswer
+from ropewalk.ports.store.removal import Deletion, Purged
 
 
 def cancel(
@@ -35,6 +37,22 @@ def cancel(
             tables.record(event)
         answers.append(CancelAnswer(id=each, status=status, previous=previous))
     return Cancellations(answers=answers, ripple=change.end())
+
+
+def purge(tables: Tables, tenant: str, ids: Sequence[str], now: Instant, *, together: bool) -> Purged:
+    jobs = {each: job for each in ids if (job := tables.find(tenant, each)) is not None}
+    running = {each: Deletion.NOT_TERMINAL for each, job in jobs.items() if job.status is Status.RUNNING}
+    if together and running:
+        return Purged(answers=running)
+    change = Change(tables, now)
+    waiting = [job for job in jobs.values() if job.status is Status.WAITING]
+    for job in waiting:
+        change.ledger.take(job)
+        _, event = operations.cancel(job, reason=PURGED, force=False, now=now)
+        change.rippling.ended(job, Effects(Move.CANCEL, event=event))
+    ripple = change.end()
+    cancelled = [copied(job) for job in waiting]
+    return Purged(answers=maintenance.delete(tables, tenant, ids), cancelled=cancelled, ripple=ripple)
 
 
 def resolve(tables: Tables, tenant: str, job_id: str, asked: Resolution, now: Instant) -> ResolveAnswer:

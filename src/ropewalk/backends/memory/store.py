@@ -58,7 +58,6 @@ from ropewalk.ports.store.messages import (
     Cancellations,
     Claimed,
     Consequences,
-    Deletion,
     Dependency,
     Durability,
     GroupContribution,
@@ -68,7 +67,6 @@ from ropewalk.ports.store.messages import (
     Note,
     NoteAnswer,
     Page,
-    Pruned,
     QueueInfo,
     Renewal,
     Renewed,
@@ -84,6 +82,7 @@ from ropewalk.ports.store.messages import (
     UnawaitedGroup,
     WorkerCard,
 )
+from ropewalk.ports.store.removal import Deletion, Pruned, Purged
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
 from ropewalk.ports.store.user_transactions import Join, UserConnection, UserTransaction
 
@@ -155,6 +154,10 @@ class MemoryStore(Store):
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         with self._lock:
             return maintenance.delete(self._tables, tenant, ids)
+
+    async def purge(self, tenant: str, ids: Sequence[str], *, together: bool = False) -> Purged:
+        with self._lock:
+            return operations.purge(self._tables, tenant, ids, self._runtime.now(), together=together)
 
     # ── leasing
 

@@ -23,7 +23,8 @@ from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Consequences, Moved, Pruned
+from ropewalk.ports.store.messages import Consequences, Moved
+from ropewalk.ports.store.removal import Pruned
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])

@@ -14,11 +14,12 @@ from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow import revival as reviving
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.operations import Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.jobs.operations import PURGED, Amendment, CancelStatus, RetryStatus, Revival
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
-from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, Deletion, ReviveAnswer
+from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, ReviveAnswer
+from ropewalk.ports.store.removal import Deletion, Purged
 
 _ints = msgspec.json.Decoder(list[int])
 
@@ -68,6 +69,21 @@ def delete(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
     in_use = set(_ints.decode(tx.value(tx.sql.in_use, (named,)))) if ended else set[int]()
     remove(tx, [seq for seq in ended if seq not in in_use])
     return {each: _deletion(jobs.get(each), in_use) for each in ids}
+
+
+def purge(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], *, together: bool) -> Purged:
+    ledger = SqlLedger(tx, lanes)
+    rippling = Propagation(ledger)
+    jobs = ledger.find(tenant, ids)
+    running = {each: Deletion.NOT_TERMINAL for each, job in jobs.items() if job.status is Status.RUNNING}
+    if together and running:
+        return Purged(answers=running)
+    waiting = [job for job in jobs.values() if job.status is Status.WAITING]
+    for job in waiting:
+        _cancel(ledger, rippling, job, job.id, reason=PURGED, force=False)
+    ripple = rippling.run()
+    ledger.flush()
+    return Purged(answers=delete(tx, tenant, ids), cancelled=waiting, ripple=ripple)
 
 
 def _deletion(job: JobRecord | None, in_use: set[int]) -> Deletion:

@@ -64,7 +64,6 @@ from ropewalk.ports.store.messages import (
     Cancellations,
     Claimed,
     Consequences,
-    Deletion,
     Dependency,
     GroupContribution,
     GroupRecord,
@@ -73,7 +72,6 @@ from ropewalk.ports.store.messages import (
     Note,
     NoteAnswer,
     Page,
-    Pruned,
     QueueInfo,
     Renewal,
     Renewed,
@@ -89,6 +87,7 @@ from ropewalk.ports.store.messages import (
     UnawaitedGroup,
     WorkerCard,
 )
+from ropewalk.ports.store.removal import Deletion, Pruned, Purged
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
 
 T = TypeVar("T")
@@ -125,6 +124,9 @@ class SqlStore(Store, ABC):
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         return await self._write(lambda tx: operations.delete(tx, tenant, ids))
+
+    async def purge(self, tenant: str, ids: Sequence[str], *, together: bool = False) -> Purged:
+        return await self._write(lambda tx: operations.purge(tx, tx.lanes, tenant, ids, together=together))
 
     # ── leasing
 

@@ -29,8 +29,9 @@ from ropewalk.errors import InvalidInput
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.diagnosis import Examination
-from ropewalk.ports.store.messages import Durability, Pruned, Submission
+from ropewalk.ports.store.messages import Durability, Submission
 from ropewalk.ports.store.migrations import SchemaState
+from ropewalk.ports.store.removal import Pruned
 from ropewalk.ports.store.user_transactions import Join, UserConnection, UserTransaction
 
 T = TypeVar("T")

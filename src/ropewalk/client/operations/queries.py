@@ -6,14 +6,16 @@ Waiting, for handles: records as they ended, values decoded. Not for users; they
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from ropewalk.client.filter import Filter, failed_ones, in_domain
 from ropewalk.client.group_values import group_value
 from ropewalk.client.operations.base import BATCH, Bound, missing
 from ropewalk.client.views.answers import FailureCounts, LogInfo, SearchPage
-from ropewalk.client.views.jobs import FailureInfo, HistoryInfo, JobInfo
+from ropewalk.client.views.jobs import FailureInfo, HistoryInfo, Included, JobInfo
+from ropewalk.client.views.workflows import edge_info
 from ropewalk.definitions.results.group_values import check_group
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import CHAINED
@@ -28,9 +30,32 @@ from ropewalk.ports.store.messages import QueueInfo, Trail
 
 
 class Looking(Bound):
-    async def get(self, job_id: str) -> JobInfo:
-        job, now = await self._record(job_id)
-        return self._describe.job(job, now)
+    async def get(self, job_id: str, *, include: Included | Iterable[Included] = ()) -> JobInfo:
+        """One job. `include` names what is read with it: its history, failed attempts, log lines, dependencies, and why
+        it is not running. Arguments and result are always there.
+
+        >>> info = await app.get(handle.id, include=["history", "logs"])
+        """
+        asked = checks.several(include, "include", lambda each, name: checks.choice(each, name, get_args(Included)))
+        trail = None
+        if "history" in asked or "attempts" in asked:  # read at the same moment as the job itself
+            trail = await self._trail(job_id)
+            job, now = trail.job, trail.now
+        else:
+            job, now = await self._record(job_id)
+        found: dict[str, Any] = {}
+        if trail is not None and "history" in asked:
+            found["history"] = tuple(self._describe.history(trail))
+        if trail is not None and "attempts" in asked:
+            found["attempts"] = self._describe.failure(trail, all_attempts=True).attempts
+        store = self._core.store
+        if "logs" in asked:
+            found["logs"] = tuple(LogInfo.of(line) for line in await store.log(self._tenant, job_id))
+        if "dependencies" in asked:
+            found["dependencies"] = tuple(edge_info(edge, job.id) for edge in await store.edges([job.seq]))
+        if "why" in asked:
+            found["why"] = explain(job, await why_inputs(store, job, now), now)
+        return replace(self._describe.job(job, now), **found)
 
     async def states(self, ids: Iterable[str]) -> dict[str, State]:
         """The states of those that exist."""

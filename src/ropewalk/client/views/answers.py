@@ -69,6 +69,21 @@ class BulkResult(Struct, kw_only=True):
             self.skipped += 1
 
 
+class PurgeResult(Struct, kw_only=True):
+    """What became of the `requested` jobs that a purge found; with dry_run nothing was done to them."""
+
+    requested: int = 0
+    deleted: int = 0
+    cancelled: int = 0
+    """those of them that waited, and were therefore cancelled first"""
+    running: int = 0
+    """left as they are, because they run"""
+    needed: int = 0
+    """left, because jobs that were not purged depend on them or are queued under them, and have not ended"""
+    missing: int = 0
+    """somebody else was faster"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInfo:
     at: datetime

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from ropewalk.definitions.job_types.arguments import ITEM
 from ropewalk.definitions.registry import Registry
@@ -18,6 +18,16 @@ from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.store.messages import Trail
+
+if TYPE_CHECKING:
+    from ropewalk.client.views.answers import LogInfo
+    from ropewalk.client.views.workflows import EdgeInfo
+    from ropewalk.domain.why import Why
+
+Included: TypeAlias = Literal["arguments", "result", "history", "attempts", "logs", "dependencies", "why"]
+"""What `get` can include in its answer; arguments and result are always there."""
+INCLUDABLE: Final = ("history", "attempts", "logs", "dependencies", "why")
+"""the fields of JobInfo that are there only where `get` was asked to include them"""
 
 UNDECODED: Final = "undecoded"
 """The name under which arguments are shown, as text, that are not even JSON."""
@@ -78,6 +88,17 @@ class JobInfo:
     registered here, `return` for the result, and the app's own `secret_keys`."""
     damaged: tuple[str, ...] = ()
     """names of its stored columns that cannot be read; what is told of these is a stand-in"""
+
+    history: tuple[HistoryInfo, ...] | None = field(default=None, repr=False)
+    """everything that happened to it; None, like the next four, where `get` was not asked to include it"""
+    attempts: tuple[AttemptInfo, ...] | None = field(default=None, repr=False)
+    """every attempt that ended otherwise than in success"""
+    logs: tuple[LogInfo, ...] | None = field(default=None, repr=False)
+    """what its handler logged"""
+    dependencies: tuple[EdgeInfo, ...] | None = field(default=None, repr=False)
+    """what it waits for, or waited for, in the order of its `depends_on`"""
+    why: Why | None = field(default=None, repr=False)
+    """the one cause it is not running, or where it runs"""
 
     @property
     def terminal(self) -> bool:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Final, Literal
 
 from ropewalk.client.views.jobs import JobInfo
+from ropewalk.domain.jobs.flags import OWNS_SCOPE
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order
@@ -126,27 +127,55 @@ async def edges_of(store: Store, jobs: Sequence[JobRecord]) -> list[EdgeInfo]:
     return edges
 
 
-async def dependants_of(store: Store, tenant: str, parents: Sequence[JobRecord]) -> list[JobRecord]:
-    """Unfinished jobs that depend on these, directly or through others; not among them themselves.
+class Dependants:
+    """The unfinished jobs of a tenant that depend on others, as they were when this was read.
 
-    Looks through everything unfinished: for refusals and deletions, where being complete matters and speed does not.
+    It looks through everything unfinished: for refusals and deletions, where being complete matters and speed does not.
     """
-    waiting = [job async for job, _ in jobs_of(store, tenant, Filter(states=UNFINISHED)) if job.gate is not None]
-    by_seq = {job.seq: job for job in waiting}
-    seqs = list(by_seq)
-    edges = [e for start in range(0, len(seqs), PAGE) for e in await store.edges(seqs[start : start + PAGE])]
-    reached = {job.seq for job in parents}
-    chains = {job.scope_id for job in parents if job.chain_index}  # a chain has the number of its first member
+
+    def __init__(self, jobs: Sequence[JobRecord], edges: Sequence[Edge]) -> None:
+        self._jobs = {job.seq: job for job in jobs}
+        self._edges = edges
+
+    @classmethod
+    async def read(cls, store: Store, tenant: str) -> Dependants:
+        unfinished = jobs_of(store, tenant, Filter(states=UNFINISHED))
+        waiting = [job async for job, _ in unfinished if job.gate is not None]
+        seqs = [job.seq for job in waiting]
+        starts = range(0, len(seqs), PAGE)
+        return cls(waiting, [edge for start in starts for edge in await store.edges(seqs[start : start + PAGE])])
+
+    def of(self, parents: Sequence[JobRecord]) -> list[JobRecord]:
+        """Those that depend on these, directly or through others; not among them themselves."""
+        reached = {job.seq for job in parents}
+        chains = {job.scope_id for job in parents if job.chain_index}  # a chain has the number of its first member
+        found: list[JobRecord] = []
+        grown = True
+        while grown:
+            new = {
+                edge.seq
+                for edge in self._edges
+                if edge.seq not in reached
+                and (edge.parent in reached or (edge.kind is ParentKind.CHAIN and edge.parent in chains))
+            }
+            found += [self._jobs[seq] for seq in new]
+            reached |= new
+            grown = bool(new)
+        return found
+
+
+async def members_under(store: Store, tenant: str, jobs: Sequence[JobRecord]) -> list[JobRecord]:
+    """Everything that was queued under these, at any depth; not these themselves."""
     found: dict[int, JobRecord] = {}
-    grown = True
-    while grown:
-        new = {
-            edge.seq
-            for edge in edges
-            if edge.seq not in reached
-            and (edge.parent in reached or (edge.kind is ParentKind.CHAIN and edge.parent in chains))
-        }
-        found.update({seq: by_seq[seq] for seq in new})
-        reached |= new
-        grown = bool(new)
-    return list(found.values())
+    by_group: dict[str, list[JobRecord]] = {}
+    for job in jobs:
+        if job.flags & OWNS_SCOPE:
+            by_group.setdefault(job.group_id or job.id, []).append(job)
+    for group_id, owners in by_group.items():
+        above = {job.id for job in owners}
+        # A child is queued after its parent, and comes after it here.
+        async for member, _ in jobs_of(store, tenant, Filter(group_id=group_id)):
+            if member.parent_id in above:
+                above.add(member.id)
+                found[member.seq] = member
+    return [member for member in found.values() if all(member.seq != job.seq for job in jobs)]

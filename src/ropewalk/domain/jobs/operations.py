@@ -66,6 +66,8 @@ class Amendment(Struct, frozen=True, kw_only=True):
     run_now: bool = False
 
 
+PURGED: Final = "it is removed"
+"""the reason of the cancellation of a job that waited when it was removed"""
 REVIVABLE: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
 
 

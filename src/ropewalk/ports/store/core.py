@@ -38,7 +38,6 @@ from ropewalk.ports.store.messages import (
     Cancellations,
     Claimed,
     Consequences,
-    Deletion,
     Dependency,
     Durability,
     GroupContribution,
@@ -48,7 +47,6 @@ from ropewalk.ports.store.messages import (
     Note,
     NoteAnswer,
     Page,
-    Pruned,
     QueueInfo,
     Renewal,
     Renewed,
@@ -64,6 +62,7 @@ from ropewalk.ports.store.messages import (
     UnawaitedGroup,
     WorkerCard,
 )
+from ropewalk.ports.store.removal import Deletion, Pruned, Purged
 from ropewalk.ports.store.schedules import Schedules
 from ropewalk.ports.store.statistics import Counting
 from ropewalk.ports.store.user_transactions import Joining, UserTransaction
@@ -107,6 +106,14 @@ class Intake(Protocol):
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         """Remove terminal jobs with everything recorded about them. A dependant among `ids` does not protect."""
+        ...
+
+    async def purge(self, tenant: str, ids: Sequence[str], *, together: bool = False) -> Purged:
+        """Remove terminal jobs as `delete` does, and jobs that wait, in one transaction.
+
+        What waits is cancelled first, with everything that an ending brings. What runs is left as it is: no
+        cancellation is asked for. With `together` nothing happens at all where one of them runs.
+        """
         ...
 
 

@@ -272,14 +272,6 @@ class SignalAnswer(StrEnum):
     NOT_FOUND = "not_found"
 
 
-class Deletion(StrEnum):
-    DELETED = "deleted"
-    NOT_TERMINAL = "not_terminal"
-    IN_USE = "in_use"
-    """a job that has not ended depends on it, or what was queued under it is not finished"""
-    NOT_FOUND = "not_found"
-
-
 class ReviveAnswer(Struct, frozen=True, kw_only=True):
     id: str
     status: RetryStatus
@@ -294,12 +286,6 @@ class AmendAnswer(Struct, frozen=True, kw_only=True):
     job: JobRecord | None = None
     """as amended; None with `state` None: not found; None with a state: not waiting, nothing changed"""
     state: State | None = None
-
-
-class Pruned(Struct, frozen=True, kw_only=True):
-    jobs: int
-    results: int
-    keys: int
 
 
 # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────────

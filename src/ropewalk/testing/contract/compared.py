@@ -15,6 +15,7 @@ from ropewalk.ports.store.messages import (
     Settlements,
     SubmitAnswer,
 )
+from ropewalk.ports.store.removal import Purged
 
 
 def rippled(ripple: Consequences) -> Consequences:
@@ -32,6 +33,11 @@ def settled(settlements: Settlements) -> tuple[object, Consequences]:
 
 def cancelled(cancellations: Cancellations) -> tuple[object, Consequences]:
     return cancellations.answers, rippled(cancellations.ripple)
+
+
+def purged(answer: Purged) -> Purged:
+    cancelled = sorted(answer.cancelled, key=lambda job: job.seq)
+    return structs.replace(answer, cancelled=cancelled, ripple=rippled(answer.ripple))
 
 
 def resolved(answer: ResolveAnswer) -> ResolveAnswer:

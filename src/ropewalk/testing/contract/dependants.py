@@ -13,7 +13,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import NotFound
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Deletion, Pruned
+from ropewalk.ports.store.removal import Deletion, Pruned
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, new_job, tree

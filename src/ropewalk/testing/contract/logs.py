@@ -8,7 +8,8 @@ from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.logs import LINES_MAX, LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import HOUR, SECOND
-from ropewalk.ports.store.messages import Backlog, Deletion, Renewal
+from ropewalk.ports.store.messages import Backlog, Renewal
+from ropewalk.ports.store.removal import Deletion
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, settlement

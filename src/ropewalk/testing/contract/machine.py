@@ -41,7 +41,7 @@ from ropewalk.testing.contract import draws
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.bench import holder
 from ropewalk.testing.contract.build import LEASE, claim_request
-from ropewalk.testing.contract.compared import cancelled, claimed, renewed, rippled, settled, submitted
+from ropewalk.testing.contract.compared import cancelled, claimed, purged, renewed, rippled, settled, submitted
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
 from ropewalk.testing.contract.machine_flow import FlowRules, pick, picks
 from ropewalk.testing.contract.machine_schedules import ScheduleRules
@@ -139,6 +139,12 @@ class StoreMachine(FlowRules, ScheduleRules):
     def delete(self, which: list[int]) -> None:
         tenant, ids = self._names(which)
         self.stores.ask(lambda store: store.delete(tenant, ids))
+
+    @precondition(FlowRules.some_job)
+    @rule(which=picks, together=st.booleans())
+    def purge(self, *, which: list[int], together: bool) -> None:
+        tenant, ids = self._names(which)
+        self.stores.ask(lambda store: store.purge(tenant, ids, together=together), compared=purged)
 
     # ── leasing
 

@@ -9,7 +9,8 @@ from ropewalk.domain.jobs.operations import Amendment
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, MINUTE
-from ropewalk.ports.store.messages import AmendAnswer, Deletion
+from ropewalk.ports.store.messages import AmendAnswer
+from ropewalk.ports.store.removal import Deletion
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM

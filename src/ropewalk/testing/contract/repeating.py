@@ -73,6 +73,11 @@ async def _delete(bench: Bench) -> Call:
     return lambda: bench.store.delete("default", [job.id])
 
 
+async def _purge(bench: Bench) -> Call:
+    job_id = await bench.add()
+    return lambda: bench.store.purge("default", [job_id])
+
+
 async def _register(bench: Bench) -> Call:
     return lambda: bench.store.register(worker_card("w"))
 
@@ -168,6 +173,7 @@ VERBS: dict[str, Prepare] = {
     "update": _update,
     "trigger": _trigger,
     "delete": _delete,
+    "purge": _purge,
     "register": _register,
     "dismiss": _dismiss,
     "drain": _drain,

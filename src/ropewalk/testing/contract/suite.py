@@ -26,6 +26,7 @@ from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
 from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
 from ropewalk.testing.contract.order import DueContract, OrderContract
+from ropewalk.testing.contract.purge import PurgeContract
 from ropewalk.testing.contract.quota_changes import QuotaChangeContract
 from ropewalk.testing.contract.quota_kinds import RunningQuotaContract, SubmissionQuotaContract
 from ropewalk.testing.contract.quotas import InsideQuotaContract, PendingQuotaContract
@@ -114,6 +115,7 @@ class StoreContract(
     ReviveContract,
     AmendContract,
     DeleteContract,
+    PurgeContract,
     PauseContract,
     # being told again what nobody heard the answer to
     RepeatContract,

@@ -1,0 +1,269 @@
+"""Removing jobs: finished ones, or everything but what runs; never from under somebody who still needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import structs
+
+from ropewalk.client.filter import EXAMPLE, Filter, in_domain
+from ropewalk.client.operations.base import BATCH, Bound, in_bulk, missing
+from ropewalk.client.views.answers import BulkResult, PurgeResult
+from ropewalk.client.views.workflows import Dependants, members_under
+from ropewalk.domain import checks
+from ropewalk.domain.jobs.flags import MAY_BE_NEEDED
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.search import Filter as Wanted
+from ropewalk.domain.search import Order
+from ropewalk.errors import Conflict, InvalidInput
+from ropewalk.observe.publish import Change
+from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.removal import Deletion
+
+_KEPT = frozenset({Deletion.IN_USE, Deletion.NOT_TERMINAL})
+
+
+class _Left:
+    """What a purge has left so far, and what it has counted."""
+
+    def __init__(self) -> None:
+        self.result = PurgeResult()
+        self.running: list[str] = []
+        self.needed: list[str] = []
+
+
+class Deleting(Bound):
+    async def delete(self, job_id: str, *, cascade: bool = False) -> None:
+        """Remove a finished job and its history. Raises Conflict while it has not ended, or while others need it.
+
+        cascade: what was queued under it goes with it, and what has not ended and depends on any of these. What waits
+        is cancelled and removed, also the job itself. Raises Conflict while one of them runs; then nothing is removed.
+        """
+        checks.text(job_id, "job_id")
+        store = await self._store()
+        if checks.flag(cascade, "cascade"):
+            job, _ = await self._record(job_id)
+            going = await self._going_along([job], await Dependants.read(store, self._tenant))
+            await self._remove_together(going)
+            return
+        answer = (await store.delete(self._tenant, [job_id]))[job_id]
+        match answer:
+            case Deletion.DELETED:
+                return
+            case Deletion.NOT_FOUND:
+                raise missing(job_id)
+            case Deletion.NOT_TERMINAL:
+                raise Conflict(f"job {job_id} is not finished: cancel it first")
+            case Deletion.IN_USE:
+                raise await self._in_use([job_id])
+
+    async def delete_many(
+        self, jobs: Iterable[str] | Filter, *, cascade: bool = False, dry_run: bool = False
+    ) -> BulkResult:
+        """Those that are not finished, or that others need, are skipped.
+
+        cascade: each goes with all that `delete(cascade=True)` takes along; skipped where one of these runs.
+        """
+        checks.flag(cascade, "cascade")
+        removed = set[str]()
+
+        async def act(ids: Sequence[str], result: BulkResult) -> None:
+            if cascade:
+                answers = await self._delete_cascading(ids, removed)
+            else:
+                answers = await self._core.store.delete(self._tenant, ids)
+            for answer in answers.values():
+                result.tally(done=answer is Deletion.DELETED, missing=answer is Deletion.NOT_FOUND)
+
+        return await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
+
+    async def delete_chain(self, job_id: str, *, cascade: bool = False) -> None:
+        """Remove every job of the chain this one is in. Raises Conflict while one runs, or while others need it.
+
+        cascade: what waits in the chain, or for it, is cancelled and removed, too.
+        """
+        checks.text(job_id, "job_id")
+        checks.flag(cascade, "cascade")
+        store = await self._store()
+        members = await store.chain(self._tenant, job_id)
+        if not members:
+            raise missing(job_id)
+        outside = (await Dependants.read(store, self._tenant)).of(members)
+        doomed = [*members, *outside]
+        if cascade:
+            await self._remove_together(doomed)
+            return
+        _refuse([job for job in members if not job.terminal], "has not ended: cancel it first, or say cascade=True")
+        _refuse(outside, "depends on this chain and has not ended: cancel it first, or say cascade=True")
+        answers = await store.delete(self._tenant, [job.id for job in doomed])
+        kept = [each for each, answer in answers.items() if answer in _KEPT]
+        if kept:
+            raise await self._in_use(kept)
+
+    async def purge(
+        self, wanted: Filter | None = None, *, queue: str | None = None, dry_run: bool = False
+    ) -> PurgeResult:
+        """Remove everything of a queue, or all that a filter matches, whether it waits or has ended; never what runs.
+
+        What waits is cancelled and removed in one step, a thousand jobs at a time; what depends on it is settled as
+        after any cancellation. Jobs that come in meanwhile stay. Safe to repeat, also after it was interrupted.
+
+        >>> await app.purge(queue="mail")
+        >>> await app.purge(Filter(types="mail", states="scheduled"), dry_run=True)
+        """
+        asked = _purged(wanted, queue)
+        checks.flag(dry_run, "dry_run")
+        store = await self._store()
+        until = await store.clock() + 1
+        before = until if asked.created_before is None else min(until, asked.created_before)
+        asked = structs.replace(asked, created_before=before)
+        left, cursor = _Left(), None
+        while True:
+            page = await store.search(self._tenant, asked, order=Order.CREATED_ASC, cursor=cursor, limit=BATCH)
+            left.result.requested += len(page.jobs)
+            if dry_run:
+                left.running += [job.id for job in page.jobs if job.status is Status.RUNNING]
+            elif page.jobs:
+                await self._purge([job.id for job in page.jobs], left)
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        # Parents come before what is queued under them and depends on them, and were still needed then.
+        await self._purge_all(left.needed, left)
+        left.result.running, left.result.needed = len(left.running), len(left.needed)
+        return left.result
+
+    async def _delete_cascading(self, ids: Sequence[str], removed: set[str]) -> Mapping[str, Deletion]:
+        """`removed` are those that went along with others so far."""
+        store = self._core.store
+        jobs = (await store.get(self._tenant, ids)).jobs
+        plain = [each for each, job in jobs.items() if not job.flags & MAY_BE_NEEDED]
+        answers = dict.fromkeys(ids, Deletion.NOT_FOUND)
+        answers.update((each, Deletion.DELETED) for each in ids if each in removed)
+        dependants = Dependants([], []) if len(plain) == len(jobs) else await Dependants.read(store, self._tenant)
+        for job in jobs.values():
+            if not job.flags & MAY_BE_NEEDED:
+                continue
+            if job.id in removed:
+                answers[job.id] = Deletion.DELETED
+                continue
+            going = await self._going_along([job], dependants)
+            try:
+                await self._remove_together(going)
+            except Conflict:
+                answers[job.id] = Deletion.IN_USE
+            else:
+                removed.update(each.id for each in going)
+                answers[job.id] = Deletion.DELETED
+        left = [each for each in plain if each not in removed]
+        answers.update(dict.fromkeys(set(plain) & removed, Deletion.DELETED))
+        if left:
+            answers.update((await self._purged(left)).items())
+        return answers
+
+    async def _going_along(self, jobs: Sequence[JobRecord], dependants: Dependants) -> list[JobRecord]:
+        """These, everything queued under them, and what has not ended and depends on any of these."""
+        going = {job.seq: job for job in jobs}
+        size = 0
+        while size < len(going):
+            size = len(going)
+            under = await members_under(self._core.store, self._tenant, list(going.values()))
+            going.update((job.seq, job) for job in under)
+            going.update((job.seq, job) for job in dependants.of(list(going.values())))
+        return list(going.values())
+
+    async def _remove_together(self, going: Sequence[JobRecord]) -> None:
+        """All of them. Raises Conflict where one runs, and where somebody needs one who was not seen."""
+        _refuse([job for job in going if job.status is Status.RUNNING], "runs: cancel it first")
+        ids, left = [job.id for job in sorted(going, key=lambda job: job.seq)], _Left()
+        if len(ids) > BATCH:
+            await self._purge_all(ids, left)
+        else:
+            await self._purge(ids, left, together=True)
+        if left.running:
+            raise Conflict(f"{_plural(left.running)} started to run meanwhile: cancel it, and delete again")
+        if left.needed:
+            raise await self._in_use(left.needed)
+
+    async def _purge_all(self, ids: Sequence[str], left: _Left) -> None:
+        """From the newest on, again and again, as long as that removes anything."""
+        newest_first = ids[::-1]
+        while newest_first:
+            left.needed = []
+            for start in range(0, len(newest_first), BATCH):
+                await self._purge(newest_first[start : start + BATCH], left)
+            if len(left.needed) == len(newest_first):
+                return
+            newest_first = left.needed
+
+    async def _purge(self, ids: Sequence[str], left: _Left, *, together: bool = False) -> None:
+        answers, result = await self._purged(ids, left.result, together=together), left.result
+        for each in ids:
+            match answers.get(each):
+                case Deletion.DELETED:
+                    result.deleted += 1
+                case Deletion.NOT_TERMINAL:
+                    left.running.append(each)
+                case Deletion.NOT_FOUND:
+                    result.missing += 1
+                case Deletion.IN_USE:
+                    left.needed.append(each)
+                case None:  # another one runs, and nothing was removed
+                    pass
+
+    async def _purged(
+        self, ids: Sequence[str], result: PurgeResult | None = None, *, together: bool = False
+    ) -> Mapping[str, Deletion]:
+        purged = await self._core.store.purge(self._tenant, ids, together=together)
+        if result is not None:
+            result.cancelled += len(purged.cancelled)
+        self._core.store.notifier.publish(Hint(finished=tuple(job.id for job in purged.cancelled), control=True))
+        self._tell([Change(job, Move.CANCEL, job.error) for job in purged.cancelled], purged.ripple)
+        return purged.answers
+
+    async def _in_use(self, ids: Sequence[str]) -> Conflict:
+        """Who needs them: what depends on them, or what was queued under them and has not ended."""
+        store = self._core.store
+        jobs = list((await store.get(self._tenant, ids)).jobs.values())
+        users = (await Dependants.read(store, self._tenant)).of(jobs)
+        users += [job for job in await members_under(store, self._tenant, jobs) if not job.terminal]
+        told = _named(users) or "something under it has not ended"
+        return Conflict(
+            f"{_plural(ids)} is still needed by {told}: delete it when they have ended, or say cascade=True"
+        )
+
+
+def _purged(wanted: Filter | None, queue: str | None) -> Wanted:
+    """What to purge. Everything is asked for by name: `Filter()`."""
+    checks.instance_or_none(wanted, "wanted", Filter, EXAMPLE)
+    checks.text_or_none(queue, "queue")
+    if wanted is None and queue is None:
+        raise InvalidInput(
+            "nothing says what to purge: give queue=, or a Filter (Filter() is everything of this tenant)",
+            field="wanted",
+        )
+    asked = in_domain(wanted)
+    if queue is None:
+        return asked
+    if asked.queues is not None:
+        raise InvalidInput(
+            f"queue={queue!r} is given beside a filter that names queues: give one of them", field="queue"
+        )
+    return structs.replace(asked, queues=(queue,))
+
+
+def _refuse(jobs: Sequence[JobRecord], why: str) -> None:
+    if jobs:
+        raise Conflict(f"{_named(jobs)} {why}")
+
+
+def _named(jobs: Sequence[JobRecord]) -> str:
+    return _plural([f"{job.id} ({job.type})" for job in jobs])
+
+
+def _plural(names: Iterable[str]) -> str:
+    """The first three of them."""
+    all_names = list(names)
+    more = f" and {len(all_names) - 3} more" if len(all_names) > 3 else ""
+    return ", ".join(all_names[:3]) + more

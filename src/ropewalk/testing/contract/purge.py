@@ -1,0 +1,114 @@
+"""Removing what waits together with what has ended, and never what runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ropewalk.domain.jobs.states import Move, State, Status
+from ropewalk.domain.time import HOUR
+from ropewalk.ports.store.removal import Deletion, Purged
+from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.build import keyed
+from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+
+
+class PurgeContract(Contract):
+    """model.md, delete; safe-2, safe-13: what an operator removes is gone with everything about it, or untouched."""
+
+    async def test_what_waits_and_what_has_ended_is_gone(self, bench: Bench) -> None:
+        done = await bench.finished(Move.FAIL)
+        ids = [done.id, await bench.add(delay_us=HOUR), await bench.add(), await bench.add(queue="other")]
+        answer = await bench.store.purge("default", [*ids, "missing"])
+        assert answer.answers == {**dict.fromkeys(ids, Deletion.DELETED), "missing": Deletion.NOT_FOUND}
+        assert [job.id for job in answer.cancelled] == ids[1:]
+        assert {job.status for job in answer.cancelled} == {Status.CANCELLED}
+        assert (await bench.store.get("default", ids)).jobs == {}
+        assert await bench.claim(9) == []
+        assert await bench.store.queues("default") == []
+        for each in ids:
+            assert await bench.store.trail("default", each) is None
+
+    async def test_what_runs_is_left_as_it_is(self, bench: Bench) -> None:
+        """safe-5: its worker hears of nothing and completes it."""
+        running = await bench.running()
+        waiting = await bench.add()
+        answer = await bench.store.purge("default", [running.id, waiting])
+        assert answer.answers == {running.id: Deletion.NOT_TERMINAL, waiting: Deletion.DELETED}
+        assert await bench.job(running.id) == running
+        assert (await bench.settle(running)).lost is None
+
+    async def test_together_nothing_is_removed_where_one_runs(self, bench: Bench) -> None:
+        running = await bench.running()
+        waiting = await bench.add()
+        before = await bench.store.get("default", [running.id, waiting])
+        answer = await bench.store.purge("default", [running.id, waiting], together=True)
+        assert answer == Purged(answers={running.id: Deletion.NOT_TERMINAL})
+        assert await bench.store.get("default", [running.id, waiting]) == before
+        await bench.settle(running)
+        answer = await bench.store.purge("default", [running.id, waiting], together=True)
+        assert set(answer.answers.values()) == {Deletion.DELETED}
+
+    async def test_what_waited_for_it_is_settled(self, bench: Bench) -> None:
+        """safe-9: as after any cancellation."""
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("b", "a"), node("c", "b"), node("other"))
+        answer = await bench.store.purge("default", ["a"])
+        assert answer.answers == {"a": Deletion.DELETED}
+        assert [moved.job.id for moved in answer.ripple.moved] == ["b", "c"]
+        assert await flow.states("b", "c", "other") == ["cancelled", "cancelled", "scheduled"]
+
+    async def test_a_whole_graph_goes_at_once(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("b", "a"), node("c", "a", "b"))
+        answer = await bench.store.purge("default", ["a", "c", "b"])
+        assert set(answer.answers.values()) == {Deletion.DELETED}
+        assert sorted(job.id for job in answer.cancelled) == ["a", "b", "c"]
+
+    async def test_the_group_of_what_is_gone_closes(self, bench: Bench) -> None:
+        """safe-10."""
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.end("root", left=sequel(node("x"), node("y")))
+        await flow.end("x")
+        answer = await bench.store.purge("default", ["y"])
+        assert closed_by(answer.ripple) == ["root"]
+        assert (await bench.store.purge("default", ["root", "x"])).answers == dict.fromkeys(
+            ("root", "x"), Deletion.DELETED
+        )
+
+    async def test_what_others_need_is_kept(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("a"), node("q"), node("after", "a", "q"))
+        await flow.end("a")
+        assert (await bench.store.purge("default", ["a"])).answers == {"a": Deletion.IN_USE}
+        assert await bench.state("after") is State.PENDING
+        assert (await bench.store.purge("default", ["a", "after"])).answers["a"] is Deletion.DELETED
+
+    async def test_its_key_is_free_again(self, bench: Bench) -> None:
+        """safe-12."""
+        [first] = await bench.submit(keyed("k", scope="any", window=3600))
+        await bench.store.purge("default", [first.id])
+        [second] = await bench.submit(keyed("k", scope="any", window=3600))
+        assert not second.duplicate
+
+    async def test_another_tenants_jobs_are_not_there(self, bench: Bench) -> None:
+        """safe-15."""
+        theirs = await bench.add(tenant="acme")
+        assert (await bench.store.purge("default", [theirs])).answers == {theirs: Deletion.NOT_FOUND}
+        assert await bench.state(theirs, tenant="acme") is State.SCHEDULED
+
+    async def test_a_claim_or_a_purge_but_never_both(self, bench: Bench) -> None:
+        """safe-13: what was claimed is there, what was purged was never given out."""
+        other = await bench.second()
+        ids = [await bench.add() for _ in range(40)]
+        claims = [other.claim(5) for _ in range(8)]
+        purges = [bench.store.purge("default", ids[start::4]) for start in range(4)]
+        purged, claimed = await asyncio.gather(asyncio.gather(*purges), asyncio.gather(*claims))
+        gone = {each for one in purged for each, answer in one.answers.items() if answer is Deletion.DELETED}
+        given = {job.id for jobs in claimed for job in jobs}
+        assert gone | given == set(ids)
+        assert not gone & given
+        for jobs in claimed:
+            for job in jobs:
+                assert (await bench.settle(job)).lost is None
