@@ -228,6 +228,7 @@ class App(StoreClient):
 
     async def close(self) -> None:
         """Release the store. Using the app again opens it again."""
+        self._portal.stop_listening()
         await self._core.close()
 
     def schedule(

@@ -5,8 +5,24 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, Unpack, overload
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    Unpack,
+    overload,
+)
+from weakref import WeakSet
 
 from ropewalk.client.app_state import AppState
 from ropewalk.client.client import Client, job_to_enqueue
@@ -18,6 +34,7 @@ from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.time import Seconds
+from ropewalk.observe.events import Event
 from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Family
 from ropewalk.ports.store.user_transactions import UserConnection
@@ -30,6 +47,11 @@ S = TypeVar("S")
 G = TypeVar("G")
 
 
+WAITS_FOR_ITSELF: Final = (
+    "this would block the loop that runs the worker, so the job could never end: await the async method"
+)
+
+
 class Portal:
     """One event loop in one daemon thread, started at first use; after a fork the child starts its own."""
 
@@ -38,22 +60,33 @@ class Portal:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._streams = WeakSet[SyncEvents]()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._running_loop())
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._running_loop()).result()
+        return self.start(work).result()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """For calls that end only when a job does: refused where they would wait for themselves."""
-        try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return self.call(work)
-        if self._core.runs_worker_on(loop):
+        if self.would_wait_for_itself():
             work.close()
-            raise RuntimeError(
-                "this would block the loop that runs the worker, so the job could never end: await the async method"
-            )
+            raise RuntimeError(WAITS_FOR_ITSELF)
         return self.call(work)
+
+    def would_wait_for_itself(self) -> bool:
+        """Whether the thread that asks runs this app's worker."""
+        try:
+            return self._core.runs_worker_on(asyncio.get_running_loop())
+        except RuntimeError:
+            return False
+
+    def listen(self, events: AsyncIterator[Event]) -> SyncEvents:
+        """Events from now on, until they or this portal are closed."""
+        stream = SyncEvents(events, self)
+        self._streams.add(stream)
+        return stream
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
@@ -62,6 +95,10 @@ class Portal:
                 self._thread = threading.Thread(target=self._loop.run_forever, name="ropewalk-sync", daemon=True)
                 self._thread.start()
             return self._loop
+
+    def stop_listening(self) -> None:
+        for stream in list(self._streams):
+            stream.close()
 
     def close(self) -> None:
         with self._lock:
@@ -95,6 +132,89 @@ class blocking(Generic[C, P, T]):  # noqa: N801 # used like a decorator
             return face.portal.call(self._verb(face.client, *args, **kwargs))
 
         return call
+
+
+class _Mailbox:
+    """Between the loop that events come from and the thread that takes them; a full one loses the oldest."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque(maxlen=10_000)
+        self._changed = threading.Condition()
+        self._ended = False
+
+    async def fill(self, events: AsyncIterator[Event]) -> None:
+        try:
+            async for event in events:
+                with self._changed:
+                    self._events.append(event)
+                    self._changed.notify()
+        finally:
+            self.end()
+
+    def take(self) -> Event:
+        """Waits for one. Raises StopIteration once there will be no more."""
+        with self._changed:
+            while not self._events:
+                if self._ended:
+                    raise StopIteration
+                self._changed.wait()
+            return self._events.popleft()
+
+    def end(self) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def clear(self) -> None:
+        with self._changed:
+            self._events.clear()
+
+
+async def _answered() -> None:
+    """What was started on the same loop before has begun once this is answered."""
+
+
+class SyncEvents(Iterator[Event]):
+    """Events for blocking code: each `next` waits for one. It listens from when it is made until it is closed.
+
+    Closing it, from any thread, ends an iteration that waits; so does closing the app.
+
+    >>> with app.sync.events() as events:
+    ...     for event in events:
+    ...         print(event.kind, event.job_id)
+    """
+
+    def __init__(self, events: AsyncIterator[Event], portal: Portal) -> None:
+        self._portal = portal
+        self._mailbox = _Mailbox()
+        self._filling = portal.start(self._mailbox.fill(events))
+        portal.call(_answered())
+        if self._filling.done():
+            self._filling.result()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        if self._portal.would_wait_for_itself():
+            raise RuntimeError(WAITS_FOR_ITSELF)
+        return self._mailbox.take()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_filling"):
+            self._filling.cancel()
+
+    def close(self) -> None:
+        """Stop listening. Closing it again does nothing."""
+        self._filling.cancel()
+        self._mailbox.end()
+        self._mailbox.clear()
 
 
 class SyncHandle(Generic[S, G]):
@@ -136,6 +256,10 @@ class SyncHandle(Generic[S, G]):
 
     def cancel(self, *, reason: str | None = None, force: bool = False) -> CancelStatus:
         return self._portal.call(self._handle.cancel(reason=reason, force=force))
+
+    def events(self) -> SyncEvents:
+        """Events of this job, as this process causes them, from now on."""
+        return self._portal.listen(self._handle.events())
 
 
 class SyncClient:
@@ -218,6 +342,10 @@ class SyncClient:
         """The job once it is terminal, whatever way it ended."""
         return self.portal.wait(self.client.wait(job_id, timeout))
 
+    def events(self, *, every_tenant: Literal[False] = False) -> SyncEvents:
+        """What happens to jobs of this tenant in this process, after each commit, from now on."""
+        return self.portal.listen(self.client.events(every_tenant=every_tenant))
+
     get = blocking(Client.get)
     states = blocking(Client.states)
     search = blocking(Client.search)
@@ -241,6 +369,7 @@ class SyncClient:
     delete = blocking(Client.delete)
     delete_many = blocking(Client.delete_many)
     delete_chain = blocking(Client.delete_chain)
+    purge = blocking(Client.purge)
     complete = blocking(Client.complete)
     fail = blocking(Client.fail)
     signal = blocking(Client.signal)
@@ -298,6 +427,13 @@ class SyncApp(SyncClient):
     def tenant(self, name: str) -> SyncClient:
         """The blocking client of another tenant, which can do nothing beyond that tenant."""
         return SyncClient(self.client.tenant(name), self.portal)
+
+    def events(self, *, every_tenant: bool = False, failures_only: bool = False) -> SyncEvents:
+        """What happens in this process, after each commit, from now on. Other processes' events are not here.
+
+        failures_only: attempts and jobs that failed, expired or were lost; jobs that complete cost nothing then.
+        """
+        return self.portal.listen(self.client.events(every_tenant=every_tenant, failures_only=failures_only))
 
     workers = blocking(StoreClient.workers)
     drain_worker = blocking(StoreClient.drain_worker)
