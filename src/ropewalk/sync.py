@@ -236,6 +236,10 @@ class SyncHandle(Generic[S, G]):
     def duplicate(self) -> bool:
         return self._handle.duplicate
 
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        return self._handle.ignored
+
     def __repr__(self) -> str:
         return f"Sync{self._handle!r}"
 

@@ -272,6 +272,24 @@ async def test_the_same_job_twice_is_one_job(make_app: MakeApp) -> None:
             await app.enqueue(double(number=2), id=built.id)
 
 
+async def test_the_same_job_with_other_options_says_what_is_ignored(make_app: MakeApp) -> None:
+    app = make_app(double)
+    async with app:
+        twice = double(number=1)
+        first = await app.enqueue(twice, delay=3600, priority=5, tags={"a": "b"})
+        assert (first.duplicate, first.ignored) == (False, ())
+        same = await app.enqueue(twice, delay=3600, priority=5, tags={"a": "b"})
+        assert (same.duplicate, same.ignored) == (True, ())
+        other = await app.enqueue(twice, queue="mail", priority=9)
+        assert (other.duplicate, other.ignored) == (True, ("delay", "priority", "queue", "tags"))
+        [batched, fresh] = await app.enqueue_many([twice, double(number=2)], delay=3600, priority=5)
+        assert (batched.ignored, fresh.ignored) == (("tags",), ())
+        blocking = await asyncio.to_thread(app.sync.enqueue, twice, delay=3600, priority=5)
+        assert blocking.ignored == ("tags",)
+        info = await first.status()
+        assert (info.priority, info.queue, info.tags) == (5, "default", {"a": "b"})
+
+
 async def test_a_batch_is_all_or_nothing(make_app: MakeApp) -> None:
     """safe-3"""
     app = make_app(double)

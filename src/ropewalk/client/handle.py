@@ -56,7 +56,7 @@ G = TypeVar("G")
 class Handle(Generic[S, G]):
     """A durable job. Not awaitable: say which result you mean."""
 
-    __slots__ = ("_client", "_job_type", "duplicate", "group_id", "id")
+    __slots__ = ("_client", "_job_type", "duplicate", "group_id", "id", "ignored")
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Handle(Generic[S, G]):
         *,
         group_id: str | None = None,
         duplicate: bool = False,
+        ignored: tuple[str, ...] = (),
     ) -> None:
         self._client = client
         self._job_type = job_type
@@ -73,6 +74,8 @@ class Handle(Generic[S, G]):
         self.group_id = group_id or job_id
         self.duplicate = duplicate
         """the enqueue found this job already there"""
+        self.ignored = ignored
+        """of a duplicate: names of the options in which the enqueue differed from the job, which keeps its own"""
 
     def __repr__(self) -> str:
         return f"Handle({'?' if self._job_type is None else self._job_type.name} {self.id})"

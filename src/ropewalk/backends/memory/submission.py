@@ -31,7 +31,10 @@ def submit(tables: Tables, submissions: Sequence[Submission], now: Instant) -> l
     written = [submitting.submit(submission) for submission in submissions]
     submitting.end()
     tables.quotas.spend(admission)
-    return [each if isinstance(each, RopewalkError) else _accepted(each, now) for each in written]
+    return [
+        each if isinstance(each, RopewalkError) else _accepted(submission.jobs, each, now)
+        for submission, each in zip(submissions, written, strict=True)
+    ]
 
 
 class Submitting:
@@ -130,8 +133,9 @@ class Submitting:
         return True
 
 
-def _accepted(written: Written, now: Instant) -> list[Accepted]:
-    return [Accepted.of(_seen(job), now, duplicate=duplicate) for job, duplicate in written]
+def _accepted(jobs: Sequence[NewJob], written: Written, now: Instant) -> list[Accepted]:
+    answers = zip(jobs, written, strict=True)
+    return [Accepted.of(_seen(job), now, duplicate=duplicate, new=new) for new, (job, duplicate) in answers]
 
 
 def _is_plain(new: NewJob) -> bool:

@@ -101,7 +101,7 @@ class Intake:
         for submission, draft in zip(submissions, drafts, strict=True):
             if submission.skip_queue is not None and isinstance(draft, Draft):
                 self._lease(draft.answers(), submission.skip_queue)
-        return [self._answer(draft) for draft in drafts]
+        return [self._answer(*each) for each in zip(submissions, drafts, strict=True)]
 
     def _accept(self, submission: Submission) -> Draft | SubmitAnswer:
         """Written, or why not."""
@@ -149,10 +149,11 @@ class Intake:
         lease = (job.attempt, job.fence, job.owner, job.ticket, job.lease_expires_at, job.start_rev, job.started_at)
         tx.run(tx.sql.lease_new_job, (job.status.value, job.last_move.value, job.rev, job.updated_at, *lease, job.seq))
 
-    def _answer(self, draft: Draft | SubmitAnswer) -> SubmitAnswer:
+    def _answer(self, submission: Submission, draft: Draft | SubmitAnswer) -> SubmitAnswer:
         if not isinstance(draft, Draft):
             return draft
-        return [Accepted.of(job, self._tx.now, duplicate=duplicate) for job, duplicate in draft.answers()]
+        answers = zip(submission.jobs, draft.answers(), strict=True)
+        return [Accepted.of(job, self._tx.now, duplicate=duplicate, new=new) for new, (job, duplicate) in answers]
 
 
 Admit: TypeAlias = Callable[[Tx, int, Sequence[Submission]], Admission]

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from ropewalk.domain.jobs.idempotency import ignored_options
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
 from ropewalk.domain.jobs.order import TenantQueue
@@ -76,10 +77,13 @@ class Accepted(Struct, frozen=True, kw_only=True, gc=False):
     group_id: str
     leased: JobRecord | None = None
     """set when skip_queue took effect"""
+    ignored: tuple[str, ...] = ()
+    """of a duplicate: options in which it differs from the job that is there (domain.jobs.idempotency)"""
 
     @classmethod
-    def of(cls, job: JobRecord, now: Instant, *, duplicate: bool) -> Accepted:
+    def of(cls, job: JobRecord, now: Instant, *, duplicate: bool, new: NewJob | None = None) -> Accepted:
         return cls(
+            ignored=ignored_options(job, new) if duplicate and new is not None else (),
             id=job.id,
             duplicate=duplicate,
             state=job.state_at(now),

@@ -8,13 +8,13 @@ from msgspec import structs
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.jobs.retry import Backoff
-from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.testing.contract.base import Contract
-from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.build import gate_on, keyed, new_job
 
 SHARED_FIELDS = frozenset(NewJob.__struct_fields__) & frozenset(JobRecord.__struct_fields__)
 
@@ -86,6 +86,66 @@ class SubmitContract(Contract):
         assert again.duplicate
         assert (again.id, again.state) == (new.id, State.SCHEDULED)
         assert (await bench.job(new.id)).priority == 3, "the repetition changes nothing"
+
+    async def test_a_repeated_id_says_which_options_are_ignored(self, bench: Bench) -> None:
+        """safe-17: a repetition changes nothing, and tells what it would have changed."""
+        first = _with_everything()
+        await bench.add(id="parent")
+        await bench.submit(first)
+        await bench.runtime.advance(30)
+        before = await bench.job(first.id)
+        [same] = await bench.submit(first)
+        assert (same.duplicate, same.ignored) == (True, ())
+        [bare] = await bench.submit(new_job(first.type, id=first.id, input=first.input))
+        assert bare.ignored == tuple(
+            sorted(
+                (
+                    *("backoff", "correlation_id", "deadline", "delay", "fairness", "lease", "limit", "max_attempts"),
+                    *("max_crashes", "on_failure", "priority", "queue", "tags", "timeout", "workflow_id"),
+                    "workflow_type",
+                )
+            )
+        )
+        [gated] = await bench.submit(structs.replace(first, gate=gate_on("parent")))
+        assert gated.ignored == ("depends_on",)
+        [timed] = await bench.submit(structs.replace(first, run_at=bench.runtime.now() + HOUR, ttl_us=9 * HOUR))
+        assert timed.ignored == ("run_at", "ttl")
+        assert await bench.job(first.id) == before
+
+    async def test_options_are_told_in_a_batch_and_within_it(self, bench: Bench) -> None:
+        """Beside what is new, of what is stored and of what the same batch brings."""
+        await bench.add(id="a", input=b"[1]")
+        answers = await bench.submit(
+            new_job(id="a", input=b"[1]", priority=5),
+            new_job(id="b", queue="mail"),
+            new_job(id="b", delay_us=SECOND),
+            new_job(id="c"),
+        )
+        assert [(each.duplicate, each.ignored) for each in answers] == [
+            (True, ("priority",)),
+            (False, ()),
+            (True, ("delay", "queue")),
+            (False, ()),
+        ]
+
+    async def test_options_of_a_repeated_key_and_spawn(self, bench: Bench) -> None:
+        await bench.submit(keyed("k", tags={"a": "1"}))
+        [again] = await bench.submit(keyed("k", tags={"a": "2"}))
+        assert (again.duplicate, again.ignored) == (True, ("tags",))
+        parent = await bench.running("parent")
+        child = new_job(parent_id=parent.id, spawn_key="one", limit_key="x")
+        await bench.submit(child, under=holder(parent))
+        [again] = await bench.submit(structs.replace(child, id="other", limit_key=None), under=holder(parent))
+        assert (again.id, again.ignored) == (child.id, ("limit",))
+
+    async def test_what_is_no_longer_known_is_not_told(self, bench: Bench) -> None:
+        """When it was to start is forgotten once it has moved."""
+        new = new_job(delay_us=SECOND, ttl_us=HOUR)
+        await bench.submit(new)
+        await bench.runtime.advance(2)
+        await bench.settle(await bench.claim_one(), Move.RETRY, delay_us=HOUR)
+        [again] = await bench.submit(new)
+        assert (again.duplicate, again.ignored) == (True, ())
 
     async def test_a_repeated_id_is_a_duplicate_of_a_finished_job_too(self, bench: Bench) -> None:
         """safe-6: it is not run again."""
@@ -199,3 +259,27 @@ class SubmitContract(Contract):
         seen.priority = 99
         again = await bench.job(job_id)
         assert (again.tags, again.priority) == ({"a": "1"}, 0)
+
+
+def _with_everything() -> NewJob:
+    """A job with a value of its own for every option that a record keeps."""
+    return new_job(
+        "a",
+        input=b'{"x":1}',
+        queue="mail",
+        priority=7,
+        delay_us=SECOND,
+        ttl_us=HOUR,
+        max_attempts=5,
+        max_crashes=2,
+        timeout_us=9 * SECOND,
+        backoff=Backoff.linear(2),
+        lease_us=40 * SECOND,
+        correlation_id="corr",
+        tags={"colour": "red"},
+        workflow_id="w1",
+        workflow_type="order",
+        on_failure=CompensationSpec(type="undo", accepts=("x",), defaults=b"{}"),
+        fairness="label",
+        limit_key="stripe",
+    )
