@@ -58,6 +58,8 @@ def test_the_tree_is_what_the_documents_say() -> None:
         "schedules list",
         "schedules show",
         "schedules next",
+        "schedules create",
+        "schedules edit",
         "schedules pause",
         "schedules resume",
         "schedules trigger",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,123 @@ def test_a_worker_that_leaves_schedules_to_others() -> None:
         log_level="info",
     )
     assert worker.make_context("worker", options.arguments()).params["no_scheduler"] is True
+
+
+@pytest.fixture
+def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An app that can be imported, on the store of `url`."""
+    code = (
+        "from ropewalk import App\n"
+        "from tests.cli.test_schedules import make, report, tides\n"
+        f"app = App('sqlite:///{tmp_path}/jobs.db', jobs=[report], functions=[tides, make])\n"
+    )
+    (tmp_path / "reports_app.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "reports_app", raising=False)
+    return "reports_app:app"
+
+
+def by_app(reports: str, *arguments: str) -> Any:
+    printed = CliRunner().invoke(
+        root, ["schedules", *arguments, "--app", reports, "--json"], catch_exceptions=False, env={"ROPEWALK_URL": None}
+    )
+    assert printed.exit_code == 0
+    return json.loads(printed.output)
+
+
+def test_create(url: str, reports: str) -> None:
+    words = ["create", "weekly", "--cron", "0 9 * * MON", "--timezone", "Europe/Oslo", "--missed", "once"]
+    words += ["--type", "report", "--arguments", '{"kind": "tax"}', "--queue", "slow", "--priority", "-5"]
+    words += ["--delay", "10s", "--max-attempts", "2", "--timeout", "5min", "--ttl", "1h", "--tag", "of=tax"]
+    words += ["--idempotency-key", "weekly"]
+    made = by_app(reports, *words)
+    assert (made["cron"], made["timezone"], made["missed"], made["dry_run"]) == (
+        "0 9 * * MON",
+        "Europe/Oslo",
+        "once",
+        False,
+    )
+    assert (made["job_type"], made["queue"], made["arguments"]) == ("report", "slow", {"kind": "tax"})
+    assert made["options"] == {
+        "priority": -5,
+        "max_attempts": 2,
+        "tags": {"of": "tax"},
+        "delay": 10.0,
+        "timeout": 300.0,
+        "ttl": 3600.0,
+        "idempotency_key": "weekly",
+    }
+    assert document(url, "show", "weekly")["generation"] == 1
+    assert by_app(reports, "create", "tidal", "--next", "tides", "--run", "make")["run"] == "make"
+    assert by_app(reports, "create", "pulse", "--every", "90s", "--type", "report", "--arguments", '{"kind": ""}')[
+        "every"
+    ]
+
+
+def test_a_dry_run_shows_the_next_fires_and_stores_nothing(url: str, reports: str) -> None:
+    words = ["schedules", "create", "daily", "--cron", "0 4 * * *", "--timezone", "Asia/Tokyo", "--type", "report"]
+    words += ["--arguments", '{"kind": "x"}', "--app", reports, "--dry-run"]
+    printed = CliRunner().invoke(root, words, catch_exceptions=False, env={"ROPEWALK_URL": None})
+    told = re.sub(r"\d{4}-\d\d-\d\d", "DATE", printed.output).splitlines()
+    assert told[0] == "daily  would be created; nothing is stored:"
+    assert told[-5:] == ["next fires  DATE 04:00:00 JST", *["            DATE 04:00:00 JST"] * 4]
+    shown = document(url, "edit", "nightly", "--cron", "0 5 * * *", "--queue", "slow", "--dry-run")
+    assert (shown["cron"], shown["timezone"], shown["queue"], shown["dry_run"]) == (
+        "0 5 * * *",
+        "Asia/Tokyo",
+        "slow",
+        True,
+    )
+    assert [each["name"] for each in document(url, "list")["schedules"]] == ["bell\a", "nightly", "tides"]
+    assert document(url, "show", "nightly")["generation"] == 1
+
+
+def test_edit(url: str, reports: str) -> None:
+    assert ropewalk(url, "edit", "nightly", "--queue", "slow", "--priority", "3").startswith("nightly  edited:\n")
+    assert by_app(reports, "edit", "nightly", "--arguments", '{"kind": "load"}')["generation"] == 3
+    left = document(url, "edit", "nightly", "--every", "1h", "--missed", "all")
+    assert (left["queue"], left["options"], left["arguments"]) == ("slow", {"priority": 3}, {"kind": "load"})
+    assert (left["cron"], left["every"], left["missed"], left["overridden"]) == (None, "PT3600S", "all", True)
+    replaced = by_app(reports, "edit", "nightly", "--type", "report", "--arguments", '{"kind": "new"}')
+    assert (replaced["queue"], replaced["options"], replaced["arguments"]) == ("default", {}, {"kind": "new"})
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["edit", "nightly"], "nothing is given that schedule 'nightly' should become"),
+        (["edit", "nightly", "--cron", "61 * * * *"], "minute '61' at character 1 is out of range"),
+        (["edit", "nightly", "--timezone", "Oslo"], "timezone='Oslo' is not in the tz"),
+        (["edit", "nightly", "--max-attempts", "0"], "max_attempts=0"),
+        (["edit", "tides", "--queue", "slow"], "made by the function 'make', so using= has nothing to change"),
+        (["edit", "nobody", "--every", "60"], "no schedule 'nobody' for this tenant"),
+        (["create", "nightly", "--every", "60", "--run", "make"], "run='make' is not registered with this app"),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_the_name_of_the_option(url: str, words: list[str], told: str) -> None:
+    with pytest.raises((InvalidInput, NotFound), match=re.escape(told)):
+        ropewalk(url, *words)
+    assert document(url, "show", "nightly")["generation"] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["create", "x", "--every", "soon", "--run", "make"], "'soon' is no duration, like 90s, 30min"),
+        (["create", "x", "--every", "60", "--type", "report"], "--type needs --app, which knows the job type"),
+        (["edit", "nightly", "--arguments", "{}"], "--arguments needs --app, which knows the job type"),
+        (["edit", "nightly", "--arguments", "[1]"], "--arguments '[1]' is no JSON object like"),
+        (["edit", "nightly", "--tag", "tax"], "--tag 'tax' is not NAME=VALUE"),
+        (
+            ["create", "x", "--every", "60", "--run", "make", "--queue", "slow"],
+            "given without --type: name the job type",
+        ),
+        (["create", "x", "--every", "60"], "nothing says what it enqueues: give --type or --run"),
+        (["create", "x", "--run", "make"], "nothing says when it fires: give --cron or --every or --next"),
+        (["edit", "nightly", "--missed", "twice"], "'twice' is not one of 'skip', 'once', 'all'"),
+    ],
+)
+def test_wrong_usage(url: str, words: list[str], told: str) -> None:
+    printed = CliRunner().invoke(root, ["schedules", *words, "--url", url], catch_exceptions=False)
+    assert printed.exit_code == 2
+    assert told in " ".join(printed.output.split())

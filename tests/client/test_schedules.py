@@ -319,3 +319,90 @@ async def test_what_a_function_answers_is_checked(clock: Clock) -> None:
         with pytest.raises(InvalidInput, match="run=no_job of schedule 's' answered 'a job': return a job or None"):
             await app.trigger_schedule("s")
         assert await app.count(Filter()) == 0
+
+
+async def test_an_edit_changes_a_part_of_the_job(clock: Clock) -> None:
+    """T3: its arguments or some options, and the rest of the template stays."""
+    async with clock.app as app:
+        template = report("tax").using(queue="slow", priority=3, tags={"of": "tax"}, idempotency_key="tax")
+        await app.create_schedule("s", every=60, job=template)
+        edited = await app.edit_schedule("s", using={"priority": 7, "timeout": 30, "delay": 5})
+        assert (edited.queue, edited.arguments) == ("slow", {"kind": "tax"})
+        assert edited.options == {
+            "priority": 7,
+            "tags": {"of": "tax"},
+            "delay": 5.0,
+            "timeout": 30.0,
+            "idempotency_key": "tax",
+        }
+        edited = await app.edit_schedule("s", arguments={"kind": "load"}, using={"queue": "fast"})
+        assert (edited.queue, edited.arguments, edited.options["priority"]) == ("fast", {"kind": "load"}, 7)
+        assert (edited.generation, edited.when) == (3, "every 1 min")
+        fired = await app.trigger_schedule("s")
+        assert (fired.queue, fired.priority, fired.arguments) == ("fast", 7, {"kind": "load"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "told", "field"),
+    [
+        ({"arguments": {"kin": 1}}, "kin", "kin"),
+        ({"using": {"prioritty": 1}}, "did you mean 'priority'", "prioritty"),
+        ({"using": {"priority": "high"}}, "priority='high'", "priority"),
+        ({"using": {"priority": 10**9}}, "priority", "priority"),
+        ({"using": {"run_at": MIDNIGHT}}, "run_at= cannot be changed alone: give job=", "run_at"),
+        ({"using": {"idempotency_scope": "open"}}, "is given without idempotency_key", "idempotency_scope"),
+        ({"using": {"queue": ""}}, "queue", "queue"),
+    ],
+)
+async def test_a_part_of_a_job_that_does_not_fit_is_refused(clock: Clock, changes: Any, told: str, field: str) -> None:
+    """T3: naming the option, and the schedule stays as it is."""
+    async with clock.app as app:
+        created = await app.create_schedule("s", every=60, job=report())
+        with pytest.raises(InvalidInput, match=told) as refused:
+            await app.edit_schedule("s", **changes)
+        assert refused.value.field == field
+        assert await app.get_schedule("s") == created
+
+
+async def test_a_function_has_no_arguments_to_change(clock: Clock) -> None:
+    """T3."""
+    async with clock.app as app:
+        await app.create_schedule("s", every=60, run=write)
+        with pytest.raises(InvalidInput, match=r"made by the function 'write', so arguments= has nothing to change"):
+            await app.edit_schedule("s", arguments={})
+        with pytest.raises(InvalidInput, match=r"so using= has nothing to change: give job="):
+            await app.edit_schedule("s", using={"queue": "slow"})
+
+
+async def test_a_dry_run_stores_nothing(clock: Clock) -> None:
+    """T3: it answers with what would be stored, and refuses what would be refused."""
+    async with clock.app as app:
+        seen = await app.create_schedule("s", cron="0 4 * * *", job=report(), dry_run=True)
+        assert seen.next_fire == MIDNIGHT + timedelta(hours=4)
+        assert await app.schedules() == []
+        created = await app.create_schedule("s", every=60, job=report())
+        await clock.pass_by(seconds=90)
+        seen = await app.edit_schedule("s", cron="0 4 * * *", using={"queue": "slow"}, dry_run=True)
+        assert (seen.next_fire, seen.queue, seen.generation) == (MIDNIGHT + timedelta(hours=4), "slow", 2)
+        assert len(seen.upcoming) == 5
+        assert await app.count() == 0, "not even what the old times owe"
+        assert (await app.get_schedule("s")).generation == created.generation
+        with pytest.raises(Conflict, match="there is a schedule 's' already"):
+            await app.create_schedule("s", every=60, job=report(), dry_run=True)
+        with pytest.raises(NotFound, match="no schedule 'nobody'"):
+            await app.edit_schedule("nobody", every=60, dry_run=True)
+
+
+async def test_edits_of_different_parts_at_once_keep_one_another(clock: Clock) -> None:
+    """T3: each is decided again over what the other one stored."""
+    async with clock.app as app:
+        await app.create_schedule("s", every=60, job=report())
+        await asyncio.gather(
+            app.edit_schedule("s", using={"queue": "slow"}),
+            app.edit_schedule("s", using={"priority": 4}),
+            app.edit_schedule("s", arguments={"kind": "load"}),
+            app.edit_schedule("s", missed="all"),
+        )
+        info = await app.get_schedule("s")
+        assert (info.queue, info.options, info.arguments) == ("slow", {"priority": 4}, {"kind": "load"})
+        assert (info.missed, info.generation) == ("all", 5)

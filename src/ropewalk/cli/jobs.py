@@ -7,12 +7,12 @@ from dataclasses import asdict
 from typing import Final
 
 import click
-import msgspec
 
 from ropewalk.cli import ids, render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import ExitCode, complain
 from ropewalk.cli.job_view import echo_history, echo_job, echo_logs, echo_page, presentable
+from ropewalk.cli.schedule_options import object_of, tag_of
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
 from ropewalk.client.filter import Filter
@@ -73,7 +73,7 @@ def list_(
         states=tuple(State(each) for each in states) or None,
         types=tuple(types) or None,
         queues=tuple(queues) or None,
-        tags=dict(_tag(each) for each in tags) or None,
+        tags=dict(tag_of(each) for each in tags) or None,
         workflow_id=workflow,
         text=text,
     )
@@ -138,7 +138,7 @@ def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_j
 
     Each keeps its id and gets all its attempts back.
     """
-    given = None if arguments is None else _object(arguments)
+    given = None if arguments is None else object_of(arguments)
 
     async def again(client: Client) -> list[RetryResult]:
         return [await client.retry(each, arguments=given) for each in await ids.job_ids(client, job_ids)]
@@ -183,20 +183,6 @@ def cancel(target: Target, *, job_ids: Sequence[str], reason: str | None, force:
             _tell_cancel(job_id, status)
     done = all(status in (CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED) for _, status in answers)
     return ExitCode.OK if done else ExitCode.FAILED
-
-
-def _object(given: str) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(given, type=dict[str, object])
-    except msgspec.DecodeError as error:
-        raise click.UsageError(f"--arguments {given!r} is no JSON object like '{{\"a\": 1}}': {error}") from error
-
-
-def _tag(given: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
-    if not equals or not name:
-        raise click.UsageError(f"--tag {given!r} is not NAME=VALUE, like customer=42")
-    return name, value
 
 
 def _tell_retry(answer: RetryResult) -> None:

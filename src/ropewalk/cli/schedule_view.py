@@ -48,6 +48,7 @@ def echo_schedule(info: ScheduleInfo) -> None:
             ("work", render.safe(_work(info))),
             ("queue", None if info.queue is None else render.safe(info.queue)),
             ("arguments", arguments),
+            ("options", render.safe(render.to_json(info.options)) if info.options else None),
             ("missed", info.missed),
             ("state", _state(info)),
             ("edited", "at run time: code does not change it until reset=True" if info.overridden else None),

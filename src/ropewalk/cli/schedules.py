@@ -1,8 +1,9 @@
-"""`ropewalk schedules`: list them, show one and its fires to come, pause, resume, trigger, delete."""
+"""`ropewalk schedules`: list them, show one and its fires to come, create, edit, pause, resume, trigger, delete."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.job_view import presentable as presentable_job
+from ropewalk.cli.schedule_options import schedule_options, words_of
 from ropewalk.cli.schedule_view import echo_fires, echo_schedule, echo_schedules, presentable
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
@@ -22,10 +24,12 @@ from ropewalk.client.views.schedules import ScheduleInfo
     examples=[
         "ropewalk schedules list --app shop:app",
         "ropewalk schedules next nightly --app shop:app",
+        "ropewalk schedules create nightly --cron '30 3 * * *' --type report --app shop:app",
+        "ropewalk schedules edit nightly --cron '0 4 * * *' --url sqlite:///jobs.db --dry-run",
     ],
 )
 def schedules() -> None:
-    """Look at schedules, pause and trigger them.
+    """Look at schedules and change them.
 
     Those that code declares are stored when a worker of the app starts.
     """
@@ -92,6 +96,61 @@ def next_(target: Target, *, name: str, count: int, as_json: bool) -> None:
         render.echo(f"{render.safe(name)} has ended: it fires no more")
 
 
+@schedules.command(
+    cls=Command,
+    examples=[
+        "ropewalk schedules create nightly --cron '30 3 * * *' --type report --app shop:app",
+        """ropewalk schedules create tax --cron @daily --type report --arguments '{"kind": "tax"}'""",
+        "ropewalk schedules create pulse --every 10min --type ping --missed once --app shop:app",
+        "ropewalk schedules create nightly --cron '30 3 * * *' --type report --app shop:app --dry-run",
+    ],
+)
+@click.argument("name")
+@target_options
+@schedule_options
+@json_option
+def create(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, as_json: bool) -> None:
+    """Create a schedule, which any worker then fires.
+
+    One of --cron, --every and --next says when, one of --type and --run says what. The name must be free.
+    """
+    words = words_of(target, given, creating=True)
+    info = target.run(lambda client: client.create_schedule(name, dry_run=dry_run, **words.options_of(client)))
+    _tell_stored(info, "created", dry_run=dry_run, as_json=as_json)
+
+
+@schedules.command(
+    cls=Command,
+    examples=[
+        "ropewalk schedules edit nightly --cron '0 4 * * *' --app shop:app",
+        "ropewalk schedules edit nightly --queue slow --priority -5 --url sqlite:///jobs.db",
+        """ropewalk schedules edit nightly --arguments '{"kind": "load"}' --app shop:app --dry-run""",
+    ],
+)
+@click.argument("name")
+@target_options
+@schedule_options
+@json_option
+def edit(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, as_json: bool) -> None:
+    """Change what is given of a schedule, and leave the rest.
+
+    With --type the job is replaced as a whole; without it, --arguments and the options of the job change that much of
+    it. Two edits at the same time are made one after the other, and neither undoes the other. What the old times still
+    owe is enqueued with the edit. From then on code that declares the schedule no longer changes it.
+    """
+    words = words_of(target, given, creating=False)
+
+    async def change(client: Client) -> ScheduleInfo:
+        options = words.options_of(client)
+        if words.type is not None:
+            return await client.edit_schedule(name, dry_run=dry_run, **options)
+        return await client.edit_schedule(
+            name, arguments=words.arguments, using=words.using, dry_run=dry_run, **options
+        )
+
+    _tell_stored(target.run(change), "edited", dry_run=dry_run, as_json=as_json)
+
+
 @schedules.command(cls=Command, examples=["ropewalk schedules pause nightly --app shop:app"])
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @target_options
@@ -148,6 +207,15 @@ def delete(target: Target, *, names: Sequence[str], as_json: bool) -> None:
     target.run(delete_all)
     if as_json:
         render.echo_json({"deleted": list(names)})
+
+
+def _tell_stored(info: ScheduleInfo, done: str, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        render.echo_json({**asdict(presentable(info)), "dry_run": dry_run})
+        return
+    name = render.safe(info.name)
+    render.echo(f"{name}  would be {done}; nothing is stored:" if dry_run else f"{name}  {done}:")
+    echo_schedule(info)
 
 
 def _change(

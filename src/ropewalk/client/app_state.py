@@ -84,7 +84,7 @@ class AppState:
         self.declared: list[DeclaredSchedule] = []
         self.functions = ScheduleFunctions(functions)
         self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule, tracing=tracing)
-        planner = Planner(self.functions, self._job_of_schedule, limits)
+        planner = Planner(self.functions, self._job_of_schedule, limits, registry)
         self.timetable = Timetable(store, events, self.functions, self.fires, planner)
         for each in schedules:
             self.declare(each)

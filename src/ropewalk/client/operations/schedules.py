@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Unpack
 
 from msgspec import structs
 
 from ropewalk.client.operations.base import Bound
 from ropewalk.client.schedules.fires import Turn
+from ropewalk.client.schedules.timetable import TemplateChange
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.schedules import ScheduleInfo, info_of
+from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.schedule import ScheduleOptions, check_options
 from ropewalk.domain import checks
 from ropewalk.domain.schedules.schedule import Schedule, job_of, pause, resume
@@ -40,23 +42,46 @@ class Scheduling(Bound):
         schedule, _ = await self._scheduled(name)
         return self._info(schedule, upcoming)
 
-    async def create_schedule(self, name: str, **options: Unpack[ScheduleOptions]) -> ScheduleInfo:
+    async def create_schedule(
+        self, name: str, *, dry_run: bool = False, **options: Unpack[ScheduleOptions]
+    ) -> ScheduleInfo:
         """A schedule from now on; schedulers anywhere fire it. Raises Conflict where the name is taken.
+
+        With `dry_run` nothing is stored: the answer is the schedule as it would be, with its next fires.
 
         >>> await app.create_schedule("pulse", every=10, job=ping())
         """
+        checks.flag(dry_run, "dry_run")
         await self._core.open()
-        return self._info(await self._core.timetable.create(self._tenant, name, options))
+        return self._info(await self._core.timetable.create(self._tenant, name, options, dry_run=dry_run))
 
-    async def edit_schedule(self, name: str, **changes: Unpack[ScheduleOptions]) -> ScheduleInfo:
-        """Change what is given. What its old times still owe is enqueued with it, and code no longer changes it."""
+    async def edit_schedule(
+        self,
+        name: str,
+        *,
+        arguments: Mapping[str, object] | None = None,
+        using: EnqueueOptions | None = None,
+        dry_run: bool = False,
+        **changes: Unpack[ScheduleOptions],
+    ) -> ScheduleInfo:
+        """Change what is given. What its old times still owe is enqueued with it, and code no longer changes it.
 
+        `job` replaces the whole job; `arguments` and `using` (the options of `Job.using`) change that much of it. With
+        `dry_run` nothing is stored: the answer is the schedule as it would be, with its next fires.
+
+        >>> await app.edit_schedule("nightly", cron="0 4 * * *", using={"queue": "slow", "priority": -5})
+        """
+        checks.flag(dry_run, "dry_run")
         check_options(changes)
+        template = TemplateChange.of(arguments, using)
+        timetable = self._core.timetable
 
         async def decide(held: Schedule, now: Instant) -> Turn:
-            return await self._core.timetable.edit(held, changes, now)
+            if dry_run:
+                return Turn(timetable.edited(held, changes, now, template))
+            return await timetable.edit(held, changes, now, template)
 
-        return await self._changed(name, decide)
+        return await self._changed(name, decide, dry_run=dry_run)
 
     async def pause_schedule(self, name: str) -> ScheduleInfo:
         """Its times go on, and nothing is enqueued at them until it is resumed."""
@@ -107,7 +132,9 @@ class Scheduling(Bound):
 
         await self._changed(name, decide)
 
-    async def _changed(self, name: str, decide: Callable[[Schedule, Instant], Awaitable[Turn]]) -> ScheduleInfo:
+    async def _changed(
+        self, name: str, decide: Callable[[Schedule, Instant], Awaitable[Turn]], *, dry_run: bool = False
+    ) -> ScheduleInfo:
         async def decided(held: Schedule | None, now: Instant) -> Turn:
             if held is None:
                 raise _missing(name)
@@ -115,7 +142,8 @@ class Scheduling(Bound):
 
         checks.text(name, "name")
         await self._core.open()
-        return self._info(await self._core.timetable.change(self._tenant, name, decided))
+        timetable = self._core.timetable
+        return self._info(await (timetable.preview if dry_run else timetable.change)(self._tenant, name, decided))
 
     async def _scheduled(self, name: str) -> tuple[Schedule, Instant]:
         checks.text(name, "name")

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ropewalk.client.views.jobs import Describer
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.schedules.due import upcoming
 from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Functions, Missed, Schedule, Timing
-from ropewalk.domain.time import Instant, to_datetime
+from ropewalk.domain.time import SECOND, Instant, to_datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class ScheduleInfo:
     """edited at run time: declaring it in code changes nothing"""
     generation: int
     """1, +1 for every edit"""
+    options: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What its template says beside its queue, in the words of `Job.using`; spans in seconds."""
     secrets: tuple[str, ...] = ()
     """Names of arguments and fields of its template that are to be hidden from people, as in JobInfo."""
 
@@ -79,8 +82,32 @@ def info_of(schedule: Schedule, describe: Describer, functions: Functions, fires
         paused=schedule.paused,
         overridden=schedule.overridden,
         generation=schedule.generation,
+        options={} if template is None else _options(template),
         secrets=() if template is None else describe.secrets(template.type),
     )
+
+
+def _options(template: NewJob) -> dict[str, object]:
+    """Those that are not what a job has without being told."""
+    plain = NewJob(id="", type="", input=b"")
+    said: dict[str, object] = {
+        name: getattr(template, name)
+        for name in ("priority", "max_attempts", "max_crashes", "tags", "correlation_id", "workflow_id", "fairness")
+        if getattr(template, name) != getattr(plain, name)
+    }
+    for name, span in (
+        ("delay", template.delay_us or None),
+        ("timeout", template.timeout_us),
+        ("ttl", template.ttl_us),
+        ("lease", template.lease_us),
+    ):
+        if span is not None:
+            said[name] = span / SECOND
+    if template.limit_key is not None:
+        said["limit"] = template.limit_key
+    if template.key is not None:
+        said["idempotency_key"] = template.key.key
+    return said
 
 
 def _told(timing: Timing) -> tuple[str | None, str | None, timedelta | None, str | None]:

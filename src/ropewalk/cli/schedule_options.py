@@ -1,0 +1,128 @@
+"""The options of `ropewalk schedules create` and `edit`, and what they say to the client."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast, get_args
+
+import click
+import msgspec
+from msgspec import Struct
+
+from ropewalk.cli.stats import seconds_of
+from ropewalk.cli.target import Target
+from ropewalk.client.client import Client
+from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.schedule import ScheduleOptions
+from ropewalk.domain.schedules.schedule import Missed
+
+T = TypeVar("T")
+
+
+def optional_seconds_of(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    return None if value is None else seconds_of(ctx, param, value)
+
+
+class ScheduleWords(Struct, frozen=True):
+    """What was given on the command line."""
+
+    timing: ScheduleOptions
+    """cron, timezone, every, next, run and missed"""
+    type: str | None
+    arguments: Mapping[str, object] | None
+    using: EnqueueOptions
+
+    def options_of(self, client: Client) -> ScheduleOptions:
+        """The options of a schedule; where a type is named, with a job of it."""
+        options = self.timing
+        if self.type is None:
+            return options
+        job = client.named(self.type, {} if self.arguments is None else self.arguments)
+        return {**options, "job": job.using(**self.using) if self.using else job}
+
+
+def words_of(target: Target, given: Mapping[str, Any], *, creating: bool) -> ScheduleWords:
+    """Raises UsageError where options do not fit one another."""
+    timing = {
+        name: given[name] for name in ("cron", "timezone", "every", "next", "run", "missed") if given[name] is not None
+    }
+    using = {
+        name: given[name]
+        for name in ("queue", "priority", "delay", "max_attempts", "timeout", "ttl", "idempotency_key")
+        if given[name] is not None
+    }
+    if given["tags"]:
+        using["tags"] = dict(tag_of(each) for each in given["tags"])
+    words = ScheduleWords(
+        timing=cast("ScheduleOptions", timing),
+        type=given["type"],
+        arguments=None if given["arguments"] is None else object_of(given["arguments"]),
+        using=cast("EnqueueOptions", using),
+    )
+    if target.app_path is None:
+        for option, value in (("--type", words.type), ("--arguments", words.arguments)):
+            if value is not None:
+                raise click.UsageError(f"{option} needs --app, which knows the job type and checks its arguments")
+    if creating:
+        for names, question in ((("cron", "every", "next"), "when it fires"), (("type", "run"), "what it enqueues")):
+            if all(given[name] is None for name in names):
+                options = " or ".join(f"--{name}" for name in names)
+                raise click.UsageError(f"nothing says {question}: give {options}")
+    if creating and words.type is None and (words.arguments is not None or words.using):
+        raise click.UsageError("options of a job are given without --type: name the job type that they are for")
+    return words
+
+
+def object_of(given: str) -> dict[str, object]:
+    """The value of `--arguments`."""
+    try:
+        return msgspec.json.decode(given, type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise click.UsageError(f"--arguments {given!r} is no JSON object like '{{\"a\": 1}}': {error}") from error
+
+
+def schedule_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Adds them all; the command gets them as one mapping named `given`."""
+
+    @click.option("--cron", metavar="TEXT", help="When: five fields, or six with the second first, like '30 3 * * *'.")
+    @click.option("--timezone", metavar="NAME", help="Whose clock --cron reads, like Europe/Oslo. UTC unless given.")
+    @click.option(
+        "--every", metavar="DURATION", callback=optional_seconds_of, help="When: at this interval, like 90s, 30min, 1h."
+    )
+    @click.option("--next", metavar="NAME", help="When: as this function of the app says.")
+    @click.option("--type", metavar="NAME", help="What: a job of this type. Needs --app, which knows the type.")
+    @click.option("--arguments", metavar="JSON", help='Arguments of the job, like \'{"kind": "sales"}\'. Needs --app.')
+    @click.option("--run", metavar="NAME", help="What: the job that this function of the app makes.")
+    @click.option(
+        "--missed",
+        type=click.Choice(get_args(Missed)),
+        metavar="WORD",
+        help="What becomes of fires while no worker ran: skip (unless given), once or all.",
+    )
+    @click.option("--queue", metavar="NAME", help="Queue of the job.")
+    @click.option("--priority", type=int, metavar="N", help="Priority of the job; a higher one runs first.")
+    @click.option(
+        "--delay", metavar="DURATION", callback=optional_seconds_of, help="How long each job waits after its fire."
+    )
+    @click.option("--max-attempts", type=int, metavar="N", help="How often the job may be started.")
+    @click.option("--timeout", metavar="DURATION", callback=optional_seconds_of, help="Time limit of one attempt.")
+    @click.option("--ttl", metavar="DURATION", callback=optional_seconds_of, help="Time limit of the whole job.")
+    @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Tag of the job. Repeatable.")
+    @click.option(
+        "--idempotency-key", metavar="TEXT", help="While a job with this key is not finished, a fire adds no other."
+    )
+    @click.option("--dry-run", is_flag=True, help="Store nothing; show what would be stored, with its next fires.")
+    @functools.wraps(command)
+    def with_options(target: Target, *, name: str, as_json: bool, dry_run: bool, **given: Any) -> T:
+        return command(target, name=name, given=given, dry_run=dry_run, as_json=as_json)
+
+    return with_options
+
+
+def tag_of(given: str) -> tuple[str, str]:
+    """One value of `--tag`."""
+    name, equals, value = given.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--tag {given!r} is not NAME=VALUE, like customer=42")
+    return name, value
