@@ -170,7 +170,7 @@ class Steps:
         if held is None:
             raise self._suspend(Suspension(position=place, name=name, span_us=span_us))
         if not held.finished and held.until is not None and held.until > self._port.now():
-            raise self._suspend(Suspension(position=place, name=name, until=held.until))
+            raise self._suspend(Suspension(position=place, name=name, span_us=span_us, until=held.until))
 
     async def _wait_for(self, place: int, name: str, signal: str, span_us: Span | None) -> object:
         held = await self._held(place, name, "signal")
@@ -191,7 +191,7 @@ class Steps:
         if held is None:
             raise self._suspend(Suspension(position=place, name=name, signal=signal, span_us=span_us))
         if held.until is None or held.until > self._port.now():
-            raise self._suspend(Suspension(position=place, name=name, signal=signal, until=held.until))
+            raise self._suspend(Suspension(position=place, name=name, signal=signal, span_us=span_us, until=held.until))
         given_up = StepRecord(position=place, name=name, kind="signal", until=held.until)
         await self._port.record_step(given_up)
         return given_up

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 from ropewalk.domain import checks
 from ropewalk.domain.ids import uuid7
-from ropewalk.domain.time import SECOND, Instant, to_instant, to_span
+from ropewalk.domain.time import SECOND, Instant, Span, to_instant, to_span
 from ropewalk.ports.runtime import Runtime, Task, Timer
 from ropewalk.runtime.system import DaemonThreads
 
@@ -40,6 +40,7 @@ class FakeRuntime(Runtime):
     def __init__(self, start: datetime = START, *, seed: int = 0) -> None:
         self._start = to_instant(start, "start")
         self._now = self._start
+        self._wall_ahead: Span = 0
         self._random = Random(checks.integer(seed, "seed"))  # noqa: S311  deterministic on purpose
         self._ids_made = 0
         self._alarms: list[Alarm] = []
@@ -62,13 +63,19 @@ class FakeRuntime(Runtime):
         self._now = until
         await self.settle()
 
+    def set_clock(self, *, ahead_seconds: float = 0.0, back_seconds: float = 0.0) -> None:
+        """Set the wall clock ahead or back, as somebody does whose clock was wrong. No time passes: what waits for a
+        while goes on waiting for that while, and `monotonic` notices nothing.
+        """
+        self._wall_ahead += to_span(ahead_seconds, "ahead_seconds") - to_span(back_seconds, "back_seconds")
+
     async def settle(self) -> None:
         """Let tasks that can run do so, without any time passing."""
         for _ in range(_ROUNDS_PER_ALARM):
             await _one_round()
 
     def now(self) -> Instant:
-        return self._now
+        return self._now + self._wall_ahead
 
     def monotonic(self) -> float:
         return (self._now - self._start) / SECOND

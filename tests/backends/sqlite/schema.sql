@@ -172,6 +172,9 @@ CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
 CREATE INDEX job_shared_result ON job (type, finished_at)
     WHERE place = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL;
 
+CREATE INDEX job_wait_began ON job (updated_at)
+    WHERE place = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0));
+
 CREATE INDEX job_waiting ON job (lane) WHERE place = 0;
 
 CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;

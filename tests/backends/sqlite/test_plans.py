@@ -38,6 +38,7 @@ WAKE = "SEARCH job USING INDEX job_wake"
 NEXT = f"{READY} (stream=? AND (prio_key,time_key)>(?,?))"
 SUM = "SEARCH tally_sum USING INTEGER PRIMARY KEY (rowid=?)"
 SUMS = "SEARCH tally_sum USING INDEX tally_sum_of_lane (span_us=? AND lane=?"
+ORPHANS = "\n".join(f"SEARCH outbox USING INDEX outbox_due (kind=? AND next_at{bound}?)" for bound in "<>")
 BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
 IN_A_ROW = "SEARCH job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
@@ -96,6 +97,7 @@ def plan(
         (SQL.renew_leases, BY_NUMBER),
         (SQL.save_jobs, BY_NUMBER),
         (SQL.held_members, BY_NUMBER),
+        (SQL.waits_ahead, "SEARCH job USING INDEX job_wait_began (updated_at>?)"),
         (SQL.expired_waits, "SEARCH job USING INDEX job_wake (wake_at>? AND wake_at<?)"),
         (SQL.seqs_of_spawns, "SEARCH job USING INDEX job_by_parent (parent_id=? AND spawn_key=? AND tenant=?)"),
         (SQL.chain_of, "SEARCH job USING INDEX job_by_chain (chain_id=?)"),
@@ -122,7 +124,7 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.counters_of, "tally_sum", f"{SUMS} AND at>? AND at<?)\n{SUMS})"),
         (SQL.forget_sums, "tally_sum", f"{SUM}\nSEARCH tally_sum USING INDEX tally_sum_by_age (span_us=? AND at<?)"),
         (SQL.finished_counts_of, "job", BY_NUMBER),
-        (SQL.due_unawaited_groups, "outbox", "SEARCH outbox USING INDEX outbox_due (kind=? AND next_at<?)"),
+        (SQL.due_unawaited_groups, "outbox", ORPHANS),
         (SQL.update_schedule, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
         (SQL.schedules_named, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
         (SQL.schedules_of, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name>?)"),
@@ -162,9 +164,9 @@ def test_a_search_takes_the_narrowest_way(db: sqlite.Connection, wanted: Filter,
 
 
 async def test_a_plain_job_is_in_the_index_of_its_place_only(store: SqliteStore) -> None:
-    """What a plain job costs: its row, its id, and one entry; two while it is delayed."""
+    """What a plain job costs: its row, its id, and one entry; three while it is delayed."""
     await submit(store, plain("a"))
-    indexes = ({"job_due", "job_waiting"}, {"job_ready"}, {"job_lease"}, {"job_finished"})
+    indexes = ({"job_due", "job_waiting", "job_wait_began"}, {"job_ready"}, {"job_lease"}, {"job_finished"})
     for place, wanted in enumerate(indexes):
         held = await store._writer.ask(lambda tx, place=place: _indexes(tx, place))
         assert held == {"job_by_id", *wanted}

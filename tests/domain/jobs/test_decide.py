@@ -39,7 +39,7 @@ EACH: list[tuple[Outcome, Move, dict[str, object]]] = [
     (Completed(None), Move.COMPLETE, {"alone": True}),
     (Completed(b"3", AFTER), Move.COMPLETE, {"result": b"3", "sequel": AFTER, "alone": True}),
     (Suspended(NAP), Move.SUSPEND, {"delay_us": 9, "suspension": NAP}),
-    (Suspended(NAP_GOING_ON), Move.SUSPEND, {"delay_us": 9, "run_at": NOW + 4, "suspension": NAP_GOING_ON}),
+    (Suspended(NAP_GOING_ON), Move.SUSPEND, {"delay_us": 9, "suspension": NAP_GOING_ON}),
     (Suspended(CALL), Move.SUSPEND, {"suspension": CALL}),
     (Errored(OOPS), Move.RETRY, {"error": OOPS, "delay_us": 7_500_000}),
     (Errored(OOPS, after_us=5), Move.RETRY, {"error": OOPS, "delay_us": 5}),

@@ -143,11 +143,14 @@ class Lanes:
         self._deadlines = JobHeap()
         self._wakes = JobHeap()
         """pending jobs by wake_at"""
+        self._began_last: Instant = 0
+        """The latest instant at which a wait began: whether to look for waits by a clock that was set back since."""
         self._turn = 0
         """where to go on among lanes with a limit key"""
 
     def add(self, job: JobRecord, now: Instant) -> None:
         """A job begins to wait."""
+        self._began_last = max(self._began_last, job.updated_at)
         of_type = self._lanes.get(job.type)
         if of_type is None:
             of_type = self._lanes[job.type] = {}
@@ -218,6 +221,15 @@ class Lanes:
     def past_wait(self, now: Instant) -> JobRecord | None:
         """The pending job whose wait was over first."""
         return _over(self._wakes, now)
+
+    def began_after(self, after: Instant) -> list[JobRecord]:
+        """Every job that began to wait after this instant. Where there is one, it looks at all that wait."""
+        if self._began_last <= after:
+            return []
+        lanes = (lane for of_type in self._lanes.values() for lane in of_type.values())
+        found = [job for lane in lanes for job in lane if job.updated_at > after]
+        self._began_last = after
+        return sorted(found, key=lambda job: (job.updated_at, job.seq))
 
     def _gone_from(self, lane: Lane, job: JobRecord) -> None:
         if lane.waiting == 0:

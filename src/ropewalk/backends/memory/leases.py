@@ -162,10 +162,16 @@ class Settling:
         return signal is not None and self._tables.mailbox.holds(asked.seq, signal)
 
     def _keep_wait(self, asked: Settlement) -> None:
-        """Where the handler waits and until when; a wait that goes on keeps its first end."""
-        waits = asked.suspension
-        if waits is not None and self._tables.mailbox.step(asked.seq, waits.position) is None:
-            self._tables.mailbox.keep(asked.seq, waits.step_at(self._now))
+        """Where the handler waits and until when; a wait that goes on keeps its first end, unless the clock was set
+        back since."""
+        if asked.suspension is None:
+            return
+        step = asked.suspension.step_at(self._now)
+        held = self._tables.mailbox.step(asked.seq, step.position)
+        if held is None:
+            self._tables.mailbox.keep(asked.seq, step)
+        elif not held.finished and step.until is not None and held.until is not None and step.until < held.until:
+            self._tables.mailbox.keep(asked.seq, structs.replace(held, until=step.until))
 
 
 def note(tables: Tables, written: Note, now: Instant) -> NoteAnswer:

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from ropewalk.backends.memory.tables import Tables
 from ropewalk.backends.memory.unit_of_work import Change
-from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs import clock, transition
 from ropewalk.domain.jobs.flags import CHAINED, MAY_BE_NEEDED, OWNS_SCOPE
 from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.record import JobRecord
@@ -60,11 +60,29 @@ def _delete(tables: Tables, job: JobRecord | None, together: Collection[int]) ->
 
 def sweep(tables: Tables, limit: int, now: Instant, take_back_until: Instant | None) -> Consequences:
     change = Change(tables, now)
+    _follow_clock(tables, change, now)
     if may_take_back(take_back_until, now):
         _take_back(tables, tables.leases.run_out(now, limit), change)
     _end_each(tables.lanes.past_deadline, transition.expire, limit, change)
     _end_each(tables.lanes.past_wait, gate.wait_is_over, limit, change)
     return change.end()
+
+
+def _follow_clock(tables: Tables, change: Change, now: Instant) -> None:
+    """Where the clock was set back: leases of workers and waits of jobs that it had given too far in the future."""
+    for owner, worker in tables.workers.items():
+        ahead_us = clock.ahead_by(worker.card.beat_at, now)
+        if not ahead_us:
+            continue
+        worker.card = structs.replace(worker.card, beat_at=now)
+        for job in tables.leases.of(owner):
+            if job.lease_expires_at is not None and job.lease_expires_at > now + ahead_us:
+                job.lease_expires_at -= ahead_us
+                tables.leases.changed(job)
+    for job in tables.lanes.began_after(clock.written_ahead_from(now)):
+        change.ledger.take(job)
+        if clock.shorten_wait(job, now) and job.ready_at(now):
+            change.rippling.released(job)
 
 
 def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Consequences:

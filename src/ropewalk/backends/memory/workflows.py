@@ -50,7 +50,8 @@ def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> lis
     until = now + UNAWAITED_RECORDED_FOR
     if tables.groups.orphans_recorded_until < until - UNAWAITED_RENEWED_AFTER:
         tables.groups.orphans_recorded_until = until
-    due = (untold for untold in tables.groups.orphans.values() if untold.hidden_until <= now)
+    # One that is hidden for longer than it could be was told, or came, while the clock was ahead.
+    due = (untold for untold in tables.groups.orphans.values() if not now < untold.hidden_until <= now + hide_us)
     taken = list(islice(due, limit))
     for untold in taken:
         untold.hidden_until = now + hide_us

@@ -168,7 +168,7 @@ def takes_orphans(tx: Tx) -> bool:
 def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
     until = tx.now + UNAWAITED_RECORDED_FOR
     tx.run(tx.sql.record_unawaited_groups, (tx.now, until, until - UNAWAITED_RENEWED_AFTER))
-    orphans = _payloads.decode(tx, tx.value(tx.sql.due_unawaited_groups, (tx.now, limit)))
+    orphans = _payloads.decode(tx, tx.value(tx.sql.due_unawaited_groups, (tx.now, tx.now + hide_us, limit)))
     if orphans:
         ids = msgspec.json.encode([orphan.id for orphan in orphans]).decode()
         tx.run(tx.sql.hide_unawaited_groups, (tx.now + hide_us, ids))

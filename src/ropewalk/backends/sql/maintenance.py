@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,7 +14,7 @@ from ropewalk.backends.sql.statistics import count_removed
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Propagation
-from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs import clock, transition
 from ropewalk.domain.jobs.flags import FORGOTTEN, MAY_BE_NEEDED
 from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.record import JobRecord
@@ -26,16 +27,21 @@ from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import Consequences, Moved
 from ropewalk.ports.store.removal import Pruned
 
+SHORTENED_MAX: Final = 10
+"""Times as many waits as there may be other changes in a sweep: after a clock was set back, all of them at once."""
+
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
 _started = RowsByName("worker", StartedTickets)
 _ranges = msgspec.json.Decoder(list[TicketRange])
+_workers = msgspec.json.Decoder(list[tuple[str, Instant]])
 _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
 def sweep(tx: Tx, lanes: LaneBook, limit: int, take_back_until: Instant | None) -> Consequences:
     ledger = SqlLedger(tx, lanes)
     rippling = Propagation(ledger)
+    _follow_clock(tx, ledger, rippling, limit)
     if may_take_back(take_back_until, tx.now):
         _lose(tx, ledger, rippling, _run_out(tx, limit))
         ledger.flush()
@@ -45,6 +51,19 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int, take_back_until: Instant | None) 
     ripple = rippling.run()
     ledger.flush()
     return ripple
+
+
+def _follow_clock(tx: Tx, ledger: SqlLedger, rippling: Propagation, limit: int) -> None:
+    """Where the clock was set back: leases of workers and waits of jobs that it had given too far in the future."""
+    written_ahead_from = clock.written_ahead_from(tx.now)
+    for worker, beat_at in _workers.decode(tx.value(tx.sql.workers_ahead, (written_ahead_from,))):
+        tx.run(tx.sql.bring_leases_nearer, (worker, beat_at - tx.now, tx.now))
+        tx.run(tx.sql.bring_beat_nearer, (tx.now, worker))
+    for job in ledger.load(_ints.decode(tx.value(tx.sql.waits_ahead, (written_ahead_from, SHORTENED_MAX * limit)))):
+        ledger.take(job)
+        if clock.shorten_wait(job, tx.now) and job.ready_at(tx.now):
+            rippling.released(job)
+    ledger.flush()
 
 
 def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequences:

@@ -109,6 +109,10 @@ class Statements(Struct, frozen=True, kw_only=True):
     earliest_expiry: str
     started_tickets: str
     past_deadline: str
+    waits_ahead: str
+    workers_ahead: str
+    bring_leases_nearer: str
+    bring_beat_nearer: str
     types: str
     past_retention: str
     delete_keys_of: str

@@ -33,10 +33,13 @@ CONTINUED: Final = 16_384
 FORGOTTEN: Final = 32_768
 """its result was forgotten before the job itself (`Retention.results_us`)"""
 
+AT_FIXED_TIME: Final = 65_536
+"""Its `run_at` was asked for as an instant. Without this flag it was reckoned from the clock, as that of a retry is."""
+
 MAY_BE_NEEDED: Final = HAS_DEPENDANTS | OWNS_SCOPE | CHAINED
 """a finished job with none of these is needed by no other job; indexes of the stores name this number"""
 
-SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN | OWN_LEASE | UNRECORDED
+SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN | OWN_LEASE | UNRECORDED | AT_FIXED_TIME
 """a completed job with no other flag than these touches nothing but its own row"""
 
 

@@ -8,7 +8,8 @@ from typing import Final
 from msgspec import Struct, structs
 
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.jobs.clock import shorten_wait
+from ropewalk.domain.jobs.flags import AT_FIXED_TIME, STEPPED
 from ropewalk.domain.jobs.misfit import is_misfit
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import AttemptRecord, CancelRequest, EventRecord, JobRecord
@@ -168,6 +169,7 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
         job.flags &= ~STEPPED
     if job.deadline is not None and job.deadline <= now + asked.delay_us:
         job.deadline = None  # it has passed: keeping it would bury the new run at once
+    job.flags &= ~AT_FIXED_TIME
     _reorder(job, now + asked.delay_us)
     return _note(job, "retried", now, asked.reason)
 
@@ -176,6 +178,7 @@ def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord | None:
     """Change a waiting job. The caller has checked that it is waiting. None: it is as it should be already."""
     assert job.status is Status.WAITING, job.status
     before = job.input, job.priority, job.run_at
+    shorten_wait(job, now)
     if asked.input is not None:
         job.input = asked.input
         if is_misfit(job.error):
@@ -185,6 +188,8 @@ def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord | None:
     run_at = _amended_run_at(job, asked, now)
     if (job.input, job.priority, run_at) == before:
         return None
+    if asked.run_now or asked.run_at is not None:
+        job.flags = job.flags & ~AT_FIXED_TIME if asked.run_now else job.flags | AT_FIXED_TIME
     _reorder(job, run_at)
     return _note(job, "triggered" if asked.run_now else "updated", now, None)
 

@@ -271,6 +271,7 @@ def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
         | (flag.STRICT_ORDER if new.strict_order else 0)
         | (flag.REPORT_ORPHAN if new.report_orphan else 0)
         | (flag.OWN_LEASE if new.lease_us is not None else 0)
+        | (flag.AT_FIXED_TIME if new.run_at is not None else 0)
         | (flag.UNRECORDED if new.trace is not None and unrecorded(new.trace) else 0)
     )
     prio_key, time_key = order_key(new.priority, run_at, flags)

@@ -14,7 +14,7 @@ from typing import Final, assert_never
 from msgspec import Struct, structs
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo, damaged_row
-from ropewalk.domain.jobs.flags import SETTLES_ALONE, STEPPED
+from ropewalk.domain.jobs.flags import AT_FIXED_TIME, SETTLES_ALONE, STEPPED
 from ropewalk.domain.jobs.misfit import is_misfit
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.outcome import (
@@ -120,8 +120,7 @@ def _decide_otherwise(job: JobRecord, outcome: NotCompleted, backoff: ResolvedBa
     match outcome:
         case Suspended(suspension):
             wait = 0 if suspension.signal is not None else suspension.span_us or 0
-            at = None if suspension.signal is not None else suspension.until
-            return Settlement(seq=seq, fence=fence, move=Move.SUSPEND, delay_us=wait, run_at=at, suspension=suspension)
+            return Settlement(seq=seq, fence=fence, move=Move.SUSPEND, delay_us=wait, suspension=suspension)
         case Errored(error, after_us):
             if job.max_attempts is not None and job.attempt >= job.max_attempts:
                 return Settlement(seq=seq, fence=fence, move=Move.BURY, error=error)
@@ -157,7 +156,10 @@ def under_lock(job: JobRecord, asked: Settlement, now: Instant) -> tuple[Move, I
         return Move.COMPLETE, now
     if job.cancel is not None:
         return Move.CANCEL, now
-    run_at = max(now, asked.run_at if asked.run_at is not None else now + asked.delay_us)
+    asked_for = asked.run_at
+    if asked.suspension is not None and asked.suspension.signal is None:
+        asked_for = asked.suspension.until_at(now)
+    run_at = max(now, asked_for if asked_for is not None else now + asked.delay_us)
     if SETTLING[asked.move] is Status.WAITING and job.deadline is not None and run_at >= job.deadline:
         return Move.EXPIRE, now
     if asked.move in KEEPS_ITS_PLACE and run_at == now:
@@ -273,6 +275,8 @@ def _end_attempt(
     next_run_at = None
     if status is Status.WAITING:
         next_run_at = run_at
+        fixed = move is Move.DEFER and asked.run_at is not None
+        job.flags = job.flags | AT_FIXED_TIME if fixed else job.flags & ~AT_FIXED_TIME
         _wait_until(job, run_at)
     follow_up = None
     if move is Move.COMPLETE:

@@ -58,12 +58,14 @@ class Suspension(Struct, frozen=True, kw_only=True):
     span_us: Span | None = None
     """how long from now; None waits for the signal without an end"""
     until: Instant | None = None
-    """absolute, where an earlier suspension already set it; wins over span_us"""
+    """When the wait is over, where an earlier suspension already set it. Where that is further away than `span_us`, the
+    clock has been set back since, and `span_us` counts."""
 
     def until_at(self, now: Instant) -> Instant | None:
-        if self.until is not None or self.span_us is None:
+        if self.span_us is None:
             return self.until
-        return now + self.span_us
+        latest = now + self.span_us
+        return latest if self.until is None else min(self.until, latest)
 
     def step_at(self, now: Instant) -> StepRecord:
         kind: StepKind = "sleep" if self.signal is None else "signal"

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.jobs.clock import shorten_wait
 from ropewalk.domain.jobs.flags import SKIPPED
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import CancelRequest, EventRecord, JobRecord
@@ -140,6 +141,7 @@ def _release(job: JobRecord, now: Instant) -> None:
     job.unmet = 0
     job.awaits = None
     job.wake_at = None
+    shorten_wait(job, now)
     job.run_at = max(job.run_at, now)
     job.prio_key, job.time_key = order_key(job.priority, job.run_at, job.flags)
 

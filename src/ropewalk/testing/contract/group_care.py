@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ropewalk.domain.jobs.operations import Revival
 from ropewalk.domain.jobs.states import Move
-from ropewalk.domain.time import MINUTE
+from ropewalk.domain.time import DAY, MINUTE, SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
@@ -77,6 +77,18 @@ class OrphanContract(Contract):
         await bench.runtime.advance(hours=1)
         assert await bench.store.take_orphans(9, MINUTE) == []
         await bench.store.orphan_told(orphan.id)
+
+    async def test_it_is_told_although_the_clock_was_set_back(self, bench: Bench) -> None:
+        """C2: it closed, and was given out once, while the clock was a day ahead."""
+        for given_out in (False, True):
+            bench.runtime.set_clock(ahead_seconds=DAY / SECOND)
+            await _closed(bench, f"root-{given_out}")
+            taken = await bench.store.take_orphans(9, MINUTE) if given_out else []
+            bench.runtime.set_clock(back_seconds=DAY / SECOND)
+            [orphan] = await bench.store.take_orphans(9, MINUTE)
+            assert taken in ([], [orphan])
+            assert await bench.store.take_orphans(9, MINUTE) == []
+            await bench.store.orphan_told(orphan.id)
 
     async def test_oldest_first_and_no_more_than_asked_for(self, bench: Bench) -> None:
         for number in range(5):

@@ -6,6 +6,7 @@ from ropewalk.testing.contract.buffer import BufferContract
 from ropewalk.testing.contract.cancel import CancelContract
 from ropewalk.testing.contract.claim import ClaimContract
 from ropewalk.testing.contract.claims_in_a_row import ClaimsInARowContract, SettlementsInARowContract
+from ropewalk.testing.contract.clock_set_back import ClockSetBackContract
 from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.counted_lives import CountedLivesContract
 from ropewalk.testing.contract.examine import ExamineContract
@@ -103,6 +104,8 @@ class StoreContract(
     SweepContract,
     DeadlineSweepContract,
     LostAnswerContract,
+    # under a clock that was wrong
+    ClockSetBackContract,
     # ending
     SettleContract,
     SettleBatchContract,

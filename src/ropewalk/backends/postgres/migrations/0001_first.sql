@@ -96,6 +96,8 @@ CREATE TABLE waiting PARTITION OF standing FOR VALUES IN (0)
     WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 CREATE UNIQUE INDEX waiting_by_seq ON waiting (seq);
 CREATE INDEX waiting_due ON waiting (run_at) WHERE unmet = 0;
+CREATE INDEX waiting_began ON waiting (updated_at)
+    WHERE wake_at IS NOT NULL OR (unmet = 0 AND (flags & 65536) = 0);
 CREATE INDEX waiting_by_stream ON waiting (stream);
 CREATE INDEX waiting_wake ON waiting (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX waiting_deadline ON waiting (deadline) WHERE deadline IS NOT NULL;

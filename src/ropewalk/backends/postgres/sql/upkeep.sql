@@ -25,6 +25,36 @@ WITH late AS MATERIALIZED (
 )
 SELECT coalesce(json_agg(seq), '[]') FROM late
 
+-- name: waits_ahead
+-- Relative waits that began after this instant, that is, by a clock that has been set back since (domain/jobs/clock.py;
+-- 65536 is AT_FIXED_TIME).
+WITH ahead AS MATERIALIZED (
+    SELECT seq FROM waiting
+    WHERE (wake_at IS NOT NULL OR (unmet = 0 AND (flags & 65536) = 0)) AND updated_at > %s
+    ORDER BY updated_at, seq
+    LIMIT %s
+    FOR UPDATE SKIP LOCKED
+)
+SELECT coalesce(json_agg(seq), '[]') FROM ahead
+
+-- name: workers_ahead
+WITH ahead AS MATERIALIZED (SELECT id, beat_at FROM worker WHERE beat_at > %s FOR NO KEY UPDATE SKIP LOCKED)
+SELECT coalesce(json_agg(json_build_array(id, beat_at)), '[]') FROM ahead
+
+-- name: bring_leases_nearer
+-- A lease that is renewed at this moment is right already, and left alone.
+WITH given AS (SELECT %s::text AS owner, %s::bigint AS ahead_us, %s::bigint AS now),
+old AS MATERIALIZED (
+    SELECT running.ctid FROM given
+    JOIN running ON running.owner = given.owner AND running.lease_expires_at > given.now + given.ahead_us
+    FOR NO KEY UPDATE OF running SKIP LOCKED
+)
+UPDATE running SET lease_expires_at = lease_expires_at - (SELECT ahead_us FROM given)
+WHERE ctid = ANY (ARRAY(SELECT ctid FROM old))
+
+-- name: bring_beat_nearer
+UPDATE worker SET beat_at = %s WHERE id = %s
+
 -- name: types
 SELECT coalesce(json_agg(type), '[]') FROM (SELECT DISTINCT type FROM lane) AS named
 

@@ -74,6 +74,8 @@ CREATE TABLE job (
 CREATE UNIQUE INDEX job_by_id ON job (id, tenant);
 CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
 CREATE INDEX job_due ON job (run_at) WHERE place = 0 AND unmet = 0;
+CREATE INDEX job_wait_began ON job (updated_at)
+    WHERE place = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0));
 CREATE INDEX job_waiting ON job (lane) WHERE place = 0;
 CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
 CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;

@@ -17,6 +17,28 @@ SELECT json_group_array(seq) FROM (
     LIMIT ? + 0
 )
 
+-- name: waits_ahead
+-- Relative waits that began after this instant, that is, by a clock that has been set back since (domain/jobs/clock.py;
+-- 65536 is AT_FIXED_TIME).
+SELECT json_group_array(seq) FROM (
+    SELECT seq FROM job
+    WHERE place = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0)) AND updated_at > ?
+    ORDER BY updated_at, seq
+    LIMIT ? + 0
+)
+
+-- name: workers_ahead
+SELECT json_group_array(json_array(id, beat_at)) FROM worker WHERE beat_at > ?
+
+-- name: bring_leases_nearer
+WITH given (owner, ahead_us, now) AS (VALUES (?, ?, ?))
+UPDATE job SET lease_expires_at = lease_expires_at - given.ahead_us
+FROM given
+WHERE job.place = 2 AND job.owner = given.owner AND job.lease_expires_at > given.now + given.ahead_us
+
+-- name: bring_beat_nearer
+UPDATE worker SET beat_at = ? WHERE id = ?
+
 -- name: types
 SELECT json_group_array(type) FROM (SELECT DISTINCT type FROM lane)
 

@@ -174,7 +174,9 @@ ON CONFLICT (seq, position) DO UPDATE SET
 WHERE step.finished = 0
 
 -- name: put_new_step
-INSERT OR IGNORE INTO step (seq, position, name, kind, until, finished, value) VALUES (?, ?, ?, ?, ?, ?, ?)
+-- A wait that goes on keeps its first end, unless the clock was set back since.
+INSERT INTO step (seq, position, name, kind, until, finished, value) VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (seq, position) DO UPDATE SET until = excluded.until WHERE step.finished = 0 AND excluded.until < step.until
 
 -- name: put_signal
 INSERT INTO signal (seq, name, position, at, value)
@@ -201,7 +203,9 @@ SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > ?
 
 -- name: due_unawaited_groups
 SELECT json_group_array(json(payload)) FROM (
-    SELECT payload FROM outbox WHERE kind = 'orphan' AND next_at <= ? ORDER BY created_at, id LIMIT ? + 0
+    -- One that is hidden for longer than it could be was told, or came, while the clock was ahead.
+    SELECT payload FROM outbox
+    WHERE kind = 'orphan' AND (next_at <= ? OR next_at > ?) ORDER BY created_at, id LIMIT ? + 0
 )
 
 -- name: hide_unawaited_groups
