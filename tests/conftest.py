@@ -18,7 +18,7 @@ settings.register_profile(
 )
 settings.load_profile("ropewalk")
 
-pytest_plugins = ["tests.servers.fixtures", "tests.backends.postgres.backend", "tests.apps"]
+pytest_plugins = ["tests.servers.fixtures", "tests.backends.postgres.backend", "tests.apps", "tests.tables"]
 
 
 INHERITED_BY_CHILDREN = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)

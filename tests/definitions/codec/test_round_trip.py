@@ -23,11 +23,13 @@ from ropewalk.definitions.job_types.signature import Parameter
 from ropewalk.errors import InvalidInput
 from tests.budget import BUDGET
 from tests.definitions.codec.drawing import Draw, annotation
+from tests.tables import NoteRow
 
 pytestmark = pytest.mark.drawn
 
 VALUES = 5_000 if BUDGET == 1 else 20_000 * BUDGET
 PER_ANNOTATION = 25
+TABLE = "The codec: values drawn at random"
 ONE = os.environ.get("ROPEWALK_ANNOTATION")
 
 
@@ -46,9 +48,10 @@ def drawn_annotations(values: int, first: int) -> Iterator[tuple[int, Any, Draw,
         yield seed - 1, declared, draw, random
 
 
-def test_what_is_drawn_for_an_annotation_is_accepted_and_comes_back() -> None:
-    tried = 0
+def test_what_is_drawn_for_an_annotation_is_accepted_and_comes_back(note_row: NoteRow) -> None:
+    tried = annotations = 0
     for seed, declared, draw, random in drawn_annotations(VALUES, 0):
+        annotations += 1
         ways = _ways(declared)
         for number in range(PER_ANNOTATION):
             value = draw(random)
@@ -60,13 +63,16 @@ def test_what_is_drawn_for_an_annotation_is_accepted_and_comes_back() -> None:
                 error.add_note(f"{declared}\n{value!r}\nrepeat: ROPEWALK_ANNOTATION={seed} pytest {__file__}")
                 raise
             tried += 1
+    note_row(TABLE, values="for their own annotation", annotations=annotations, tried=tried, came_back=tried)
     assert tried >= VALUES
 
 
-def test_what_was_drawn_for_another_annotation_is_refused_or_can_be_read_back() -> None:
-    accepted = 0
+def test_what_was_drawn_for_another_annotation_is_refused_or_can_be_read_back(note_row: NoteRow) -> None:
+    tried = annotations = accepted = 0
     for seed, declared, _, random in drawn_annotations(VALUES, 1_000_000):
+        annotations += 1
         for _ in range(PER_ANNOTATION):
+            tried += 1
             value = annotation(random, depth=1)[1](random)
             try:
                 data = DEFAULT_CODEC.encode(value, declared)
@@ -79,6 +85,8 @@ def test_what_was_drawn_for_another_annotation_is_refused_or_can_be_read_back() 
                 error.add_note(f"{declared}\n{value!r}\nrepeat: ROPEWALK_ANNOTATION={seed} pytest {__file__}")
                 raise
             accepted += 1
+    refused = tried - accepted
+    note_row(TABLE, values="for another one", annotations=annotations, tried=tried, came_back=accepted, refused=refused)
     assert accepted > VALUES // 50
 
 
