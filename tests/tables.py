@@ -1,7 +1,7 @@
 """Tables of what tests measured, printed when the run is over, also where tests ran side by side.
 
-A test asks for the fixture `note_row` and calls it once for each row: `note_row("Outages", server_away="10 s", …)`. Rows of
-one title are one table, whatever test they come from.
+A test asks for the fixture `note_row` and calls it once for each row: `note_row("Outages", away="10 s")`. Rows of one
+title are one table, whatever test they come from.
 """
 
 from __future__ import annotations

@@ -19,3 +19,4 @@ def test_a_column_is_as_wide_as_its_widest_cell() -> None:
 def test_a_row_travels_with_the_report_of_its_test(note_row: NoteRow, request: pytest.FixtureRequest) -> None:
     note_row("Rows that travel with a report", number=1)
     assert request.node.user_properties == [(PROPERTY, ["Rows that travel with a report", {"number": "1"}])]
+    request.node.user_properties.clear()  # or every run would show it
