@@ -107,13 +107,19 @@ class Fleet:
         """SIGKILL a random worker and replace it at once."""
         self.kill_one(random.choice(self._awake()).pid)
 
-    def kill_one(self, pid: int) -> None:
-        """SIGKILL this worker and replace it at once."""
+    def grow(self, by: int) -> None:
+        """More workers from now on."""
+        self._size += by
+        self.refill()
+
+    def kill_one(self, pid: int, *, replace: bool = True) -> None:
+        """SIGKILL this worker and replace it at once, or have one less from now on."""
         [worker] = [each for each in self._workers if each.pid == pid]
         worker.kill()
         worker.wait()
         self._workers.remove(worker)
         self.kills += 1
+        self._size -= not replace
         self.refill()
 
     def terminate(self, random: Random) -> subprocess.Popen[bytes]:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from pathlib import Path
 
 from ropewalk import Abort, Backoff, Context, job
 from tests.torture.history import Recorder
@@ -65,6 +66,15 @@ async def innocent(ctx: Context, seconds: float) -> None:
     effect(ctx)
 
 
+@job
+async def linger(ctx: Context, until: str) -> None:
+    """Runs until that file is there; with the built-in limits."""
+    started(ctx)
+    while not Path(until).exists():
+        await asyncio.sleep(0.05)
+    effect(ctx)
+
+
 @job(max_attempts=1)
 async def once(ctx: Context, seconds: float) -> None:
     """May start a single time."""
@@ -110,7 +120,7 @@ async def serve(ctx: Context, seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-ALL = [quick, nap, stumble, clean_up, book, innocent, once, poison, listen, listen_in_thread]
+ALL = [quick, nap, stumble, clean_up, book, innocent, linger, once, poison, listen, listen_in_thread]
 
 
 def started(ctx: Context) -> None:
