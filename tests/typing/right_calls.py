@@ -175,6 +175,17 @@ async def weekly(weeks: list[int]) -> int:
     return len(weeks)
 
 
+@job(retry_on=OSError, abort_on=[KeyError, IndexError], unique=lambda arguments: arguments["user"].lower())
+async def greeted(user: str) -> None:
+    print(user)
+
+
+BOTH = (weekly, greeted)
+"""mypy makes a list of them a list[object]"""
+App(jobs=BOTH)
+App(jobs=[*BOTH, nightly])
+
+
 @job(decide=lambda error, attempt: "abort" if attempt > 2 else attempt * 2.0)
 async def patient(weeks: int) -> int:
     return weeks
@@ -293,6 +304,7 @@ def bounded(a: int) -> str:
 assert_type(around(1), Job[str, str])
 assert_type(bounded(1), Job[str, str])
 
+wrapped_app.worker(redrive=Redrive(types=add))
 wrapped_app.worker(redrive=Redrive(types=[add, "around"], batch=5, every=timedelta(minutes=1), older_than=60))
 
 

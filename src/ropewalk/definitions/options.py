@@ -9,7 +9,7 @@ What an app wants done with the lines its handlers log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, get_args
 
@@ -57,7 +57,9 @@ class Logs(Struct, frozen=True, kw_only=True):
         return self.keep is not None and level >= logging.getLevelNamesMapping()[self.keep]
 
 
-Arguments: TypeAlias = Mapping[str, object]
+Arguments: TypeAlias = Mapping[str, Any]
+"""by name, as a function of a type's options gets them: that function knows what its own type takes"""
+ExceptionTypes: TypeAlias = type[BaseException] | Iterable[type[BaseException]]
 Executor: TypeAlias = Literal["auto", "thread", "process"]
 Decision: TypeAlias = Literal["retry", "abort"] | Seconds | datetime | None
 Classifier: TypeAlias = Callable[[BaseException], Decision] | Callable[[BaseException, int], Decision]
@@ -135,9 +137,9 @@ class JobTypeOptions(TypedDict, total=False):
     timeout: Seconds
     ttl: Seconds
     lease: Seconds
-    retry_on: tuple[type[BaseException], ...]
+    retry_on: ExceptionTypes
     """only these are retried; every other error is permanent"""
-    abort_on: tuple[type[BaseException], ...]
+    abort_on: ExceptionTypes
     """these are permanent"""
     decide: Classifier
     """asked first about every error; None leaves it to retry_on and abort_on. A function with a second parameter gets

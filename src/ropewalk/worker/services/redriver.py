@@ -42,7 +42,7 @@ class Redrive(Struct, frozen=True, kw_only=True):
     tenants: whose; None is those of the worker, and for one that serves all, all there are. They take turns.
     """
 
-    types: Sequence[JobType[..., Any, Any] | str]
+    types: JobType[..., Any, Any] | str | Sequence[JobType[..., Any, Any] | str]
     batch: int = 10
     every: Seconds = 60.0
     max_times: int = 3
@@ -60,7 +60,7 @@ class Redrive(Struct, frozen=True, kw_only=True):
         structs.force_setattr(self, "tenants", checks.some_or_none(self.tenants, "tenants", checks.text))
 
     def names(self) -> tuple[str, ...]:
-        return tuple(each if isinstance(each, str) else each.name for each in self.types)
+        return checks.several(self.types, "types", type_name)
 
 
 class Redriver:
