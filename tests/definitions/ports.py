@@ -10,6 +10,7 @@ from msgspec import structs
 
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
+from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import AppDefaults, Logs
@@ -21,6 +22,7 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, Seconds
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.store.messages import Dependency
+from ropewalk.ports.store.user_transactions import UserTransaction
 
 T = TypeVar("T")
 
@@ -133,6 +135,12 @@ class FakeAttempt(AttemptPort):
         self.stored[step.position] = step
         self.job.flags |= STEPPED
         return step
+
+    async def begin_transaction(self) -> UserTransaction:
+        raise AssertionError("there is no store here that could begin one")
+
+    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+        raise AssertionError("there is no transaction to commit here")
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         self.said.append(("in_thread",))

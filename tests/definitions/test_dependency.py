@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
 from ropewalk.definitions.dependency import Chain, Count, Group
 from ropewalk.definitions.job_types.decorator import job
-from ropewalk.definitions.options import AppDefaults
+from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.record import NewJob
@@ -37,7 +37,9 @@ class Handle:
 FIRST = add(1).using(id="first")
 
 
-def submitted(limits: Limits | None = None, defaults: AppDefaults | None = None, **options: Any) -> NewJob:
+def submitted(
+    limits: Limits | None = None, defaults: AppDefaults | None = None, **options: Unpack[EnqueueOptions]
+) -> NewJob:
     return to_new_job(
         add(2).using(id="me"), call=options, defaults=defaults or AppDefaults(), limits=limits or Limits(), tenant="t"
     )
@@ -176,7 +178,7 @@ def test_a_count_of_nothing(wrong: Any) -> None:
 
 def test_a_count_of_something_else() -> None:
     with pytest.raises(InvalidInput, match="of='failed' must be 'done' or 'success'"):
-        Count(1, of="failed")
+        Count(1, of="failed")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [Group, Chain])
@@ -186,7 +188,7 @@ def test_groups_and_chains_are_values(kind: type[Group] | type[Chain]) -> None:
     assert Group("a") != Chain("a")
     assert repr(kind("a")) == f"{kind.__name__}('a')"
     with pytest.raises(InvalidInput, match="has no id"):
-        kind(3)
+        kind(3)  # type: ignore[arg-type]
 
 
 # ── priority ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ropewalk.definitions.job_types.decorator import job
-from ropewalk.definitions.options import AppDefaults, EnqueueOptions
+from ropewalk.definitions.options import AppDefaults, EnqueueOptions, JobTypeOptions
 from ropewalk.definitions.submission import skips_queue, to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.record import NewJob
@@ -195,8 +195,8 @@ def submitted(said: dict[str, dict[str, Any]]) -> NewJob:
 
 def built_with(said: dict[str, dict[str, Any]]) -> tuple[Any, EnqueueOptions, AppDefaults]:
     """A job with options at the named levels."""
-    computed = said.get("computed")
-    options = dict(said.get("type", {}))
+    computed: Any = said.get("computed")
+    options = cast("JobTypeOptions", dict(said.get("type", {})))
     if computed is not None:
         options["options"] = lambda _: computed
 

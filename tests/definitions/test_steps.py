@@ -28,7 +28,7 @@ from tests.definitions.ports import FakeAttempt
 
 
 @job
-async def flow(): ...
+async def flow(): ...  # type: ignore[no-untyped-def]
 
 
 @dataclass
@@ -54,7 +54,7 @@ async def point(x: int) -> Point:
     return Point(x)
 
 
-async def undeclared(value):
+async def undeclared(value):  # type: ignore[no-untyped-def]
     calls.append("undeclared")
     return value
 
@@ -197,7 +197,7 @@ async def test_side_by_side(port: FakeAttempt) -> None:
         return 2
 
     async def handler(ctx: Context) -> list[int]:
-        return await asyncio.gather(ctx.step("slow", slow), ctx.step("quick", quick))
+        return [*await asyncio.gather(ctx.step("slow", slow), ctx.step("quick", quick))]
 
     async with asyncio.timeout(5):
         assert await run(port, handler) == Completed(b"[1,2]")
@@ -433,7 +433,7 @@ async def test_nonsense_is_no_time(port: FakeAttempt, wrong: Any) -> None:
     with pytest.raises(InvalidInput, match="seconds="):
         await Context(port).sleep(wrong)
     with pytest.raises(InvalidInput, match="name=3 must be a string"):
-        await Context(port).wait_for(3)
+        await Context(port).wait_for(3)  # type: ignore[arg-type]
 
 
 # ── signals ─────────────────────────────────────────────────────────────────────────────────────────────────────

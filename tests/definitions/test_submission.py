@@ -128,7 +128,7 @@ def test_computed_options_are_checked_like_any_other() -> None:
     with pytest.raises(InvalidInput, match="'prio' is no option of a job; did you mean 'priority'"):
         submitted(work({"prio": 3}))
 
-    @job(options=lambda arguments: None)
+    @job(options=lambda arguments: None)  # type: ignore[arg-type, return-value]
     async def wrong(a: int) -> None: ...
 
     with pytest.raises(InvalidInput, match="options= of wrong returned None: return a dict of options"):

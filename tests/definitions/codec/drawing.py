@@ -12,6 +12,7 @@ from enum import Enum, IntEnum, IntFlag, StrEnum
 from functools import reduce
 from operator import or_
 from random import Random
+from types import GenericAlias
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypeAlias, TypedDict, TypeVar, get_args
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -259,29 +260,31 @@ def annotation(random: Random, depth: int = 3) -> Drawn:
 
 def _list(random: Random, depth: int) -> Drawn:
     item, draw = annotation(random, depth)
-    return list[item], lambda random: [draw(random) for _ in range(random.randrange(4))]
+    return GenericAlias(list, item), lambda random: [draw(random) for _ in range(random.randrange(4))]
 
 
 def _tuple(random: Random, depth: int) -> Drawn:
     parts = [annotation(random, depth) for _ in range(random.randrange(1, 4))]
-    declared = tuple[tuple(item for item, _ in parts)]  # type: ignore[misc]
+    declared = GenericAlias(tuple, tuple(item for item, _ in parts))
     return declared, lambda random: tuple(draw(random) for _, draw in parts)
 
 
 def _any_tuple(random: Random, depth: int) -> Drawn:
     item, draw = annotation(random, depth)
-    return tuple[item, ...], lambda random: tuple(draw(random) for _ in range(random.randrange(4)))
+    return GenericAlias(tuple, (item, ...)), lambda random: tuple(draw(random) for _ in range(random.randrange(4)))
 
 
 def _set(random: Random, _: int) -> Drawn:
     item, draw = one_of(HASHED, random)
     kind = random.choice([set, frozenset])
-    return kind[item], lambda random: kind(draw(random) for _ in range(random.randrange(4)))
+    return GenericAlias(kind, item), lambda random: kind(draw(random) for _ in range(random.randrange(4)))
 
 
 def _dict(random: Random, depth: int) -> Drawn:
     (key, draw_key), (item, draw) = one_of(HASHED, random), annotation(random, depth)
-    return dict[key, item], lambda random: {draw_key(random): draw(random) for _ in range(random.randrange(4))}
+    return GenericAlias(dict, (key, item)), lambda random: {
+        draw_key(random): draw(random) for _ in range(random.randrange(4))
+    }
 
 
 def _optional(random: Random, depth: int) -> Drawn:

@@ -59,7 +59,7 @@ def test_its_refusals_come_through() -> None:
     async def secret(a: int) -> int: ...
 
     with pytest.raises(InvalidInput, match=r"secret: argument 'a': expected `int`, got `str`"):
-        secret("x")
+        secret("x")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="unknown argument 'b'"):
         secret.from_arguments({"a": 1, "b": 2})
     with pytest.raises(InvalidInput, match="this is not JSON"):

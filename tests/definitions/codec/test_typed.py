@@ -286,7 +286,7 @@ class Opaque:
         (dict[str, Any], {1: 2}, "expected `str`, got `int`"),
         (dict[float, int], {"a": 1}, "expected `float`, got `str`"),
         (dict[str, list[int]], {"a": [1, None]}, "expected `int`, got `null`"),
-        (Line, Line("a", "b"), "expected `float`, got `str` at $.amount"),
+        (Line, Line("a", "b"), "expected `float`, got `str` at $.amount"),  # type: ignore[arg-type]
         (Line, Line("a", 1, Opaque()), "Opaque cannot be restored exactly"),
         (Line, Line("a", 1, [Opaque()]), "at $.notes[0]"),
         (Line, 3, "expected `object`, got `int`"),

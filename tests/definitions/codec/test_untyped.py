@@ -116,6 +116,7 @@ def test_exceptions_become_data_and_never_a_class() -> None:
         raise KeyError("gone")
     except KeyError as error:
         back = DEFAULT_CODEC.decode(DEFAULT_CODEC.encode([error], Any), Any)
+    assert isinstance(back, list)
     (told,) = back
     assert isinstance(told, ExceptionData)
     assert (told.type, told.message) == ("KeyError", "'gone'")

@@ -70,7 +70,7 @@ def test_a_root_is_its_own_group(port: FakeAttempt) -> None:
 
 def test_it_cannot_change_the_job(port: FakeAttempt) -> None:
     with pytest.raises(TypeError):
-        Context(port).tags["a"] = "b"
+        Context(port).tags["a"] = "b"  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_wrong_progress(port: FakeAttempt, percent: Any) -> None:
     with pytest.raises(InvalidInput, match="must be a number from 0 to 100"):
         Context(port).progress(percent)
     with pytest.raises(InvalidInput, match="message=3 must be a string"):
-        Context(port).progress(1, 3)
+        Context(port).progress(1, 3)  # type: ignore[arg-type]
     assert port.said == []
 
 
@@ -233,7 +233,7 @@ async def test_each_task_has_its_own(port: FakeAttempt) -> None:
         return found
 
     async with asyncio.timeout(5):
-        assert await asyncio.gather(handler(), handler()) == [True, True]
+        assert [*await asyncio.gather(handler(), handler())] == [True, True]
     with pytest.raises(RuntimeError):
         current()
 

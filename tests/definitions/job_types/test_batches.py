@@ -45,7 +45,7 @@ def in_thread(numbers: list[int]) -> Sequence[Result[None, int]]: ...
 
 
 @batch_job()
-async def undeclared(numbers: list[int]): ...
+async def undeclared(numbers: list[int]): ...  # type: ignore[no-untyped-def]
 
 
 @job
@@ -97,7 +97,7 @@ async def takes_one(row: Row) -> list[int]: ...
 async def takes_two(rows: list[Row], more: list[Row]) -> list[int]: ...
 async def takes_none() -> list[int]: ...
 async def takes_context(ctx: Context, rows: list[Row]) -> list[int]: ...
-async def takes_bare(rows: list) -> list[int]: ...
+async def takes_bare(rows: list) -> list[int]: ...  # type: ignore[type-arg]
 async def gives_one(rows: list[Row]) -> int: ...
 async def gives_pairs(rows: list[Row]) -> dict[str, int]: ...
 async def gives_mixed(rows: list[Row]) -> list[int | Result[int, int]]: ...
@@ -124,7 +124,7 @@ def test_wrong_handlers(function: Any, told: str) -> None:
 
 def test_names_that_are_defined_later() -> None:
     @batch_job()
-    async def early(rows: list[Later]) -> list[int]: ...  # noqa: F821 # that is the point
+    async def early(rows: list[Later]) -> list[int]: ...  # type: ignore[name-defined]  # noqa: F821 # that is the point
 
     with pytest.raises(DefinitionError, match="cannot be resolved"):
         early.resolve()
@@ -149,9 +149,9 @@ def test_the_payload_is_the_item_itself() -> None:
     ("build", "told"),
     [
         (insert, "rows takes its item as one positional argument, not 0 arguments"),
-        (lambda: insert(Row("a"), Row("b")), "not 2 arguments"),
-        (lambda: insert(item=Row("a")), "takes its item as one positional argument"),
-        (lambda: insert(Row(3)), "rows: the item does not fit: expected `str`, got `int` at $.key"),
+        (lambda: insert(Row("a"), Row("b")), "not 2 arguments"),  # type: ignore[call-arg]
+        (lambda: insert(item=Row("a")), "takes its item as one positional argument"),  # type: ignore[call-arg]
+        (lambda: insert(Row(3)), "rows: the item does not fit: expected `str`, got `int` at $.key"),  # type: ignore[arg-type]
         (lambda: insert.decode_input(b'{"size":1}'), "rows: the item does not fit"),
     ],
 )

@@ -72,7 +72,7 @@ def test_attributes_of_the_function_stay_its_own() -> None:
     async def marked(a: int) -> int:
         return a
 
-    marked.options = "mine"
+    marked.options = "mine"  # type: ignore[attr-defined]
     assert job(marked).options.queue is None
 
 
@@ -139,7 +139,7 @@ async def positional_only(a: int, /) -> None: ...
 async def positional_only_after_context(ctx: Context, a: int, /) -> None: ...
 
 
-async def unannotated(a) -> None: ...  # noqa: ANN001, RUF100 # that is the point
+async def unannotated(a) -> None: ...  # type: ignore[no-untyped-def]  # noqa: ANN001, RUF100 # that is the point
 
 
 async def anything(a: Any) -> None: ...
@@ -163,16 +163,16 @@ async def async_generator(a: int) -> AsyncIterator[int]:
     yield a
 
 
-async def no_type(a: 3) -> None: ...
+async def no_type(a: 3) -> None: ...  # type: ignore[valid-type]
 
 
-async def no_syntax(a: "an int") -> None: ...  # noqa: F722 # that is the point
+async def no_syntax(a: "an int") -> None: ...  # type: ignore[valid-type]  # noqa: F722 # that is the point
 
 
 class Mailer:
     async def send(self, to: str) -> None: ...
 
-    async def no_self(to: str) -> None: ...  # a function in a class body
+    async def no_self(to: str) -> None: ...  # type: ignore[misc]  # a function in a class body
 
     async def __call__(self, to: str) -> None: ...
 
@@ -282,7 +282,7 @@ async def opaque(a: Opaque) -> None: ...
 async def opaque_inside(a: dict[str, list[Opaque]]) -> None: ...
 
 
-async def bad_default(a: int, b: int = "1") -> None: ...
+async def bad_default(a: int, b: int = "1") -> None: ...  # type: ignore[assignment]
 
 
 async def hidden(a: Decimal) -> None: ...

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
 from ropewalk import Abort, AppDefaults, job
-from ropewalk.definitions.options import Classifier, Decision
+from ropewalk.definitions.options import Classifier, Decision, JobTypeOptions
 from ropewalk.definitions.results.classify import classify
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Outcome
 from ropewalk.domain.time import SECOND, to_instant
@@ -19,7 +19,9 @@ ATTEMPT = 7
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def judged(error: BaseException, app_decide: Classifier | None, **options: Any) -> tuple[Outcome, list[str]]:
+def judged(
+    error: BaseException, app_decide: Classifier | None, **options: Unpack[JobTypeOptions]
+) -> tuple[Outcome, list[str]]:
     @job(**options)
     async def work() -> None: ...
 
@@ -153,7 +155,7 @@ def of_any(*given: object) -> Decision:
 def test_a_second_parameter_is_the_attempt(decide: Classifier, seconds: int, place: str) -> None:
     """One that it needs, or one of that name; what has a default of its own keeps it."""
     of_type, of_app = (decide, None) if place == "type" else (None, AppDefaults.of(decide=decide).decide)
-    options = {} if of_type is None else {"decide": of_type}
+    options: JobTypeOptions = {} if of_type is None else {"decide": of_type}
     assert judged(KeyError("k"), of_app, **options) == (Deferred(delay_us=seconds * SECOND), [])
 
 

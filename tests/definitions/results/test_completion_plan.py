@@ -210,7 +210,7 @@ def test_what_is_no_job(ctx: Context, wrong: Any) -> None:
 
 def test_an_unknown_option_of_next(ctx: Context) -> None:
     with pytest.raises(InvalidInput, match="'dely' is no option of a job"):
-        ctx.queue(n(1)).next(n(2), dely=3)
+        ctx.queue(n(1)).next(n(2), dely=3)  # type: ignore[call-overload]
 
 
 def test_the_same_job_twice(ctx: Context) -> None:

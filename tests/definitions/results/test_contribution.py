@@ -23,7 +23,7 @@ class Level(IntEnum):
 
 
 @job
-async def anything(): ...
+async def anything(): ...  # type: ignore[no-untyped-def]
 
 
 @job
@@ -145,8 +145,8 @@ def test_a_function_is_left_to_the_engine(ctx: Context) -> None:
 
 def test_wrong_asks(ctx: Context) -> None:
     with pytest.raises(InvalidInput, match="append='product' must be 'list', 'count'"):
-        ctx.result(3, append="product")
+        ctx.result(3, append="product")  # type: ignore[call-overload]
     with pytest.raises(InvalidInput, match="append=3 must be"):
-        ctx.result(3, append=3)
+        ctx.result(3, append=3)  # type: ignore[call-overload]
     with pytest.raises(InvalidInput, match="give one of them"):
-        ctx.result(3, final=True, append="sum")
+        ctx.result(3, final=True, append="sum")  # type: ignore[call-overload]

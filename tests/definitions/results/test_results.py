@@ -51,11 +51,11 @@ async def either(ctx: Context) -> Result[int, str] | Result[str, str]: ...
 
 
 @job
-async def bare(ctx: Context) -> Result: ...
+async def bare(ctx: Context) -> Result: ...  # type: ignore[type-arg]
 
 
 @job
-async def undeclared(parts: int): ...
+async def undeclared(parts: int): ...  # type: ignore[no-untyped-def]
 
 
 @job
@@ -92,7 +92,7 @@ def test_round_trip(job_type: JobType[..., Any, Any], value: Any) -> None:
     ("job_type", "value", "told"),
     [
         (report, None, "report: the result does not fit: expected `object`, got `null`"),
-        (report, Report(["x"], REPORT.at), "expected `int`, got `str` at $.lines[0]"),
+        (report, Report(["x"], REPORT.at), "expected `int`, got `str` at $.lines[0]"),  # type: ignore[list-item]
         (nothing, 3, "nothing: the result does not fit: expected `null`, got `int`"),
         (maybe, "3", "expected `int | null`, got `str`"),
         (own_and_group, "3", "expected `int`, got `str`"),
