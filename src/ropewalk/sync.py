@@ -45,6 +45,8 @@ C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 S = TypeVar("S")
 G = TypeVar("G")
+S_co = TypeVar("S_co", covariant=True)
+G_co = TypeVar("G_co", covariant=True)
 
 
 WAITS_FOR_ITSELF: Final = (
@@ -217,10 +219,10 @@ class SyncEvents(Iterator[Event]):
         self._mailbox.clear()
 
 
-class SyncHandle(Generic[S, G]):
+class SyncHandle(Generic[S_co, G_co]):
     """A durable job, for blocking code."""
 
-    def __init__(self, handle: Handle[S, G], portal: Portal) -> None:
+    def __init__(self, handle: Handle[S_co, G_co], portal: Portal) -> None:
         self._handle = handle
         self._portal = portal
 
@@ -243,15 +245,15 @@ class SyncHandle(Generic[S, G]):
     def __repr__(self) -> str:
         return f"Sync{self._handle!r}"
 
-    def result(self, timeout: Seconds | None = None) -> S:
+    def result(self, timeout: Seconds | None = None) -> S_co:
         """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound."""
         return self._portal.wait(self._handle.result(timeout))
 
-    def group(self, timeout: Seconds | None = None, *, raise_on_failure: bool = False) -> G:
+    def group(self, timeout: Seconds | None = None, *, raise_on_failure: bool = False) -> G_co:
         """The value of its group once nothing in it is open. Raises GroupFailed, WaitTimeout, NotFound."""
         return self._portal.wait(self._handle.group(timeout, raise_on_failure=raise_on_failure))
 
-    def chain(self, timeout: Seconds | None = None) -> S:
+    def chain(self, timeout: Seconds | None = None) -> S_co:
         """The result of the last job of its chain. Raises like result()."""
         return self._portal.wait(self._handle.chain(timeout))
 

@@ -242,6 +242,14 @@ async def uses_schedules(app: App) -> None:
     assert_type(app.sync.tenant("acme").schedules(upcoming=3), list[ScheduleInfo])
 
 
+async def holds_handles(app: App) -> Handle[object, object]:
+    handles = [await app.enqueue(add(1, 2)), await app.enqueue(nothing(1))]
+    for handle in (*handles, *await app.enqueue_many([fetch("u")])):
+        print(handle.id, await handle.result())
+    print([each.result() for each in (app.sync.enqueue(add(1, 2)), app.sync.enqueue(nothing(1)))])
+    return await app.enqueue(add(1, 2))
+
+
 def takes_any_type(job_type: JobType[..., object, object]) -> str:
     return job_type.name
 

@@ -50,10 +50,11 @@ def on_dropped(listener: Callable[[str], object]) -> Generator[None]:
 
 
 S = TypeVar("S")
-G = TypeVar("G")
+S_co = TypeVar("S_co", covariant=True)
+G_co = TypeVar("G_co", covariant=True)
 
 
-class Handle(Generic[S, G]):
+class Handle(Generic[S_co, G_co]):
     """A durable job. Not awaitable: say which result you mean."""
 
     __slots__ = ("_client", "_job_type", "duplicate", "group_id", "id", "ignored")
@@ -62,7 +63,7 @@ class Handle(Generic[S, G]):
         self,
         client: Client,
         job_id: str,
-        job_type: JobType[..., S, G] | None,
+        job_type: JobType[..., S_co, G_co] | None,
         *,
         group_id: str | None = None,
         duplicate: bool = False,
@@ -80,7 +81,7 @@ class Handle(Generic[S, G]):
     def __repr__(self) -> str:
         return f"Handle({'?' if self._job_type is None else self._job_type.name} {self.id})"
 
-    async def result(self, timeout: Seconds | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+    async def result(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
         """The job's own result once it completed. Raises JobFailed, JobCancelled, WaitTimeout, NotFound.
 
         One that continued (`ctx.continue_with`) leaves its result to the last of its chain.
@@ -93,23 +94,23 @@ class Handle(Generic[S, G]):
         timeout: Seconds | None = None,  # noqa: ASYNC109 # part of the fixed API
         *,
         raise_on_failure: bool = False,
-    ) -> G:
+    ) -> G_co:
         """The value of its group once nothing in it is open.
 
         Raises GroupFailed where the value cannot be told, and with raise_on_failure where a job of it failed or was
         cancelled; WaitTimeout, NotFound.
         """
         value = await self._client.wait_for_group(self.group_id, timeout, raise_on_failure=raise_on_failure)
-        return cast("G", value)
+        return cast("G_co", value)
 
-    async def chain(self, timeout: Seconds | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+    async def chain(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
         """The result of the last job of its chain. Raises like result(), and NotFound where that job is gone."""
         return result_of(await self._client.wait_for_chain(self.id, timeout), self._decode)
 
-    def _decode(self, job: JobRecord) -> S:
+    def _decode(self, job: JobRecord) -> S_co:
         if self._job_type is not None and job.type == self._job_type.name:
             return self._job_type.decode_result(job.result)
-        return cast("S", self._client.decode_result(job))
+        return cast("S_co", self._client.decode_result(job))
 
     async def status(self) -> JobInfo:
         return await self._client.get(self.id)
@@ -124,13 +125,13 @@ class Handle(Generic[S, G]):
                 yield event
 
 
-class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
+class Enqueuing(Coroutine[Any, Any, Handle[S_co, G_co]], Generic[S_co, G_co]):
     """Nothing happens until it is awaited; awaiting again gives the same handle."""
 
     def __init__(
         self,
-        submit: Coroutine[Any, Any, Handle[S, G]],
-        job: Job[S, G],
+        submit: Coroutine[Any, Any, Handle[S_co, G_co]],
+        job: Job[S_co, G_co],
         caller: tuple[str, int],
         *,
         shielded: bool = True,
@@ -141,10 +142,10 @@ class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
         self._job = job
         self._caller = caller
         self._started = False
-        self._handle: asyncio.Future[Handle[S, G]] | None = None
-        self._steps: Coroutine[Any, Any, Handle[S, G]] | None = None
+        self._handle: asyncio.Future[Handle[S_co, G_co]] | None = None
+        self._steps: Coroutine[Any, Any, Handle[S_co, G_co]] | None = None
 
-    async def result(self, timeout: Seconds | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+    async def result(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
         """Enqueue and wait for the job's own result."""
         return await (await self).result(timeout)
 
@@ -153,18 +154,18 @@ class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
         timeout: Seconds | None = None,  # noqa: ASYNC109 # part of the fixed API
         *,
         raise_on_failure: bool = False,
-    ) -> G:
+    ) -> G_co:
         """Enqueue and wait for the value of its group."""
         return await (await self).group(timeout, raise_on_failure=raise_on_failure)
 
-    async def chain(self, timeout: Seconds | None = None) -> S:  # noqa: ASYNC109 # part of the fixed API
+    async def chain(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
         """Enqueue and wait for the result of the last job of its chain."""
         return await (await self).chain(timeout)
 
-    def __await__(self) -> Generator[Any, Any, Handle[S, G]]:
+    def __await__(self) -> Generator[Any, Any, Handle[S_co, G_co]]:
         return self._once().__await__()
 
-    async def _once(self) -> Handle[S, G]:
+    async def _once(self) -> Handle[S_co, G_co]:
         if self._handle is None:
             self._started = True
             self._handle = asyncio.ensure_future(self._submit)
@@ -184,7 +185,7 @@ class Enqueuing(Coroutine[Any, Any, Handle[S, G]], Generic[S, G]):
         if self._steps is not None:
             self._steps.close()
 
-    def _driven(self) -> Coroutine[Any, Any, Handle[S, G]]:
+    def _driven(self) -> Coroutine[Any, Any, Handle[S_co, G_co]]:
         if self._steps is None:
             self._steps = self._once()
         return self._steps
