@@ -14,7 +14,7 @@ from ropewalk import Secret
 from ropewalk.domain.redaction import HIDDEN, concealed, error_text, redacted, secret_names, traceback_text
 from tests.naming import shown
 
-Card = NewType("Card", Annotated[str, Secret])  # type: ignore[valid-newtype]
+Card = NewType("Card", Annotated[str, Secret])
 
 
 @dataclass(frozen=True, slots=True)

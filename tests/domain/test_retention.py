@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -59,8 +60,9 @@ def test_people_write_seconds_and_timedeltas() -> None:
 
 @pytest.mark.parametrize("field", ["completed", "failed", "dead_letter", "cancelled", "results"])
 def test_a_negative_span_names_its_field(field: str) -> None:
+    wrong: dict[str, Any] = {field: -1}
     with pytest.raises(InvalidInput) as refused:
-        Retention.of(**{field: -1})
+        Retention.of(**wrong)
     assert refused.value.field == field
     with pytest.raises(InvalidInput, match="audit"):
         Retention.of(types={"audit": -1})

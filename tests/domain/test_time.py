@@ -20,6 +20,12 @@ class Zoneless(tzinfo):
     def utcoffset(self, dt: datetime | None) -> None:
         return None
 
+    def dst(self, dt: datetime | None) -> None:
+        return None
+
+    def tzname(self, dt: datetime | None) -> None:
+        return None
+
 
 def test_units() -> None:
     assert [to_seconds(unit) for unit in (SECOND, MINUTE, HOUR, DAY)] == [1, 60, 3600, 86_400]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 
 import pytest
+from msgspec import structs
 
 from ropewalk.domain.jobs.operations import Amendment, CancelStatus, Revival, amend, cancel, refusal_to_revive, revive
 from ropewalk.domain.jobs.order import order_key
@@ -109,8 +110,8 @@ def test_attempts_without_limit_are_never_used_up() -> None:
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.CANCELLED])
 def test_a_revived_job_is_a_new_run(status: Status) -> None:
-    job = in_status(status)
-    job.progress, job.result, job.owner = Progress(50.0, None, NOW), b"left over", "left over"
+    left = {"progress": Progress(50.0, None, NOW), "result": b"left over", "owner": "left over"}
+    job = structs.replace(in_status(status), **left)
     event = revive(job, Revival(include_cancelled=True), LATER)
     assert (job.status, job.last_move, job.run) == (Status.WAITING, Move.REVIVE, 2)
     assert is_legal(Move.REVIVE, status, job.status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from ropewalk.domain.time import DAY, HOUR, SECOND
 from ropewalk.errors import InvalidInput
 
 FIELDS = structs.asdict(BUILT_IN)
-OTHER: dict[str, object] = {"strategy": "linear", "initial_us": 7, "max_us": 70, "multiplier": 3.0, "jitter": 0.25}
+OTHER: dict[str, Any] = {"strategy": "linear", "initial_us": 7, "max_us": 70, "multiplier": 3.0, "jitter": 0.25}
 
 
 def waits(backoff: Backoff, *, attempts: int, roll: float = 0.0) -> list[float]:
@@ -103,7 +104,7 @@ def test_zero_is_a_setting_not_an_absence() -> None:
         ("jitter", [0, 0.0, 1, 1.0], [-0.001, 1.001, float("nan"), float("inf")], "from 0 to 1"),
     ],
 )
-def test_both_sides_of_every_bound(field: str, good: list[float], bad: list[float], told: str) -> None:
+def test_both_sides_of_every_bound(field: str, good: list[Any], bad: list[Any], told: str) -> None:
     for value in good:
         assert getattr(Backoff(**{field: value}), field) == value
     for value in bad:

@@ -96,15 +96,17 @@ def test_an_early_place_in_line_does_not_outlive_the_deadline(move: Move) -> Non
 
 # ── every verb from every status ────────────────────────────────────────────────────────────────────────────
 
+
+def settled_with(move: Move) -> Callable[[JobRecord], object]:
+    return lambda job: settle(job, asking(job, move, error=OOPS), LATER)
+
+
 VERBS: dict[str, tuple[Status, Callable[[JobRecord], object]]] = {
     "claim": (Status.WAITING, lambda job: start(job, now=LATER)),
     "expire": (Status.WAITING, lambda job: expire(job, LATER)),
     "lose started": (Status.RUNNING, lambda job: lose(job, started=True, now=LATER)),
     "lose unstarted": (Status.RUNNING, lambda job: lose(job, started=False, now=LATER)),
-    **{
-        f"settle {move}": (Status.RUNNING, lambda job, move=move: settle(job, asking(job, move, error=OOPS), LATER))
-        for move in SETTLING
-    },
+    **{f"settle {move}": (Status.RUNNING, settled_with(move)) for move in SETTLING},
 }
 
 
@@ -198,7 +200,7 @@ def test_an_attempt_that_ended_without_an_error_records_none(move: Move) -> None
 def test_a_completion_keeps_the_result_and_forgets_earlier_errors() -> None:
     job = running()
     settle(job, asking(job, Move.RETRY, error=OOPS), NOW)
-    assert job.error == OOPS
+    assert (job.result, job.error) == (None, OOPS)
     settle(start(job), asking(job, Move.COMPLETE, result=b"3"), LATER)
     assert (job.result, job.error) == (b"3", None)
 

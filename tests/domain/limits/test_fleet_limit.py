@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitKind, Measure, Rules
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
 from ropewalk.domain.limits.headroom import BUSY_US, SOON_US, Gauges, LimitHeadroom
 from ropewalk.domain.limits.rate import Rate
 
@@ -40,7 +40,7 @@ def test_a_family_counts_each_key_apart() -> None:
         LaneName("acme", "q", "u", "c:3"): 4,
     }
     in_use = RULES.in_use(running)
-    family = ("acme", "key", "c:*")
+    family: LimitId = ("acme", "key", "c:*")
     assert (in_use[Measure(family, "c:2")], in_use[Measure(family, "c:3")]) == (3, 4)
     assert in_use[Measure(("acme", "queue", "q"), "q")] == 6
 

@@ -67,7 +67,8 @@ def test_after_a_downtime(missed: Missed, late: int, hours: Sequence[int], timin
 def test_a_year_asleep_is_no_flood_and_takes_no_time(timing: Timing) -> None:
     now = START + 365 * DAY + 1
     seconds = [START + 365 * DAY - SECOND * before for before in range(365 * 24)]
-    for missed, count in (("all", FIRES_MAX), ("once", 60), ("skip", 60)):
+    counts: dict[Missed, int] = {"all": FIRES_MAX, "once": 60, "skip": 60}
+    for missed, count in counts.items():
         taken = due(hourly(missed, timing), now)
         assert taken == Due(tuple(reversed(seconds[:count])), START + 365 * DAY + SECOND)
 

@@ -209,8 +209,8 @@ def test_leap_years_and_far_away() -> None:
 @pytest.mark.parametrize("zone", ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago"])
 @pytest.mark.parametrize("expression", ["* * * * *", "0 0 1 1 *", "59 59 23 31 12 *"])
 def test_the_end_of_the_calendar(zone: str, expression: str) -> None:
-    fire: datetime | None = datetime(9996, 12, 25, tzinfo=UTC)
-    last = fire
+    last = datetime(9996, 12, 25, tzinfo=UTC)
+    fire: datetime | None = last
     while fire is not None:
         last, fire = fire, next_after(expression, fire + timedelta(days=40), zone)
     assert last.year >= 9997

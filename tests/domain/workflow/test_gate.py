@@ -228,7 +228,7 @@ def test_a_job_that_waits_for_a_signal_is_pending() -> None:
 def test_its_signal_lets_it_go_on_and_no_other() -> None:
     job = suspended(span_us=HOUR)
     assert not signalled(job, "knock", LATER)
-    assert job.awaits == "ring"
+    assert (job.awaits, job.unmet) == ("ring", 1)
     assert signalled(job, "ring", LATER)
     assert (job.awaits, job.unmet, job.wake_at, job.rev) == (None, 0, None, 3)
     assert job.ready_at(LATER)
@@ -237,7 +237,7 @@ def test_its_signal_lets_it_go_on_and_no_other() -> None:
 
 def test_a_wait_for_a_signal_that_is_over_goes_back_to_the_handler() -> None:
     job = suspended(span_us=SECOND)
-    assert job.wake_at == NOW + SECOND
+    assert (job.awaits, job.wake_at) == ("ring", NOW + SECOND)
     assert wait_is_over(job, LATER) is None
     assert job.ready_at(LATER)
     assert (job.awaits, job.wake_at) == (None, None)

@@ -49,7 +49,7 @@ def test_it_closes_with_the_last_one_and_only_then() -> None:
     scope = a_scope()
     assert not change(scope, left(), LATER)
     assert not change(scope, left(), LATER)
-    assert scope.closed_at is None
+    assert (scope.open, scope.closed_at) == (1, None)
     assert change(scope, left(), LATER)
     assert (scope.open, scope.closed_at, scope.ending) == (0, LATER, Ending.COMPLETED)
 
