@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ropewalk import Abort, Backoff, Context, Defer, LimitExceeded, Result, Retry, current, job
 from ropewalk.definitions.options import Decision
@@ -322,8 +322,8 @@ def continues(ctx: Context) -> Result[int, int]:
 
 
 @job(executor="process")
-def contributes(ctx: Context, append: str) -> Result[int, Any]:
-    return ctx.result(3, append=append)  # type: ignore[call-overload] # any of them
+def contributes(ctx: Context, append: Literal["sum"]) -> Result[int, int]:
+    return ctx.result(3, append=append)
 
 
 def fold(existing: int | None, value: int) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from msgspec import structs
 
-from ropewalk import Job, JobType, LeaseLost, LimitExceeded, Limits, State
+from ropewalk import Context, Job, JobType, LeaseLost, LimitExceeded, Limits, Logs, State
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason
@@ -16,6 +16,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
 from ropewalk.domain.time import Instant, Seconds
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.store.messages import Dependency
+from ropewalk.ports.store.user_transactions import UserTransaction
 
 T = TypeVar("T")
 
@@ -39,6 +40,8 @@ class Recording:
         self.asked_once: list[tuple[str, Seconds]] = []
         self.cancel: Cancellation | None = None
         self.limits = Limits()
+        self.logs = Logs()
+        self.lines: list[tuple[int, str, str | None]] = []
         self.waited_for: list[Dependency] = []
         self.types: list[JobType[..., Any, Any]] = []
         self.stored: dict[int, StepRecord] = {}
@@ -55,6 +58,9 @@ class Recording:
     def progress(self, percent: float, message: str | None) -> None:
         self.told.append((percent, message))
         self.heard.set()
+
+    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+        self.lines.append((level, message, fields))
 
     def resource(self, kind: type[T]) -> T:
         raise AssertionError("a process never asks the worker for a resource")
@@ -116,6 +122,15 @@ class Recording:
             return None
         await self.record_step(taken := structs.replace(step, value=self.signals.pop(signal)))
         return taken
+
+    async def begin_transaction(self) -> UserTransaction:
+        raise AssertionError("a process has no transaction: its own port refuses")
+
+    async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+        raise AssertionError("a process has no transaction: its own port refuses")
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        raise AssertionError("a process starts its threads itself")
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         raise AssertionError("ctx.sync of a process never reaches the worker's own")

@@ -131,7 +131,7 @@ async def test_it_may_make_a_value_of_a_failure_even_of_a_crash() -> None:
     app = an_app(saves)
     async with app.running():
         assert await app.enqueue(divide(0)).result(timeout=30) == -1.0
-        assert await app.enqueue(deadly.kills_itself()).result(timeout=30) is None
+        assert await app.enqueue(deadly.kills_itself()).result(timeout=30) is None  # type: ignore[func-returns-value]
     assert seen == ["ZeroDivisionError", "process_died"]
 
 
