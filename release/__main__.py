@@ -72,11 +72,11 @@ def check_contents(wheel: Path, sdist: Path) -> None:
     expected = {f"ropewalk/{path.relative_to(PACKAGE)}" for path in PACKAGE.rglob("*") if belongs(path)}
     with zipfile.ZipFile(wheel) as archive:
         in_wheel = {name for name in archive.namelist() if not name.split("/")[0].endswith(".dist-info")}
-    with tarfile.open(sdist) as archive:
-        in_sdist = {name.partition("/src/")[2] for name in archive.getnames() if "/src/ropewalk/" in name}
-    for archive, found in ((wheel, in_wheel), (sdist, in_sdist)):
+    with tarfile.open(sdist) as packed:
+        in_sdist = {name.partition("/src/")[2] for name in packed.getnames() if "/src/ropewalk/" in name}
+    for built, found in ((wheel, in_wheel), (sdist, in_sdist)):
         if missing := sorted(expected - found):
-            raise Refused(f"{archive.name} lacks {', '.join(missing)}; see [tool.hatch.build] in pyproject.toml")
+            raise Refused(f"{built.name} lacks {', '.join(missing)}; see [tool.hatch.build] in pyproject.toml")
     if foreign := sorted(in_wheel - expected):
         raise Refused(f"{wheel.name} has files that are not in src/ropewalk: {', '.join(foreign)}")
 

@@ -48,7 +48,7 @@ async def test_a_call_that_was_forgotten(make_app: MakeApp) -> None:
     with pytest.raises(InvalidInput, match=r"call it: enqueue\(mail\(\.\.\.\)\)"):
         app.sync.enqueue(mail)  # type: ignore[call-overload] # that is the point
     with pytest.raises(InvalidInput, match=r"call it: enqueue_many\(mail\(\.\.\.\)\)"):
-        await app.enqueue_many([mail])  # type: ignore[list-item] # that is the point
+        await app.enqueue_many([mail])  # type: ignore[arg-type] # that is the point
     with pytest.raises(InvalidInput, match=r"job=None is no job; give what calling a job type makes"):
         app.enqueue(None)  # type: ignore[call-overload] # that is the point
     with warnings.catch_warnings():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, TypedDict
 
@@ -35,7 +36,7 @@ class Login(TypedDict):
     second: Annotated[str, Secret] | None
 
 
-def context_of(arguments: dict[str, object]) -> dict[str, object]:
+def context_of(arguments: Mapping[str, object]) -> dict[str, object]:
     payment = arguments["payment"]
     assert isinstance(payment, Payment)
     return {"who": payment.user, "card": payment.card, "login": arguments["login"]}

@@ -52,8 +52,8 @@ def _named(name: str, value: Any) -> Iterator[str]:
     bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
     yield f"class {name}({bases}){_signature(value)}"
     if issubclass(value, enum.Enum):
-        for member in value:
-            yield f"    {member.name} = {member.value!r}"
+        for constant in value:
+            yield f"    {constant.name} = {constant.value!r}"
         return
     for member in sorted(_members(value)):
         found = inspect.getattr_static(value, member)

@@ -38,7 +38,7 @@ class Stranger:
     def run(self, *command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         env = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
         env |= {"HOME": str(self.home), "TMPDIR": str(self.temporary)}
-        groups = None if self.uid is None else []
+        groups: list[int] | None = None if self.uid is None else []
         return subprocess.run(
             command,
             cwd=cwd,

@@ -211,7 +211,7 @@ async def test_waiting_for_what_nobody_runs_is_an_error(rehearsal: Rehearsal, ti
 
 
 async def test_a_wait_lasts_as_long_as_somebody_drains(rehearsal: Rehearsal) -> None:
-    waiting = asyncio.ensure_future(rehearsal.enqueue(naps()).result())
+    waiting: asyncio.Future[object] = asyncio.ensure_future(rehearsal.enqueue(naps()).result())
     for _ in range(5):
         await asyncio.wait([waiting], timeout=TIMEOUT_SECONDS * 0.7)
         await rehearsal.drain()

@@ -35,7 +35,7 @@ class HueyAdapter(Adapter):
 
         turn = threading.Lock()
 
-        @self._huey.task(name="work")  # type: ignore[untyped-decorator] # untyped
+        @self._huey.task(name="work")
         def work(number: int, text: str) -> None:
             with turn:  # the board is written by one at a time in each process
                 board.mark(number)

@@ -142,7 +142,8 @@ def test_locks() -> None:
 
 
 def table(**fields: Any) -> TableFacts:
-    return TableFacts(**({"name": "ready", "live": 9, "dead": 0, "total_bytes": MIB, "vacuumed_at": None} | fields))
+    facts: dict[str, Any] = {"name": "ready", "live": 9, "dead": 0, "total_bytes": MIB, "vacuumed_at": None}
+    return TableFacts(**(facts | fields))
 
 
 def test_vacuum() -> None:
