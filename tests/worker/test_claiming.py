@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk import job
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.core import Claimed
+from ropewalk.ports.store.messages import Claimed
 from tests.apps import MakeApp
 
 CONCURRENCY = 100

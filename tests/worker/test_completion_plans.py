@@ -68,7 +68,7 @@ async def countdown(ctx: Context, n: int) -> Result[str, str]:
 
 
 @job
-async def fan_out(ctx: Context, count: int) -> Result[None, int]:
+async def fan_out(ctx: Context, count: int) -> Result[None, str | int]:
     return ctx.queue(held()).next(*(value(number) for number in range(count)))
 
 

@@ -135,7 +135,7 @@ async def test_a_worker_may_be_stopped_again(make_app: MakeApp) -> None:
     async with app, app.worker() as worker:
         handle = await app.enqueue(naps(seconds=0.2))
         await asyncio.wait_for(started.wait(), 5)
-        assert await asyncio.gather(worker.stop(), worker.stop()) == [True, True]
+        assert [*await asyncio.gather(worker.stop(), worker.stop())] == [True, True]
         assert (await handle.status()).state is State.COMPLETED, "the second waited for the same end"
         assert await worker.stop()
 

@@ -196,7 +196,7 @@ async def test_a_slot_never_dies_of_a_job(make_app: MakeApp, how: str) -> None:
         assert await app.enqueue(fails(times=0)).result(timeout=5) == 1
 
 
-def classify(error: BaseException) -> object:
+def classify(error: BaseException) -> Decision:
     if isinstance(error, KeyError):
         return "abort"
     if isinstance(error, ValueError):

@@ -296,7 +296,7 @@ async def test_one_provided_later_or_of_a_narrower_class_is_found(make_app: Make
         ctx.provide(Session, Session("second"))
         assert ctx.resource(object) is ctx.resource(Session), "the newest that fits"
         with pytest.raises(ValueError, match="the value is no ReadOnly"):
-            ctx.provide(ReadOnly, Session())  # type: ignore[type-var] # that is the point
+            ctx.provide(ReadOnly, Session())
         return await call_next()
 
     app = make_app(finds, middlewares=[provides])
@@ -503,7 +503,7 @@ async def test_call_next_ends_with_its_middleware(make_app: MakeApp) -> None:
     async with app.running():
         await app.enqueue(leaf(1)).result(timeout=10)
     with pytest.raises(RuntimeError, match=r"after the middleware .*keeps had ended"):
-        kept[0]()
+        kept[0]()  # type: ignore[unused-coroutine] # there is none: the call itself is refused
 
 
 async def test_a_worker_without_what_a_type_requires_does_not_start(make_app: MakeApp) -> None:

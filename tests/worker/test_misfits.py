@@ -139,7 +139,7 @@ class TestDefaults:
             def __eq__(self, other: object) -> bool:
                 raise TypeError("not comparable")
 
-            __hash__ = None
+            __hash__ = None  # type: ignore[assignment] # what Python itself sets
 
         never = Never()
 

@@ -20,7 +20,7 @@ class Money:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Money) and (self.cents, self.parts) == (other.cents, other.parts)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # what Python itself sets
 
     @classmethod
     def from_pair(cls, pair: tuple[int, set[int]]) -> Money:
@@ -43,7 +43,7 @@ class Model:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Model) and vars(self) == vars(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # what Python itself sets
 
     @classmethod
     def model_validate(cls, obj: Any) -> Self:

@@ -119,11 +119,16 @@ async def labelled() -> None:
 
 async def test_a_label_is_the_types_unless_the_job_has_its_own() -> None:
     labels: list[str | None] = []
+
+    def accept(offer: Offer) -> bool:
+        labels.append(offer.fairness)
+        return True
+
     app = App("memory://", jobs=[labelled])
     async with app:
         await app.enqueue(labelled())
         await app.enqueue(labelled(), fairness="ada")
         await app.enqueue(labelled(), fairness=None)
-        async with app.worker(accept=lambda offer: labels.append(offer.fairness) is None) as worker:
+        async with app.worker(accept=accept) as worker:
             await worker.idle()
     assert labels == ["house", "ada", None]

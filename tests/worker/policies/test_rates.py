@@ -62,7 +62,7 @@ reported: list[str] = []
 async def app() -> AsyncIterator[App]:
     starts.clear()
     reported.clear()
-    jobs = [note, slow_going, for_each, batched, broken]
+    jobs = (note, slow_going, for_each, batched, broken)
     app = App(
         "memory://", jobs=jobs, runtime=CLOCK, on_error=lambda error, phase: reported.append(f"{phase}: {error!r}")
     )

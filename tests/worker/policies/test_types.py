@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ropewalk import App, Context, batch_job, job
+from ropewalk import App, Context, State, batch_job, job
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.policies import Age, Balanced, Concurrency, Priority, RateLimited, Unlimited
 from ropewalk.worker.policies.worker_policies import FREE_SLOTS
@@ -83,7 +83,7 @@ async def test_no_more_of_a_type_run_and_others_go_past_them(make_app: MakeApp, 
             assert await app.enqueue(quick()).result(timeout=PATIENCE) == "done"
         assert gate.most == 2
         states = [(await handle.status()).state for handle in held]
-        assert states.count("running") == 2, "the others were not even claimed"
+        assert states.count(State.RUNNING) == 2, "the others were not even claimed"
         await gate.opens()
         await worker.idle()
     assert gate.most == 2
