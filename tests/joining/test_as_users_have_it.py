@@ -65,6 +65,7 @@ async def test_psycopg_with_rows_cursors_and_json_of_ones_own(app: App, place: P
 def shown(db: psycopg.Connection[Any]) -> tuple[Any, ...]:
     asked = "SELECT current_setting('search_path') AS path, current_setting('lock_timeout') AS wait"
     found = db.execute(asked).fetchone()
+    assert found is not None
     db.commit()
     return tuple(found.values())
 

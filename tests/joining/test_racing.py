@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 import ropewalk
-from ropewalk import App, InvalidInput, StoreUnavailable
+from ropewalk import App, Handle, InvalidInput, StoreUnavailable
 from ropewalk.backends.postgres.drivers.asyncpg import AsyncpgSpeaker
 from ropewalk.backends.postgres.drivers.psycopg3 import PsycopgAsyncSpeaker
 from tests.joining.conftest import Place, on
@@ -116,6 +116,7 @@ async def test_cancelled_at_any_statement(app: App, driver: Driver, monkeypatch:
             [answer] = await asyncio.gather(watched.call, return_exceptions=True)
         await driver.run(f"INSERT INTO mine VALUES ('{moment}')")
         if not isinstance(answer, asyncio.CancelledError):
+            assert isinstance(answer, Handle), answer
             acknowledged.append(answer.id)
             break
     await driver.commit()

@@ -22,7 +22,7 @@ UNDISTURBED_SECONDS = 5.0
 """half as long as a statement waits for a lock at most"""
 
 
-async def passes(app: App, held_up: Sequence[Awaitable[Any]], others: int = 20) -> list[asyncio.Future[Any]]:
+async def passes(app: App, held_up: Sequence[Awaitable[Any]], others: int = 20) -> Sequence[asyncio.Future[Any]]:
     """Ask for what is held up and for plain jobs at once, and twice again for plain ones: those are all accepted."""
     waiting = [asyncio.ensure_future(each) for each in held_up]
     async with asyncio.timeout(UNDISTURBED_SECONDS):

@@ -41,7 +41,9 @@ async def test_an_attempt_hangs_under_the_enqueue_in_a_transaction(app: App, dri
     [sent] = [span for span in finished if span.kind.name == "PRODUCER"]
     ran = [span for span in finished if span.kind.name == "CONSUMER"]
     assert (sent.attributes or {})["messaging.batch.message_count"] == 2
-    assert [span.parent and span.parent.span_id for span in ran] == [sent.get_span_context().span_id] * 2
+    context = sent.get_span_context()
+    assert context is not None
+    assert [span.parent and span.parent.span_id for span in ran] == [context.span_id] * 2
 
 
 async def _enqueued(app: App) -> list[float | None]:
