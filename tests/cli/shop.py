@@ -71,7 +71,7 @@ async def sign_in(ctx: Context, user: str, number: Annotated[str, Secret], api_k
     ctx.log.info("signing in", extra={"user": user, "token": "t"})
 
 
-TYPES = [add, divide, sign_in, inherited, linger, deaf_thread, deaf_task, block_the_loop]
+TYPES = (add, divide, sign_in, inherited, linger, deaf_thread, deaf_task, block_the_loop)
 
 app = App(jobs=TYPES)
 fast = app.worker(

@@ -72,12 +72,15 @@ def processes_of(place: Path) -> list[str]:
     return found
 
 
-def start(place: Path, *options: str, **streams: int) -> subprocess.Popen[str]:
+def start(
+    place: Path, *options: str, stdout: int = subprocess.PIPE, stderr: int = subprocess.PIPE
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "ropewalk", "demo", *options],
         env=environment(TMPDIR=str(place)),
         text=True,
-        **(streams or {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}),
+        stdout=stdout,
+        stderr=stderr,
     )
 
 

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
+import click
 import pytest
 
 from ropewalk.cli import render
@@ -63,7 +64,7 @@ def test_every_state_has_a_colour() -> None:
 
 def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[bool | None] = []
-    monkeypatch.setattr(render.click, "echo", lambda _text, *, color: said.append(color))
+    monkeypatch.setattr(click, "echo", lambda _text, *, color: said.append(color))
     monkeypatch.delenv("NO_COLOR", raising=False)
     render.echo("x")
     monkeypatch.setenv("NO_COLOR", "1")

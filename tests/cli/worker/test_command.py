@@ -120,9 +120,10 @@ def test_after_the_grace_period_a_job_is_given_back(start: Start, app: App, plac
 def test_a_second_signal_does_not_wait(start: Start, app: App, place: Path) -> None:
     process = start("--grace", "60")
     job_id = lingering(app, "linger", place)
-    assert process.stderr is not None
+    stderr = process.stderr
+    assert stderr is not None
     process.send_signal(signal.SIGINT)
-    until(lambda: "draining" in process.stderr.readline(), "the drain begins")
+    until(lambda: "draining" in stderr.readline(), "the drain begins")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=20)
     assert process.returncode == 0

@@ -96,8 +96,9 @@ def test_one_drain_lets_handlers_finish(start: Start, app: App, place: Path) -> 
     # As a service manager does it: every process of the service is told, the supervisor among them.
     for pid in [*members(process), process.pid]:
         os.kill(pid, signal.SIGTERM)
-    assert process.stderr is not None
-    until(lambda: "fleet: draining" in process.stderr.readline(), "the drain begins")
+    stderr = process.stderr
+    assert stderr is not None
+    until(lambda: "fleet: draining" in stderr.readline(), "the drain begins")
     for number in range(3):
         (place / str(number) / "go").touch()
     process.communicate(timeout=20)
@@ -124,9 +125,10 @@ def test_a_second_signal_does_not_wait(stop: signal.Signals, start: Start, app: 
     process = start("--processes", "2", "--grace", "60")
     all_up(app, 2)
     job_id = lingering(app, "linger", place)
-    assert process.stderr is not None
+    stderr = process.stderr
+    assert stderr is not None
     process.send_signal(stop)
-    until(lambda: ": draining: nothing new" in process.stderr.readline(), "a worker drains")
+    until(lambda: ": draining: nothing new" in stderr.readline(), "a worker drains")
     process.send_signal(stop)
     process.communicate(timeout=20)
     assert process.returncode == 0
