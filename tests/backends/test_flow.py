@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
-from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.time import HOUR, Instant
 from ropewalk.ports.store.core import Store
@@ -30,10 +30,14 @@ from tests.backends.test_sqlite import SqliteBackend
 from tests.budget import BUDGET
 from tests.domain.limits.test_rate import allowed
 
-Kind: TypeAlias = Literal["queue", "type", "key"]
-
 QUEUES, TYPES, KEYS = ("q", "r"), ("a", "b"), (None, "k", "c:1", "c:2")
-LIMITS: tuple[tuple[Kind, str], ...] = (("queue", "q"), ("type", "a"), ("key", "k"), ("key", "c:*"), ("key", "c:1"))
+LIMITS: tuple[tuple[LimitKind, str], ...] = (
+    ("queue", "q"),
+    ("type", "a"),
+    ("key", "k"),
+    ("key", "c:*"),
+    ("key", "c:1"),
+)
 
 rates = st.builds(Rate, st.integers(1, 3), st.sampled_from((2.0, 5.0)), st.sampled_from(("sliding", "fixed")))
 limits = st.builds(
@@ -58,8 +62,8 @@ actions = st.one_of(
 class Model:
     """All that happened, and what the rules say about it."""
 
-    limits: dict[tuple[Kind, str], FlowLimit] = field(default_factory=dict)
-    starts: dict[tuple[Kind, str], list[tuple[Instant, str]]] = field(default_factory=dict)
+    limits: dict[tuple[LimitKind, str], FlowLimit] = field(default_factory=dict)
+    starts: dict[tuple[LimitKind, str], list[tuple[Instant, str]]] = field(default_factory=dict)
     """under each limit since its window began: when, and for which name"""
     waiting: list[JobRecord] = field(default_factory=list)
     running: list[JobRecord] = field(default_factory=list)
@@ -72,7 +76,7 @@ class Model:
             self.starts[what] = []
         self.limits[what] = limit
 
-    def unlimit(self, what: tuple[Kind, str]) -> None:
+    def unlimit(self, what: tuple[LimitKind, str]) -> None:
         self.limits.pop(what, None)
 
     def on(self, job: JobRecord) -> Iterator[tuple[FlowLimit, str]]:

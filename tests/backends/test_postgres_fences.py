@@ -14,6 +14,7 @@ from ropewalk.backends.postgres.wire.statement import Reply, Statement
 from ropewalk.domain.jobs.states import Move
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.clock import FakeRuntime
+from ropewalk.testing.contract import Backend
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import settlement
 from ropewalk.testing.contract.fence import FenceContract
@@ -28,7 +29,7 @@ class TestPostgresByItsOwnClock(FenceContract):
         return PostgresBackend(postgres_schemas, postgres.dsn(), notify="off", clock="server")
 
     @pytest_asyncio.fixture
-    async def bench(self, backend: PostgresBackend, runtime: FakeRuntime) -> AsyncIterator[Bench]:
+    async def bench(self, backend: Backend, runtime: FakeRuntime) -> AsyncIterator[Bench]:
         """Every connection is there already: a first use takes the long way."""
         real = cast("FakeRuntime", SystemRuntime())
         bench = Bench(await backend.open(real), real, backend)

@@ -57,5 +57,5 @@ class TestSqlite(contract.StoreContract):
 
 @pytest.mark.drawn
 @pytest.mark.timeout(600)  # thousands of steps, one after the other
-class TestSqliteAgainstTheModel(contract.differential(SqliteBackend)):
+class TestSqliteAgainstTheModel(contract.differential(SqliteBackend)):  # type: ignore[misc] # no checker follows a class that a call makes
     """Random lives."""

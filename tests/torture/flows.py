@@ -55,4 +55,4 @@ async def join(ctx: Context) -> None:
     effect(ctx)
 
 
-ALL = [leaf, wrap_up, fan, brood, join]
+ALL = (leaf, wrap_up, fan, brood, join)

@@ -106,7 +106,8 @@ def _ends(trails: Trails, happened: Sequence[Happening]) -> dict[str, int]:
     return {
         each.job: place
         for place, each in enumerate(happened)
-        if each.job in trails and each.kind == _last_act(trails[each.job]) and each.fence == trails[each.job].job.fence
+        if each.job is not None and each.job in trails
+        if each.kind == _last_act(trails[each.job]) and each.fence == trails[each.job].job.fence
     }
 
 

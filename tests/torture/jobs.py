@@ -120,7 +120,7 @@ async def serve(ctx: Context, seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
-ALL = [quick, nap, stumble, clean_up, book, innocent, linger, once, poison, listen, listen_in_thread]
+ALL = (quick, nap, stumble, clean_up, book, innocent, linger, once, poison, listen, listen_in_thread)
 
 
 def started(ctx: Context) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -62,7 +63,7 @@ class TestBetweenProcesses:
             await heard.until(lambda hint: hint.many)  # what was said meanwhile nobody knows
             queue = f"mail-{time}"
             one.notifier.publish(Hint(ready=(queue,)))
-            await heard.until(lambda hint, queue=queue: queue in hint.ready)
+            await heard.until(partial(_names, queue))
 
     async def test_turned_off_nobody_connects_for_it(self, postgres: Postgres, url: str) -> None:
         store = PostgresStore(f"{url}&notify=off", SystemRuntime(), allow_weaker_durability=True)
@@ -76,6 +77,10 @@ class TestBetweenProcesses:
             assert not [each for each in statements if "LISTEN" in each or "pg_notify" in each]
         finally:
             await store.close()
+
+
+def _names(queue: str, hint: Hint) -> bool:
+    return queue in hint.ready
 
 
 def test_a_hint_fits_into_a_payload() -> None:

@@ -252,15 +252,13 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
     store = await open_store()
     await submitted(store, *(new_job(id=f"a{number:02}") for number in range(MANY)))
     store._outlook = ClaimCache(time.perf_counter)
-    cache.DEAR_US, before = -1, cache.DEAR_US
-    try:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cache, "DEAR_US", -1)
         first = await claimed(store, 10, owner="w")
         assert store._outlook.streams is not None, "every look counts as dear"
         await submitted(store, new_job(id="urgent", priority=900))
         seen = [job.id for job in first]
         while jobs := await claimed(store, 10, owner="w"):
             seen += [job.id for job in jobs]
-    finally:
-        cache.DEAR_US = before
     assert seen[:20] == [f"a{number:02}" for number in range(20)]
     assert sorted(seen) == sorted([*(f"a{number:02}" for number in range(MANY)), "urgent"])

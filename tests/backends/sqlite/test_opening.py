@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -159,10 +160,11 @@ async def test_no_write_ahead_log(path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A file system without shared memory, as the dot-file locking of SQLite's own has it."""
     connect = sqlite.connect
 
-    def without_shared_memory(path: Path, **options: object) -> sqlite.Connection:
-        return connect(f"{path.as_uri()}?vfs=unix-dotfile", uri=True, **options)  # type: ignore[call-overload]  # as given
+    def without_shared_memory(path: Path, **options: Any) -> sqlite.Connection:
+        made: sqlite.Connection = connect(f"{path.as_uri()}?vfs=unix-dotfile", uri=True, **options)
+        return made
 
-    monkeypatch.setattr(opening.sqlite, "connect", without_shared_memory)
+    monkeypatch.setattr(sqlite, "connect", without_shared_memory)
     error = await refused(path)
     assert isinstance(error, WeakDurability)
     assert "no write-ahead log is possible" in str(error)

@@ -7,6 +7,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def db(path: Path) -> Iterator[sqlite.Connection]:
 
 
 def plan(
-    db: sqlite.Connection, sql: str, values: dict[str, object] | tuple[object, ...] | None = None, table: str = "job"
+    db: sqlite.Connection, sql: str, values: Mapping[str, object] | tuple[object, ...] | None = None, table: str = "job"
 ) -> str:
     """How a table is reached, one step a line ("COVERING" is left out: newer libraries see it more often)."""
     named = dict.fromkeys(re.findall(r":([a-z]\w*)", sql))
@@ -168,7 +169,7 @@ async def test_a_plain_job_is_in_the_index_of_its_place_only(store: SqliteStore)
     await submit(store, plain("a"))
     indexes = ({"job_due", "job_waiting", "job_wait_began"}, {"job_ready"}, {"job_lease"}, {"job_finished"})
     for place, wanted in enumerate(indexes):
-        held = await store._writer.ask(lambda tx, place=place: _indexes(tx, place))
+        held = await store._writer.ask(partial(_indexes, place=place))
         assert held == {"job_by_id", *wanted}
 
 
@@ -239,6 +240,7 @@ class Counting(SqliteTx):
     """Remembers how many ready jobs each statement asked for."""
 
     __slots__ = ("asked_for",)
+    asked_for: list[object]
 
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
         if sql == SQL.ready_jobs:
@@ -274,6 +276,7 @@ class Writing(SqliteTx):
     """Remembers what is written for many rows at once."""
 
     __slots__ = ("written",)
+    written: list[str]
 
     def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
         self.written.append(block)

@@ -270,8 +270,10 @@ async def test_no_more_is_kept_prepared_than_is_useful(open_store: OpenStore, mo
     monkeypatch.setattr("ropewalk.backends.postgres.connections.PREPARED_MAX", 5)
     store = await open_store()
     for number in range(20):
-        assert (
-            await store._write(lambda tx, number=number: tx.value(f"SELECT {number} + %s::integer", (1,))) == number + 1
-        )
+
+        def one_more(tx: Tx, number: int = number) -> object:
+            return tx.value(f"SELECT {number} + %s::integer", (1,))
+
+        assert await store._write(one_more) == number + 1
     prepared = await store._write(lambda tx: tx.value("SELECT count(*) FROM pg_prepared_statements"))
     assert 1 <= prepared <= 7
