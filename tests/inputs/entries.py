@@ -171,7 +171,7 @@ def _job_type(*, executor: Any = "auto", **options: "ProcessOptions") -> object:
 
 
 def _batch_type(*, size: Any = 5, max_wait: Any = 1, executor: Any = "auto", **options: "JobTypeOptions") -> object:  # noqa: UP037
-    return ropewalk.batch_job(size=size, max_wait=max_wait, executor=executor, **options)(_batch)  # type: ignore[arg-type]
+    return ropewalk.batch_job(size=size, max_wait=max_wait, executor=executor, **options)(_batch)  # type: ignore[call-overload]
 
 
 async def _handler(to: str) -> None: ...

@@ -133,7 +133,7 @@ async def test_where_no_process_is_held_to_it_the_worker_does_not_start(monkeypa
 
 def test_it_is_for_processes_only() -> None:
     with pytest.raises(DefinitionError, match="memory_mb bounds a process: it needs executor='process'"):
-        job(memory_mb=64)(_plain)
+        job(memory_mb=64)(_plain)  # type: ignore[call-overload] # that is the point
     with pytest.raises(DefinitionError, match="memory_mb=0 must be at least 1"):
         job(executor="process", memory_mb=0)(_plain)
 

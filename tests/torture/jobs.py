@@ -135,4 +135,4 @@ def effect(ctx: Context) -> None:
 
 def heard(ctx: Context) -> None:
     assert recorder is not None
-    recorder.put("heard", ctx.id, fence=ctx.fence, reason=ctx.cancellation and ctx.cancellation.reason.value)
+    recorder.put("heard", ctx.id, fence=ctx.fence, reason=ctx.cancellation.reason.value if ctx.cancellation else None)

@@ -15,8 +15,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Never
 
 import pytest
 
@@ -165,7 +166,7 @@ class Matrix:
         before = {worker.cell.name: worker.pids() for worker in workers}
         submitted = {worker.cell.name: await self._submit(app, worker.cell) for worker in workers}
         for worker in workers:
-            await until(lambda worker=worker: self._works(worker), f"{worker.cell.name} works")
+            await until(partial(self._works, worker), f"{worker.cell.name} works")
         await asyncio.to_thread(self._server.stop, "immediate")
         away_at = time.monotonic()
         await asyncio.sleep(max(0.0, self._outage.seconds - (time.monotonic() - away_at)))
@@ -204,7 +205,7 @@ class Matrix:
             assert {each.reason for each in worker.happened("lease_lost")} <= {"already_completed"}, row
         return rows
 
-    async def _submit(self, app: App, cell: Cell) -> list[Handle[object]]:
+    async def _submit(self, app: App, cell: Cell) -> list[Handle[None, Never]]:
         """Long jobs come first, so that they run. Half of them end while the store is away, half of them later."""
         away = self._outage.seconds
         batch = [jobs.once(away / 2 if number % 2 else away + 5.0) for number in range(cell.long)]

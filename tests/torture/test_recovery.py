@@ -35,8 +35,7 @@ KILLS: Final = 4
 CLAIMED: Final = 40
 """jobs before a worker of ten slots: more than it may start at once"""
 TRUST_SECONDS: Final = 4.0
-"""A worker takes leases of others back only after three seconds of contact with the store: usually it has been there for
-longer."""
+"""A worker takes leases of others back only after three seconds of contact with the store, usually long past."""
 TABLE: Final = "Workers that were killed (SIGKILL), and what became of their jobs"
 
 
