@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Unpack
 
 from msgspec import NODEFAULT, Struct
 
@@ -166,12 +166,14 @@ def _entry(name: str, call: Callable[..., Any], *, kind: str = "", **always: Any
     return Entry(name, call, parameters_of(call), always, kind or name)
 
 
-def _job_type(*, executor: Any = "auto", **options: "ProcessOptions") -> object:  # noqa: UP037 # read by name
-    return ropewalk.job(executor=executor, **options)(_handler)  # type: ignore[call-overload] # that is the point
+def _job_type(*, executor: Any = "auto", **options: Unpack[ProcessOptions]) -> object:
+    return ropewalk.job(executor=executor, **options)(_handler)
 
 
-def _batch_type(*, size: Any = 5, max_wait: Any = 1, executor: Any = "auto", **options: "JobTypeOptions") -> object:  # noqa: UP037
-    return ropewalk.batch_job(size=size, max_wait=max_wait, executor=executor, **options)(_batch)  # type: ignore[call-overload]
+def _batch_type(
+    *, size: Any = 5, max_wait: Any = 1, executor: Any = "auto", **options: Unpack[JobTypeOptions]
+) -> object:
+    return ropewalk.batch_job(size=size, max_wait=max_wait, executor=executor, **options)(_batch)
 
 
 async def _handler(to: str) -> None: ...
