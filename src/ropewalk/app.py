@@ -12,7 +12,7 @@ from msgspec import Struct
 from ropewalk.client.app_state import AppState
 from ropewalk.client.schedules.fires import AnyFunction
 from ropewalk.client.store_client import StoreClient
-from ropewalk.connect import connect, masked, resolved
+from ropewalk.connect import connect, is_chosen, masked, resolved
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.job_types.job_type import JobType, type_name
 from ropewalk.definitions.middleware import Middleware, check_required, middlewares_of
@@ -84,7 +84,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 class App(StoreClient):
     """`App("sqlite:///jobs.db", jobs=[add, fetch])`. Connects on first use, or with `async with app:`.
 
-    url: memory://, sqlite:///file; falls back to $ROPEWALK_URL, then memory.
+    url: memory://, sqlite:///file, postgresql://host/database; falls back to $ROPEWALK_URL, then memory, of which a
+        program that is no test is warned (UnsharedStore).
     jobs: job types, registries and modules. Where several are taken, one alone means that one.
     lifespan: async context manager, entered once per worker; handlers find what it yields (one object, or a tuple
         of them) by ctx.resource(Class).
@@ -149,6 +150,7 @@ class App(StoreClient):
                 checks.with_methods(runtime, "runtime", ("now", "spawn"), "a Runtime, such as FakeRuntime()")
         except InvalidInput as error:
             raise DefinitionError(f"App: {error}") from error
+        store_chosen = is_chosen(url) or runtime is not None  # a clock is given by tests
         runtime = SystemRuntime() if runtime is None else runtime
         registry = Registry(*items)
         counted = Numbers()
@@ -171,6 +173,7 @@ class App(StoreClient):
             functions=self.settings.functions,
             secret_keys=self.settings.logs.secret_keys,
             strict=strict,
+            store_chosen=store_chosen,
         )
         super().__init__(core, DEFAULT_TENANT)
         self._url = resolved(url)

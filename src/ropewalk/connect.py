@@ -18,6 +18,11 @@ def resolved(url: str | None) -> str:
     return checks.text(url, "url") if url is not None else os.environ.get("ROPEWALK_URL") or "memory://"
 
 
+def is_chosen(url: str | None) -> bool:
+    """Whether anybody said which store it is to be."""
+    return bool(url or os.environ.get("ROPEWALK_URL"))
+
+
 def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False, migrate: bool = True) -> Store:
     """The store behind a URL, not opened yet: no I/O here. `migrate`: opening it may create or change its schema."""
     parts = _split(url)

@@ -27,6 +27,7 @@ Outcome (Exception, apart): raised inside a handler to decide how the attempt en
 
 NeverEnqueued (RuntimeWarning): an enqueue was built and never awaited
 UnregisteredJobType (RuntimeWarning): a job of a type that its app does not know was queued
+UnsharedStore (RuntimeWarning): a store that lives in one process is used where others may be expected to reach it
 """
 
 from __future__ import annotations
@@ -193,3 +194,7 @@ class NeverEnqueued(RuntimeWarning):
 
 class UnregisteredJobType(RuntimeWarning):
     """A job was queued whose type its app does not know: no worker of that app runs it. `App(strict=...)` decides."""
+
+
+class UnsharedStore(RuntimeWarning):
+    """The store lives in the memory of this process, and nobody chose that, or a worker of its own runs on it."""

@@ -68,6 +68,11 @@ class Portal:
         return asyncio.run_coroutine_threadsafe(work, self._running_loop())
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            self._core.begin_use()
+        except Warning:  # where the user turns warnings into errors
+            work.close()
+            raise
         return self.start(work).result()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:

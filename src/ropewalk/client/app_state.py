@@ -13,6 +13,7 @@ from ropewalk.client.completion_checks import Awaited, ChainCompletion, GroupCom
 from ropewalk.client.enqueuer import Enqueuer
 from ropewalk.client.schedules.fires import AnyFunction, Fires, ScheduleFunctions
 from ropewalk.client.schedules.timetable import Planner, Timetable
+from ropewalk.client.unshared import warn_unshared
 from ropewalk.client.waiter import WaitBound, Waiter
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
@@ -63,6 +64,7 @@ class AppState:
         functions: Iterable[AnyFunction] = (),
         secret_keys: Iterable[str] = (),
         strict: bool | None = None,
+        store_chosen: bool = True,
     ) -> None:
         self.store = store
         self.runtime = runtime
@@ -88,6 +90,8 @@ class AppState:
         self.timetable = Timetable(store, events, self.functions, self.fires, planner)
         for each in schedules:
             self.declare(each)
+        self._warn_unshared = not store_chosen
+        """The store is in memory because nobody named one, and nobody was told yet."""
         self._opened = False
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, Session] = WeakKeyDictionary()
         self._workers: dict[Worker, asyncio.AbstractEventLoop] = {}
@@ -101,7 +105,14 @@ class AppState:
             session = self._sessions[loop] = Session(self)
         return session
 
+    def begin_use(self) -> None:
+        """Somebody is about to use the store: called where the stack still leads to them."""
+        if self._warn_unshared:
+            warn_unshared()
+            self._warn_unshared = False
+
     async def open(self) -> None:
+        self.begin_use()
         if not self._opened:
             await self.store.open()
             self._opened = True

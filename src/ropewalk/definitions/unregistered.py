@@ -5,15 +5,13 @@ No worker of that app runs such a job. It may be meant, where another service do
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator
-from types import FrameType
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.warn import warn
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import DefinitionError, UnknownJobType, UnregisteredJobType
 
@@ -93,16 +91,3 @@ def _named(wanted: JobType[..., Any, Any] | AnyJob | None) -> Iterator[str]:
         wanted = wanted.options.get("on_failure")
     if wanted is not None:
         yield wanted.name
-
-
-PASSED_OVER: Final = ("ropewalk.", "asyncio.", "concurrent.futures.", "threading", "contextlib")
-
-
-def warn(message: str, category: type[Warning]) -> None:
-    """Warn about what the user's own code does, at the line of it that led here."""
-    inner = sys._getframe(1)
-    frame: FrameType | None = inner
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(PASSED_OVER):
-        frame = frame.f_back
-    found = inner if frame is None else frame
-    warnings.warn_explicit(message, category, found.f_code.co_filename, found.f_lineno)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import warnings
 
 import click
 
 from ropewalk.app import App
 from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.loading import load_app_or_worker
-from ropewalk.cli.worker.log import log_events, start_logging
+from ropewalk.cli.worker.log import log_events, logger, start_logging
 from ropewalk.cli.worker.options import WorkerOptions
 from ropewalk.cli.worker.parent_link import HURRIED_BY, Announcement, ParentLink
 from ropewalk.cli.worker.shutdown import DrainWatch, ignore_stop_signals
+from ropewalk.errors import InvalidInput, UnsharedStore
 from ropewalk.ports.store.messages import Durability
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
@@ -37,6 +39,9 @@ def serve(options: WorkerOptions, leash: ParentLink | None, *, as_json: bool) ->
         secret_keys=app.settings.logs.secret_keys,
     )
 
+    if app.durability is Durability.D0:
+        _say_unshared(app)
+
     def announce(worker: Worker) -> None:
         announcement = Announcement.of(worker, app)
         if leash is None:
@@ -56,6 +61,22 @@ def serve(options: WorkerOptions, leash: ParentLink | None, *, as_json: bool) ->
     gc.freeze()
     asyncio.run(run())
     return ExitCode.OK
+
+
+def _say_unshared(app: App) -> None:
+    """In the log, like everything else, as far as the filters of warnings let it through; not said again by the app."""
+    told = (
+        f"{app.url} lives in this process alone: no other process can queue jobs for this worker, or see them, and "
+        "they end with it. Give the app a store that others can open, such as sqlite:///jobs.db"
+    )
+    with warnings.catch_warnings(record=True) as heard:
+        try:
+            warnings.warn(told, UnsharedStore, stacklevel=1)
+        except UnsharedStore as error:
+            raise InvalidInput(str(error), field="url") from error
+    for each in heard:
+        logger.warning("%s", each.message)
+    warnings.simplefilter("ignore", UnsharedStore)
 
 
 def _worker(options: WorkerOptions) -> Worker:
