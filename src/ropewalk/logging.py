@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, cast
 
 import msgspec
 
+from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.redaction import redacted, traceback_text
 
@@ -36,7 +37,7 @@ class JsonFormatter(_Formatter):
 
     def __init__(self, *, secret_keys: Collection[str] = ()) -> None:
         super().__init__()
-        self._secret_keys = frozenset(secret_keys)
+        self._secret_keys = frozenset(checks.names(secret_keys, "secret_keys"))
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {name: value for name, value in vars(record).items() if name not in _STANDARD and value is not None}

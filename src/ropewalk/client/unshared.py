@@ -1,7 +1,8 @@
 """An app that was given no URL keeps its jobs in the memory of its process: a program hears of it, a test does not.
 
 A test is what pytest or unittest runs. pytest says so in the environment, which the programs that a test starts
-inherit; of unittest a test case is running in some thread. That one of them is imported says nothing: many libraries do.
+inherit; of unittest a test case is running in some thread. That one of them is imported says nothing: many libraries
+import them.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ RUN_BY_UNITTEST: Final = ("unittest.case", "unittest.async_case")
 def warn_unshared() -> None:
     if not in_a_test():
         warn(
-            "this app was given no URL, so its jobs are in the memory of this process: no other process can reach them, "
-            'and they end with it. Give App(url), or set $ROPEWALK_URL; App("memory://") says that it is meant',
+            "this app was given no URL, so its jobs are in the memory of this process: no other process can reach "
+            'them, and they end with it. Give App(url), or set $ROPEWALK_URL; App("memory://") says that it is meant',
             UnsharedStore,
         )
 

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from ropewalk.definitions.job_types.job_type import JobType
+from ropewalk.domain import checks
 from ropewalk.errors import DefinitionError, UnknownJobType
 
 AnyJobType: TypeAlias = JobType[..., Any, Any]
@@ -28,6 +29,8 @@ class Registry:
                 self._add(job_type)
 
     def get(self, name: str) -> AnyJobType:
+        if not isinstance(name, str):
+            raise checks.wrong("name", name, "the name of a job type")
         found = self._types.get(name)
         if found is None:
             raise UnknownJobType(self.unknown(name))

@@ -28,6 +28,7 @@ from opentelemetry.trace import (
 )
 from opentelemetry.util.types import AttributeValue
 
+from ropewalk.domain import checks
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.ids import TRACEPARENT_LENGTH, traceparent
 from ropewalk.domain.jobs.outcome import (
@@ -60,6 +61,8 @@ class OpenTelemetry:
     """A Tracing (by shape). Without a provider, the global one as it is when the app is made."""
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+        if tracer_provider is not None:
+            checks.with_methods(tracer_provider, "tracer_provider", ("get_tracer",), "a TracerProvider")
         provider = trace.get_tracer_provider() if tracer_provider is None else tracer_provider
         self._tracer = trace.get_tracer("ropewalk", tracer_provider=provider)
         self.passed_on = PassedOn if _drops_what_was_dropped(provider) else None

@@ -162,6 +162,8 @@ class Context(Results):
 
     def resource(self, kind: builtins.type[T]) -> T:
         """What a middleware provided for this attempt, or the app's lifespan yielded, by class. Raises LookupError."""
+        if not isinstance(kind, type):
+            raise checks.wrong("kind", kind, "a class")
         if self._provided is None:
             return self.port.resource(kind)
         return self._provided.find(kind, self.port.resource)
