@@ -6,6 +6,7 @@ RopewalkError
 ├── InvalidInput (ValueError)        an argument, option, payload or URL that does not fit
 │   └── LimitExceeded                … because it is over a bound (names the field, value and bound)
 ├── QuotaExceeded                    the tenant used up what it may
+├── PartlyEnqueued                   of many jobs that were to be queued some were refused (atomic=False)
 ├── Conflict                         the same id or key already stands for something else
 ├── NotFound (LookupError)           no such job, for this tenant
 ├── JobFailed                        the awaited job ended as failed or dead_letter
@@ -32,9 +33,10 @@ UnsharedStore (RuntimeWarning): a store that lives in one process is used where 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime, timedelta
 
 
@@ -80,6 +82,22 @@ class QuotaExceeded(RopewalkError):
         self.current = current
         self.maximum = maximum
         self.retry_after = retry_after
+
+
+class PartlyEnqueued(RopewalkError):
+    """Of the jobs given to `enqueue_many(..., atomic=False)` some were refused, and the others are queued.
+
+    `results` has a handle or an error for each job, in the order in which they were given; `refused` the errors alone,
+    by the position of their job. `__cause__` is the first of them.
+    """
+
+    def __init__(self, message: str, *, results: Sequence[Any]) -> None:
+        super().__init__(message)
+        self.results = tuple(results)
+
+    @property
+    def refused(self) -> dict[int, RopewalkError]:
+        return {at: each for at, each in enumerate(self.results) if isinstance(each, RopewalkError)}
 
 
 class Conflict(RopewalkError):

@@ -34,6 +34,7 @@ from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.time import Seconds
+from ropewalk.errors import PartlyEnqueued, RopewalkError
 from ropewalk.observe.events import Event
 from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Family
@@ -339,12 +340,22 @@ class SyncClient:
         connection: UserConnection | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> list[SyncHandle[S, G]]:
-        """Queue many, in order: all or none, or in chunks with atomic=False; or all in `connection`'s transaction."""
+        """Queue many, in order: all or none; or with atomic=False all that can be, and PartlyEnqueued tells the rest.
+
+        With `connection` all of them are in its transaction.
+        """
         if connection is not None:
             handles = self.client.enqueue_here(jobs, connection, self.portal, options=options, atomic=atomic)
         else:
-            handles = self.portal.call(self.client.enqueue_many(jobs, atomic=atomic, **options))
+            try:
+                handles = self.portal.call(self.client.enqueue_many(jobs, atomic=atomic, **options))
+            except PartlyEnqueued as error:
+                error.results = tuple(self._blocking(each) for each in error.results)
+                raise
         return [SyncHandle(handle, self.portal) for handle in handles]
+
+    def _blocking(self, result: Handle[Any, Any] | RopewalkError) -> SyncHandle[Any, Any] | RopewalkError:
+        return result if isinstance(result, RopewalkError) else SyncHandle(result, self.portal)
 
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> SyncHandle[S, G]:
         return SyncHandle(self.client.handle(job_id, job_type), self.portal)

@@ -12,6 +12,7 @@ from ropewalk import (
     Filter,
     InvalidInput,
     LimitExceeded,
+    PartlyEnqueued,
     QuotaExceeded,
     Rate,
     Result,
@@ -78,7 +79,7 @@ async def test_concurrent_enqueues_share_a_commit_and_not_a_refusal(make_app: Ma
     assert await app.count(Filter()) == 5
 
 
-async def test_a_batch_is_refused_whole_or_chunk_by_chunk(make_app: MakeApp) -> None:
+async def test_a_batch_is_refused_whole_or_job_by_job(make_app: MakeApp) -> None:
     """S9, safe-3: atomic by default."""
     app = make_app(leaf)
     await app.set_quota(pending=MANY - 1)
@@ -87,9 +88,11 @@ async def test_a_batch_is_refused_whole_or_chunk_by_chunk(make_app: MakeApp) -> 
         await app.enqueue_many(jobs)
     assert refused.value.retry_after is None, "it never fits"
     assert await app.count(Filter()) == 0
-    with pytest.raises(QuotaExceeded):
+    with pytest.raises(PartlyEnqueued) as part:
         await app.enqueue_many(jobs, atomic=False)
-    assert 0 < await app.count(Filter()) < MANY
+    assert await app.count(Filter()) == MANY - 1, "all that fit, and no chunk is refused for one job"
+    [(at, error)] = part.value.refused.items()
+    assert (at, type(error)) == (MANY - 1, QuotaExceeded)
 
 
 async def test_a_workflow_is_not_cut_in_the_middle(make_app: MakeApp) -> None:

@@ -23,7 +23,7 @@ from ropewalk.definitions.submission import to_new_job
 from ropewalk.definitions.unregistered import UnregisteredTypes
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.record import NewJob
-from ropewalk.errors import DefinitionError, InvalidInput
+from ropewalk.errors import DefinitionError, InvalidInput, RopewalkError
 from ropewalk.observe.events import EventHub
 from ropewalk.observe.tracing import Sending
 from ropewalk.ports.codec import Codec
@@ -123,6 +123,13 @@ class AppState:
         with Sending(submissions, self.tracing, self.events) as traced:
             return [await session.enqueuer.submit(each) for each in traced]
 
+    async def submit_each(self, submissions: Sequence[Submission]) -> list[list[Accepted] | RopewalkError]:
+        """In this order, sharing commits. What one was refused for is its answer, and the others go on."""
+        session = await self.session()
+        with Sending(submissions, self.tracing, self.events) as traced:
+            answers = await asyncio.gather(*(session.enqueuer.submit(each) for each in traced), return_exceptions=True)
+        return [_answer(each) for each in answers]
+
     async def close(self) -> None:
         self._opened = False
         await self.store.close()
@@ -169,3 +176,9 @@ class AppState:
 
     def runs_worker_on(self, loop: asyncio.AbstractEventLoop) -> bool:
         return loop in self._workers.values()
+
+
+def _answer(answer: list[Accepted] | BaseException) -> list[Accepted] | RopewalkError:
+    if isinstance(answer, BaseException) and not isinstance(answer, RopewalkError):
+        raise answer
+    return answer

@@ -21,6 +21,7 @@ from ropewalk.client.operations.removal import Deleting
 from ropewalk.client.operations.schedules import Scheduling
 from ropewalk.client.operations.statistics import Counting
 from ropewalk.client.operations.workflows import Flowing
+from ropewalk.client.partial_batch import partly_enqueued, submit_in_part
 from ropewalk.client.user_transactions import OnLoop, submit_within, submit_within_here
 from ropewalk.definitions.job import Job, checked_job
 from ropewalk.definitions.job_types.job_type import JobType
@@ -28,7 +29,7 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.submission import skips_queue
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import NewJob
-from ropewalk.errors import InvalidInput, LimitExceeded
+from ropewalk.errors import InvalidInput, LimitExceeded, RopewalkError
 from ropewalk.ports.store.messages import Accepted, Submission
 from ropewalk.ports.store.user_transactions import UserConnection
 
@@ -105,15 +106,27 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
         connection: UserConnection | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> list[Handle[S, G]]:
-        """Queue many, in order: all or none (up to limits.batch_jobs_max), or in chunks with atomic=False.
+        """Queue many, in order: all or none (up to limits.batch_jobs_max), or with atomic=False all that can be.
 
-        With `connection` all of them are in its transaction.
+        Then PartlyEnqueued has the handle or the error of each job, where some were refused by the store: by a quota, a
+        conflict, an unknown dependency. With `connection` all of them are in its transaction.
         """
         given = _jobs(jobs)
         submissions = self._submissions(given, options, atomic=atomic)
         if connection is not None:
             return self._handles(given, submissions, await submit_within(self._core, connection, submissions))
-        return self._handles(given, submissions, await self._core.submit(submissions))
+        if atomic:
+            return self._handles(given, submissions, await self._core.submit(submissions))
+        answers = await submit_in_part(self._core, submissions)
+        new = [each for submission in submissions for each in submission.jobs]
+        results = [
+            answer if isinstance(answer, RopewalkError) else self._handle(job, as_stored, answer)
+            for job, as_stored, answer in zip(given, new, answers, strict=True)
+        ]
+        handles = [each for each in results if isinstance(each, Handle)]
+        if len(handles) < len(results):
+            raise partly_enqueued(given, results)
+        return handles
 
     def enqueue_here(
         self,

@@ -21,6 +21,7 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND
+from ropewalk.errors import PartlyEnqueued
 from ropewalk.ports.store.user_transactions import UserConnection
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.stalls import handlers_stalled, never_ending, nobody_runs_it
@@ -106,7 +107,11 @@ class Rehearsing(Client):
         **options: Unpack[EnqueueOptions],
     ) -> list[Handle[S, G]]:
         """Queue many, in order, as `App.enqueue_many` does; inline they have run when it returns."""
-        handles = await super().enqueue_many(jobs, atomic=atomic, connection=connection, **options)
+        try:
+            handles = await super().enqueue_many(jobs, atomic=atomic, connection=connection, **options)
+        except PartlyEnqueued:
+            await self._rehearsal.run_inline()
+            raise
         await self._rehearsal.run_inline()
         return handles
 

@@ -1,0 +1,68 @@
+"""A batch of which everything that can be queued is queued (`atomic=False`): what was refused is told job by job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ropewalk.definitions.job import Job
+from ropewalk.domain.workflow.graph import in_order
+from ropewalk.errors import InvalidInput, PartlyEnqueued, RopewalkError, StoreUnavailable
+from ropewalk.ports.store.messages import Accepted, Submission
+
+if TYPE_CHECKING:
+    from ropewalk.client.app_state import AppState
+
+
+async def submit_in_part(core: AppState, submissions: Sequence[Submission]) -> list[Accepted | RopewalkError]:
+    """An answer for each job, in order. Raises StoreUnavailable where the store was away before anything was queued."""
+    answers: list[Accepted | RopewalkError] = []
+    away: StoreUnavailable | None = None
+    for submission in submissions:
+        if away is None:
+            try:
+                answers += await _submit(core, submission)
+                continue
+            except StoreUnavailable as error:
+                if not any(isinstance(each, Accepted) for each in answers):
+                    raise
+                away = error
+        answers += [away] * len(submission.jobs)
+    return answers
+
+
+async def _submit(core: AppState, submission: Submission) -> Sequence[Accepted | RopewalkError]:
+    """Whole if that is possible, which costs least; else every job for itself, parents before what waits for them."""
+    jobs = submission.jobs
+    try:
+        [accepted] = await core.submit([submission])
+    except StoreUnavailable:
+        raise
+    except RopewalkError as refused:
+        if len(jobs) == 1:
+            return [refused]
+    else:
+        return accepted
+    try:
+        ordered = in_order(jobs)
+    except InvalidInput as circle:
+        return [circle] * len(jobs)
+    answers = await core.submit_each([Submission(jobs=[new]) for new in ordered])
+    by_job = {
+        id(new): answer if isinstance(answer, RopewalkError) else answer[0]
+        for new, answer in zip(ordered, answers, strict=True)
+    }
+    return [by_job[id(new)] for new in jobs]
+
+
+def partly_enqueued(jobs: Sequence[Job[Any, Any]], results: Sequence[object]) -> PartlyEnqueued:
+    """`results` has a handle or an error for each job; of errors at least one."""
+    refused = [(at, each) for at, each in enumerate(results) if isinstance(each, RopewalkError)]
+    at, first = refused[0]
+    error = PartlyEnqueued(
+        f"{len(refused):,} of {len(jobs):,} jobs were not queued; the first of them, at position {at} "
+        f"({jobs[at].type.name}): {first}",
+        results=results,
+    )
+    error.__cause__ = first
+    return error
