@@ -290,6 +290,16 @@ async def insert_some(rows: list[Report]) -> list[int | Exception]:
 
 
 @batch_job()
+async def insert_by_position(rows: list[Report]) -> dict[int, int | Exception]:
+    return {at: row.parts or ValueError("empty") for at, row in enumerate(rows)}
+
+
+@batch_job()
+async def queue_by_position(batch: Batch[str]) -> dict[int, Result[None, Report]]:
+    return {at: ctx.queue(report(at)) for at, ctx in enumerate(batch.contexts)}
+
+
+@batch_job()
 async def insert_with_contexts(batch: Batch[str]) -> list[str]:
     assert_type(batch.items, list[str])
     return [f"{ctx.id} {item}" for ctx, item in zip(batch.contexts, batch.items, strict=True)]
@@ -307,6 +317,8 @@ def insert_in_thread(rows: list[bytes]) -> tuple[float, ...]:
 
 assert_type(insert(Report(1)), Job[int, int])
 assert_type(insert_some(Report(1)), Job[int, int])
+assert_type(insert_by_position(Report(1)), Job[int, int])
+assert_type(queue_by_position("a"), Job[None, Report])
 assert_type(insert_with_contexts("a"), Job[str, str])
 assert_type(insert_and_queue("a"), Job[None, Report])
 assert_type(insert_in_thread(b""), Job[float, float])

@@ -48,6 +48,20 @@ async def forgets_one(numbers: list[int]) -> Sequence[int]:
     return numbers[1:]
 
 
+def adds_up(so_far: int | None, more: int) -> int:
+    return (so_far or 0) + more
+
+
+@batch_job(size=10, max_wait=0.2, max_attempts=1)
+async def gives_some(batch: Batch[int]) -> dict[int, Result[int, int] | Exception]:
+    """Nothing for 1, and for 2 an exception."""
+    outputs: dict[int, Result[int, int] | Exception] = {}
+    for at, (item, context) in reversed(list(enumerate(zip(batch.items, batch.contexts, strict=True)))):
+        if item != 1:
+            outputs[at] = Abort("two") if item == 2 else context.result(10 * item, append=adds_up)
+    return outputs
+
+
 @batch_job(size=10, max_wait=0.02)
 async def fans(batch: Batch[int]) -> Sequence[Result[None, int]]:
     return [context.queue(double(item)) for item, context in zip(batch.items, batch.contexts, strict=True)]
@@ -77,7 +91,7 @@ async def single(number: int) -> int:
     return number
 
 
-ALL = (double, double_in_a_thread, picky, forgets_one, fans, held, patient, waited, single)
+ALL = (double, double_in_a_thread, picky, forgets_one, gives_some, fans, held, patient, waited, single)
 
 
 async def test_a_batch_is_larger_than_the_slots_and_never_over_its_size(make_app: MakeApp) -> None:
@@ -137,6 +151,22 @@ async def test_a_wrong_count_fails_all_naming_both_numbers(make_app: MakeApp) ->
             for handle in handles:
                 with pytest.raises(JobFailed, match="3 items and returned 2 outputs"):
                     await handle.result(timeout=10)
+
+
+async def test_of_outputs_by_position_what_is_missing_fails_alone(make_app: MakeApp) -> None:
+    app = make_app(*ALL)
+    async with app:
+        handles = await app.enqueue_many([gives_some(number) for number in range(4)])
+        async with app.worker():
+            assert await handles[0].result(timeout=10) == 0
+            assert await handles[3].result(timeout=10) == 30
+            for handle, told in (
+                (handles[1], "gives_some returned no output for the item at position"),
+                (handles[2], "two"),
+            ):
+                with pytest.raises(JobFailed, match=told):
+                    await handle.result(timeout=10)
+            assert await handles[3].group(timeout=10) == 30, "the function of append= is folded for the right item"
 
 
 async def test_an_items_result_queues_under_that_item(make_app: MakeApp) -> None:

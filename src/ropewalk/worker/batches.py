@@ -15,10 +15,10 @@ import asyncio
 import functools
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.job_types.batch_decorator import argument_of, item_of, outcomes_of_batch
+from ropewalk.definitions.job_types.batch_decorator import argument_of, item_of, outcomes_of_batch, outputs_of
 from ropewalk.definitions.results.classify import bad_input
 from ropewalk.domain.jobs.outcome import Completed, Outcome, Released
 from ropewalk.domain.time import SECOND
@@ -87,14 +87,10 @@ class BatchCall:
             strict=bench.defaults.strict_return,
             judge=lambda error, number: bench.verdict(error, job_type, number),
         )
-        for attempt, outcome, output in zip(attempts, outcomes, _outputs(value), strict=False):
+        for attempt, outcome, output in zip(attempts, outcomes, outputs_of(value, len(items)) or (), strict=False):
             if isinstance(outcome, Completed) and outcome.sequel is not None:
                 attempt.fold = pending_fold(output)
         return outcomes
-
-
-def _outputs(value: object) -> Sequence[object]:
-    return cast("Sequence[object]", value) if isinstance(value, Sequence) else ()
 
 
 _Key: TypeAlias = tuple[str, str, str]

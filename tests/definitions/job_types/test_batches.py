@@ -221,7 +221,9 @@ def test_one_output_for_each(value: object) -> None:
         (None, "given 2 items and returned a NoneType"),
         ("ab", "returned a str"),
         (iter([1, 2]), "returned a list_iterator"),
-        ({1: 2, 3: 4}, "returned a dict"),
+        ({1: 2, 3: 4}, "given 2 items and returned a dict with the keys 1, 3, which are not all positions"),
+        ({"a": 2}, "returned a dict with the keys 'a'"),
+        ({True: 2}, "returned a dict with the keys True"),
     ],
 )
 def test_a_wrong_count_is_an_error_of_all(value: object, told: str) -> None:
@@ -230,6 +232,14 @@ def test_a_wrong_count_is_an_error_of_all(value: object, told: str) -> None:
     for each in found:
         assert isinstance(each, Errored)
         assert told in each.error.message
+
+
+def test_outputs_by_position_say_of_each_item_what_is_missing() -> None:
+    first, second, third, fourth = outcomes(insert, contexts_of(insert, 4), {2: 3, 0: 1, 1: Abort("never")})
+    assert (first, third) == (Completed(b"1"), Completed(b"3"))
+    assert isinstance(second, Aborted)
+    assert isinstance(fourth, Errored)
+    assert "rows returned no output for the item at position 3 of its 4" in fourth.error.message
 
 
 def test_every_item_ends_its_own_way() -> None:

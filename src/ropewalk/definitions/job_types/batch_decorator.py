@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Literal, TypeVar, Unpack, cast, overload
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar, Unpack, cast, overload
 
 from msgspec import structs
 
@@ -18,6 +18,7 @@ from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import Limits
+from ropewalk.domain.failure import clipped
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.time import Seconds, to_span
 from ropewalk.errors import DefinitionError, InvalidInput
@@ -26,6 +27,13 @@ I = TypeVar("I")  # noqa: E741 # as in list[I]: an item
 O = TypeVar("O")  # noqa: E741 # an output
 S = TypeVar("S")
 G = TypeVar("G")
+E = TypeVar("E")
+
+Outputs: TypeAlias = Sequence[E] | Mapping[int, E]
+"""One for each item in order, or some of them by the position of their item."""
+
+MISSING: Final = object()
+"""No output was returned for an item."""
 
 
 class _Decorator:
@@ -48,28 +56,28 @@ class BatchDecorator(_Decorator):
 
     @overload
     def __call__(
-        self, function: Callable[[list[I]], Coroutine[Any, Any, Sequence[Result[S, G] | Exception]]], /
+        self, function: Callable[[list[I]], Coroutine[Any, Any, Outputs[Result[S, G] | Exception]]], /
     ) -> JobType[[I], S, G]: ...
     @overload
     def __call__(
-        self, function: Callable[[Batch[I]], Coroutine[Any, Any, Sequence[Result[S, G] | Exception]]], /
+        self, function: Callable[[Batch[I]], Coroutine[Any, Any, Outputs[Result[S, G] | Exception]]], /
     ) -> JobType[[I], S, G]: ...
     @overload
     def __call__(
-        self, function: Callable[[list[I]], Coroutine[Any, Any, Sequence[O | Exception]]], /
+        self, function: Callable[[list[I]], Coroutine[Any, Any, Outputs[O | Exception]]], /
     ) -> JobType[[I], O, O]: ...
     @overload
     def __call__(
-        self, function: Callable[[Batch[I]], Coroutine[Any, Any, Sequence[O | Exception]]], /
+        self, function: Callable[[Batch[I]], Coroutine[Any, Any, Outputs[O | Exception]]], /
     ) -> JobType[[I], O, O]: ...
     @overload
-    def __call__(self, function: Callable[[list[I]], Sequence[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
+    def __call__(self, function: Callable[[list[I]], Outputs[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
     @overload
-    def __call__(self, function: Callable[[Batch[I]], Sequence[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
+    def __call__(self, function: Callable[[Batch[I]], Outputs[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
     @overload
-    def __call__(self, function: Callable[[list[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
+    def __call__(self, function: Callable[[list[I]], Outputs[O | Exception]], /) -> JobType[[I], O, O]: ...
     @overload
-    def __call__(self, function: Callable[[Batch[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
+    def __call__(self, function: Callable[[Batch[I]], Outputs[O | Exception]], /) -> JobType[[I], O, O]: ...
     def __call__(self, function: Callable[..., object]) -> JobType[..., Any, Any]:
         return self._make(function)
 
@@ -80,13 +88,13 @@ class PlainBatchDecorator(_Decorator):
     @overload
     def __call__(self, function: Callable[..., Coroutine[Any, Any, Any]], /) -> AsyncFunctionRefused: ...
     @overload
-    def __call__(self, function: Callable[[list[I]], Sequence[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
+    def __call__(self, function: Callable[[list[I]], Outputs[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
     @overload
-    def __call__(self, function: Callable[[Batch[I]], Sequence[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
+    def __call__(self, function: Callable[[Batch[I]], Outputs[Result[S, G] | Exception]], /) -> JobType[[I], S, G]: ...
     @overload
-    def __call__(self, function: Callable[[list[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
+    def __call__(self, function: Callable[[list[I]], Outputs[O | Exception]], /) -> JobType[[I], O, O]: ...
     @overload
-    def __call__(self, function: Callable[[Batch[I]], Sequence[O | Exception]], /) -> JobType[[I], O, O]: ...
+    def __call__(self, function: Callable[[Batch[I]], Outputs[O | Exception]], /) -> JobType[[I], O, O]: ...
     def __call__(self, function: Callable[..., object]) -> JobType[..., Any, Any] | AsyncFunctionRefused:
         return self._make(function)
 
@@ -119,9 +127,11 @@ def batch_job(
 ) -> BatchDecorator | PlainBatchDecorator:
     """`@batch_job(size=50, max_wait=0.1)`: the handler gets up to `size` inputs, as list[I] or Batch[I].
 
-    It returns one output for each, in order; an exception or a Result among them is that job's own outcome. A batch
-    that is not full waits `max_wait` seconds for more, and holds jobs of one tenant and queue only. A worker runs at
-    most `max_batches` of them at once, None: as many as it has slots.
+    It returns one output for each, in order; an exception or a Result among them is that job's own outcome. Or it
+    returns a dict of those that there are, by position (0 is the first item): a job without one fails for itself.
+
+    A batch that is not full waits `max_wait` seconds for more, and holds jobs of one tenant and queue only. A worker
+    runs at most `max_batches` of them at once, None: as many as it has slots.
     """
     given: dict[str, object] = {"executor": executor, **options}
     try:
@@ -173,21 +183,45 @@ def outcomes_of_batch(
 
     `judge` says what an exception means in the attempt of that number.
     """
-    outputs = _outputs(value)
-    if outputs is None or len(outputs) != len(contexts):
-        given = f"{len(outputs)} outputs" if outputs is not None else f"a {type(value).__name__}"
+    outputs = outputs_of(value, len(contexts))
+    if outputs is None:
+        given = f"{len(value)} outputs" if _is_sequence(value) else _described(value)
         wrong = ValueError(f"{job_type.name} was given {len(contexts)} items and returned {given}: return one for each")
         return [judge(wrong, context.attempt) for context in contexts]
     return [
-        _outcome(job_type, context, output, limits, strict=strict, judge=judge)
-        for context, output in zip(contexts, outputs, strict=True)
+        judge(_missing(job_type, at, len(contexts)), context.attempt)
+        if output is MISSING
+        else _outcome(job_type, context, output, limits, strict=strict, judge=judge)
+        for at, (context, output) in enumerate(zip(contexts, outputs, strict=True))
     ]
 
 
-def _outputs(value: object) -> Sequence[object] | None:
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes | bytearray):
-        return None
-    return cast("Sequence[object]", value)
+def outputs_of(value: object, count: int) -> Sequence[object] | None:
+    """What was returned for each item, MISSING where there is nothing; None where it is not known what is whose."""
+    if isinstance(value, Mapping):
+        by_position = cast("Mapping[object, object]", value)
+        known = all(isinstance(at, int) and not isinstance(at, bool) and 0 <= at < count for at in by_position)
+        return [by_position.get(at, MISSING) for at in range(count)] if known else None
+    return value if _is_sequence(value) and len(value) == count else None
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def _described(value: object) -> str:
+    kind = type(value).__name__
+    if isinstance(value, Mapping):
+        keys = clipped(", ".join(map(repr, cast("Mapping[object, object]", value))))
+        return f"a {kind} with the keys {keys}, which are not all positions"
+    return f"a {kind}"
+
+
+def _missing(job_type: JobType[..., Any, Any], at: int, count: int) -> ValueError:
+    return ValueError(
+        f"{job_type.name} returned no output for the item at position {at} of its {count}: return one for each, or an "
+        "exception for one that failed"
+    )
 
 
 def _outcome(

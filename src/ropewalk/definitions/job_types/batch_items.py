@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
@@ -51,15 +51,17 @@ def batch_signature_of(function: Handler) -> BatchSignature:
 
 
 def _output(where: str, annotation: Any) -> Any:
-    """O of Sequence[O]: exceptions in it are outcomes of their own, not results."""
+    """O of Sequence[O] or Mapping[int, O]: exceptions in it are outcomes of their own, not results."""
     if annotation is Any:
         return Any
     origin, inside = get_origin(annotation), get_args(annotation)
+    if isinstance(origin, type) and issubclass(origin, Mapping) and len(inside) == 2 and inside[0] is int:
+        origin, inside = list, inside[1:]
     one_by_one = isinstance(origin, type) and issubclass(origin, Sequence) and len(set(inside) - {...}) == 1
     if not one_by_one:
         raise DefinitionError(
-            f"{where}: the handler of a batch type returns one output for each item: annotate it as list[O], not "
-            f"{annotation!r}"
+            f"{where}: the handler of a batch type returns one output for each item: annotate it as list[O], or "
+            f"dict[int, O] by position, not {annotation!r}"
         )
     members = get_args(inside[0]) if get_origin(inside[0]) in (Union, UnionType) else (inside[0],)
     kept = [each for each in members if not _is_exception(each)]
