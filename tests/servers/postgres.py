@@ -34,6 +34,8 @@ STATUS_LINE: Final = 7
 class Settings:
     durable: bool = False
     """whether a commit survives power loss; ordinary tests do without, torture and benchmarks do not"""
+    by_default: bool = False
+    """whether a durable server is so by the defaults, which ALTER SYSTEM can change, and not by its command line"""
     shared_buffers_mb: int = 32
     wal_mb_max: int = 256
     connections_max: int = 100
@@ -41,10 +43,11 @@ class Settings:
 
     def options(self) -> list[str]:
         switch = "on" if self.durable else "off"
+        durability = (
+            {} if self.by_default else dict.fromkeys(("fsync", "synchronous_commit", "full_page_writes"), switch)
+        )
         chosen = {
-            "fsync": switch,
-            "synchronous_commit": switch,
-            "full_page_writes": switch,
+            **durability,
             "shared_buffers": f"{self.shared_buffers_mb}MB",
             "max_connections": str(self.connections_max),
             "max_wal_size": f"{self.wal_mb_max}MB",

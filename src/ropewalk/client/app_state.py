@@ -23,7 +23,7 @@ from ropewalk.definitions.submission import to_new_job
 from ropewalk.definitions.unregistered import UnregisteredTypes
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.record import NewJob
-from ropewalk.errors import DefinitionError, InvalidInput, RopewalkError
+from ropewalk.errors import DefinitionError, InvalidInput, RopewalkError, WeakDurability
 from ropewalk.observe.events import EventHub
 from ropewalk.observe.tracing import Sending
 from ropewalk.ports.codec import Codec
@@ -72,6 +72,7 @@ class AppState:
         self.unregistered = UnregisteredTypes(registry, strict=strict)
         self.unregistered.check_registered()
         self.events = events
+        store.watch_durability(lambda message: events.report(WeakDurability(message), "durability"))
         self.codec = codec
         self.limits = limits
         self.defaults = defaults

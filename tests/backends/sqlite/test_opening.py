@@ -185,6 +185,17 @@ async def test_a_local_disk_survives_power_loss(store: SqliteStore) -> None:
     assert settings == ("wal", 2)
 
 
+async def test_nobody_weakens_a_file_that_is_in_use(store: SqliteStore, path: Path) -> None:
+    """Why nothing has to be looked at again: the other settings are those of each connection."""
+    await submit(store, plain("a"))
+    other = sqlite.connect(path, isolation_level=None, timeout=0)
+    with pytest.raises(sqlite.OperationalError, match="locked"):
+        other.execute("PRAGMA journal_mode = DELETE")
+    other.execute("PRAGMA synchronous = OFF")
+    other.close()
+    await test_a_local_disk_survives_power_loss(store)
+
+
 async def test_locked_for_too_long(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(path, SystemRuntime())
     await store.open()

@@ -14,8 +14,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import psycopg
 
 from ropewalk.backends.postgres.address import Address
+from ropewalk.backends.postgres.durability import DurabilityWatch, settings_of
 from ropewalk.backends.postgres.faults import HeldUp, breaks_connection, may_run_again, met_damage, translated
-from ropewalk.backends.postgres.opening import PREPARED_MAX, Opened, open_store
+from ropewalk.backends.postgres.opening import PREPARED_MAX, TooWeak, open_store
 from ropewalk.backends.postgres.statements import CAREFUL, CAREFUL_READING, READING, SQL
 from ropewalk.backends.postgres.tx import Tx
 from ropewalk.backends.postgres.wire.connection import (
@@ -66,8 +67,7 @@ class Connector:
         self, runtime: Runtime, address: Address, *, allow_weaker_durability: bool, migrate: bool = True
     ) -> None:
         self.address = address
-        self.weakness: str | None = None
-        self.replicated = False
+        self.durability = DurabilityWatch(runtime, address.shown, allowed=allow_weaker_durability)
         self._runtime = runtime
         self._allow_weaker_durability = allow_weaker_durability
         self._migrate = migrate
@@ -75,21 +75,33 @@ class Connector:
         self._closed_until = 0.0
         self._pause_seconds = PAUSE_SECONDS_FIRST
 
-    def open(self, *, silence_seconds_max: float = SILENCE_SECONDS_MAX) -> WatchedConnection:
-        """While the server does not answer, most are told so at once: one in a while tries."""
+    def open(
+        self, *, by: object = None, only_looks: bool = False, silence_seconds_max: float = SILENCE_SECONDS_MAX
+    ) -> WatchedConnection:
+        """While the server does not answer, most are told so at once: one in a while tries.
+
+        A connection that acknowledges nothing (`only_looks`) is made whatever the server keeps. What the others find
+        is remembered for whom they are made (`by`), if they stay.
+        """
         if self._failed is not None and self._runtime.monotonic() < self._closed_until:
             raise self._failed
         try:
             opened = open_store(
-                self.address, allow_weaker_durability=self._allow_weaker_durability, migrate=self._migrate
+                self.address,
+                allow_weaker_durability=self._allow_weaker_durability or only_looks,
+                migrate=self._migrate,
             )
+        except TooWeak as error:
+            self.durability.refused(error.settings)
+            raise
         except psycopg.Error as error:
             told = translated(error, self.address.shown)
             if isinstance(told, StoreUnavailable):
                 self._wait(told)
             raise told from error
         self._failed, self._pause_seconds = None, PAUSE_SECONDS_FIRST
-        self._show(opened)
+        if by is not None and not only_looks:
+            self.durability.opened(by, opened.settings)
         opened.db.silence_seconds_max = silence_seconds_max
         return opened.db
 
@@ -97,11 +109,6 @@ class Connector:
         self._failed = failed
         self._closed_until = self._runtime.monotonic() + self._pause_seconds
         self._pause_seconds = min(2 * self._pause_seconds, PAUSE_SECONDS_MAX)
-
-    def _show(self, opened: Opened) -> None:
-        if opened.weakness is not None and self.weakness is None:
-            _log.warning("%s could lose acknowledged jobs, as allowed: %s", self.address.shown, opened.weakness)
-        self.weakness, self.replicated = opened.weakness, opened.replicated
 
 
 class Session(ConnectionThread):
@@ -215,6 +222,16 @@ class Session(ConnectionThread):
 
     def _clear_up(self) -> None:
         """What nobody has to wait for."""
+        db, durability = self._db, self._door.durability
+        if db is not None and durability.due(self):
+            try:
+                durability.found(self, settings_of(db))
+            except psycopg.Error as error:
+                self._undo(error)
+
+    async def stop(self) -> None:
+        await super().stop()
+        self._door.durability.left(self)
 
     async def _let_pass(self, number: int) -> None:
         """Not again at once: whoever was in the way waits for what was just let go, and should get it first."""
@@ -248,7 +265,9 @@ class Session(ConnectionThread):
         return self._run(work, self._trips(self._connected()))
 
     def _connected(self) -> Pipeline:
-        db = self._db = self._door.open(silence_seconds_max=self._silence_seconds_max)
+        db = self._db = self._door.open(
+            by=self, only_looks=self._only_looks, silence_seconds_max=self._silence_seconds_max
+        )
         ours = self._ours = db.prepare_threshold is not None
         self._begin = (Statement(self._begin_as), Statement(self._settled_in(db) if ours else self._settling_in()))
         self._post = Pipeline(db, prepared_max=PREPARED_MAX if ours else None)

@@ -9,6 +9,7 @@ from psycopg import errors
 from psycopg.sql import SQL, Identifier
 
 from ropewalk.backends.postgres.address import Address
+from ropewalk.backends.postgres.durability import ServerSettings, settings_of
 from ropewalk.backends.postgres.tx import Connection, Raw
 from ropewalk.backends.postgres.wire.connection import WatchedConnection
 from ropewalk.backends.sql.migrations import Compat, Migration, missing, read_migrations, refuse_outdated, state_of
@@ -26,20 +27,21 @@ _MIGRATING: Final = 0x726F7065
 _CREATE_MIGRATION: Final = b"""
 CREATE TABLE IF NOT EXISTS migration (version integer PRIMARY KEY, name text NOT NULL, compat text NOT NULL)
 """
-_SETTINGS: Final = b"""
-SELECT
-    current_setting('server_version_num')::integer / 10000,
-    current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
-    current_setting('synchronous_standby_names'), pg_backend_pid()
-"""
+_SESSION: Final = b"SELECT current_setting('server_version_num')::integer / 10000, pg_backend_pid()"
 
 
 class Opened(Struct, frozen=True):
     db: WatchedConnection
-    weakness: str | None
-    """why an acknowledged job may not survive a power loss, where that was allowed"""
-    replicated: bool
-    """a commit waits for a standby"""
+    settings: ServerSettings
+    """What they say about power loss may be too little, where that was allowed."""
+
+
+class TooWeak(WeakDurability):
+    """The settings of the server may lose what it acknowledged."""
+
+    def __init__(self, message: str, settings: ServerSettings) -> None:
+        super().__init__(message)
+        self.settings = settings
 
 
 def connect(address: Address) -> WatchedConnection:
@@ -108,21 +110,22 @@ def ddl_of(address: Address) -> str:
 
 
 def _checked(db: WatchedConnection, address: Address, *, allow_weaker_durability: bool) -> Opened:
-    found = db.execute(_SETTINGS).fetchone()
+    found = db.execute(_SESSION).fetchone()
     assert found is not None
-    version, *settings, standbys, backend_pid = found
+    version, backend_pid = found
     if version < VERSION_MIN:
         raise StoreRefused(f"{address.shown} is PostgreSQL {version}: ropewalk needs {VERSION_MIN} or newer")
-    weakness = _weakness(*settings)
-    if weakness is not None and not allow_weaker_durability:
-        raise WeakDurability(
-            f"{address.shown} could lose acknowledged jobs: {weakness}. Change that, or pass "
-            "allow_weaker_durability=True if that is acceptable"
+    settings = settings_of(db)
+    if settings.weakness is not None and not allow_weaker_durability:
+        raise TooWeak(
+            f"{address.shown} could lose acknowledged jobs: {settings.weakness}. Change that, or pass "
+            "allow_weaker_durability=True if that is acceptable",
+            settings,
         )
     if backend_pid == db.info.backend_pid:  # nobody in between, who might give every transaction another session
         db.prepare_threshold = PREPARED_ONLY_WHERE_ASKED
         db.prepared_max = PREPARED_MAX
-    return Opened(db, weakness, replicated=bool(standbys))
+    return Opened(db, settings)
 
 
 def _migrate(db: WatchedConnection, address: Address) -> None:
@@ -142,19 +145,6 @@ def _migrate(db: WatchedConnection, address: Address) -> None:
         db.execute(_CREATE_MIGRATION)
         for migration in pending:
             _apply(db, migration)
-
-
-def _weakness(fsync: str, full_page_writes: str, synchronous_commit: str) -> str | None:
-    found = [
-        f"{name} is {value!r}"
-        for name, value, kept in (
-            ("fsync", fsync, ("on",)),
-            ("full_page_writes", full_page_writes, ("on",)),
-            ("synchronous_commit", synchronous_commit, ("on", "remote_apply")),
-        )
-        if value not in kept
-    ]
-    return ", ".join(found) or None
 
 
 def _missing(db: Connection, address: Address) -> list[Migration]:

@@ -100,9 +100,10 @@ class PostgresStore(SqlStore):
 
     @property
     def durability(self) -> Durability:
-        if self._door.weakness is not None:
-            return Durability.D1
-        return Durability.D3 if self._door.replicated else Durability.D2
+        return self._door.durability.level
+
+    def watch_durability(self, on_weakened: Callable[[str], object]) -> None:
+        self._door.durability.on_weakened = on_weakened
 
     @property
     def notifier(self) -> Notifier:

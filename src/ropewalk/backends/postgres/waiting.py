@@ -62,5 +62,8 @@ class WaitingSession(Session):
         super().__init__(runtime, door, name, clock=clock)
 
     def _clear_up(self) -> None:
-        if not self._stays:
+        if self._stays:
+            super()._clear_up()
+        else:
             self._disconnect()
+            self._door.durability.left(self)

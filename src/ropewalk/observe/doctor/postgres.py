@@ -38,6 +38,14 @@ def durability(place: PostgresFacts, level: Durability) -> list[Finding]:
                 "set them to 'on' for this server, database and role (ALTER SYSTEM, ALTER DATABASE, ALTER ROLE)",
             )
         ]
+    if level is Durability.D1:
+        return [
+            warn(
+                "durability",
+                f"new sessions keep what they acknowledge, but of the app that asks, an acknowledged job {level}",
+                "its connections were made, or refused, under weaker settings: restart it",
+            )
+        ]
     return [ok("durability", f"fsync, full_page_writes and synchronous_commit are on: an acknowledged job {level}")]
 
 
