@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from ropewalk import App, OutcomeUnknown, StoreUnavailable
-from ropewalk.errors import RopewalkError
+from ropewalk.domain.jobs.transition import Settlement
 
 
 class Faults:
@@ -23,7 +24,25 @@ class Faults:
         """The next `times` calls take effect, but their answer is lost."""
         return self._fail(verb, times, OutcomeUnknown("injected"), commits=True)
 
-    def _fail(self, verb: str, times: int, error: RopewalkError, *, commits: bool) -> asyncio.Event:
+    def fail(self, verb: str, times: int, error: Exception) -> asyncio.Event:
+        """The next `times` calls change nothing and raise this."""
+        return self._fail(verb, times, error, commits=False)
+
+    def fail_settling(self, job_id: str, error: Exception, times: int) -> None:
+        """Settlements together with that of this job change nothing and raise this, so many times."""
+        real, left = self._store.settle, times
+
+        async def faulty(owner: str, settlements: Sequence[Settlement]) -> Any:
+            nonlocal left
+            job = (await self._store.get("default", [job_id])).jobs[job_id]
+            if left and job.seq in {each.seq for each in settlements}:
+                left -= 1
+                raise error
+            return await real(owner, settlements)
+
+        self._store.settle = faulty
+
+    def _fail(self, verb: str, times: int, error: Exception, *, commits: bool) -> asyncio.Event:
         real = getattr(self._store, verb)
         over = asyncio.Event()
         left = times

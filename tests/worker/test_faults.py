@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from ropewalk import Context, OutcomeUnknown, State, StoreUnavailable, job
+from ropewalk import Context, OutcomeUnknown, State, StoreRefused, StoreUnavailable, job
+from ropewalk.worker.settler import ALONE_TRIES_MAX
 from tests.apps import MakeApp
 from tests.worker.faults import Faults
 
@@ -96,3 +97,35 @@ async def test_state_after_an_outage_is_consistent(make_app: MakeApp) -> None:
             infos = [await app.wait(handle.id, timeout=20) for handle in handles]
             await asyncio.wait_for(worker.idle(), 10)
     assert {info.state for info in infos} == {State.COMPLETED}
+
+
+@pytest.mark.parametrize(
+    "error", [StoreRefused("no longer allowed"), RuntimeError("a defect")], ids=["refused", "defect"]
+)
+async def test_settlements_that_failed_for_another_reason_are_handed_in_again(
+    make_app: MakeApp, error: Exception
+) -> None:
+    """live-3, live-4: the handlers have run, and nobody else would ever settle what this worker goes on renewing."""
+    app = make_app(count, on_error=lambda error, phase: None)
+    async with app:
+        over = Faults(app).fail("settle", 2, error)
+        async with app.worker(poll=0.05, lease=1.0):
+            handles = await app.enqueue_many(count(number=n) for n in range(20))
+            assert [await handle.result(timeout=20) for handle in handles] == [1] * 20
+        assert over.is_set()
+    assert sorted(ran, key=str) == sorted(range(20), key=str)
+
+
+async def test_one_settlement_that_cannot_be_written_holds_up_no_other(make_app: MakeApp) -> None:
+    """live-3: it is given up alone, and its job goes on when its lease has run out."""
+    told: list[BaseException] = []
+    app = make_app(count, on_error=lambda error, phase: told.append(error))
+    async with app:
+        bad = await app.enqueue(count(number=0))
+        Faults(app).fail_settling(bad.id, RuntimeError("a defect"), times=1 + ALONE_TRIES_MAX)
+        async with app.worker(poll=0.05, lease=1.0):
+            handles = await app.enqueue_many(count(number=n) for n in range(1, 20))
+            assert [await handle.result(timeout=20) for handle in handles] == [1] * 19
+            assert await bad.result(timeout=30) == 2
+    assert sorted(ran, key=str) == sorted([0, *range(20)], key=str)
+    assert [str(each) for each in told].count("a defect") == 1 + ALONE_TRIES_MAX

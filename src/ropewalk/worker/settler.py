@@ -6,6 +6,7 @@ worker adds no latency and a busy one no commits. Until the store answers, lease
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -15,7 +16,7 @@ from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.time import Span
-from ropewalk.errors import RopewalkError, StoreUnavailable
+from ropewalk.errors import RopewalkError, StoreRefused, StoreUnavailable
 from ropewalk.observe.publish import NOTHING_ELSE, Change, publish
 from ropewalk.ports.store.messages import Consequences, Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
@@ -25,6 +26,8 @@ from ropewalk.worker.context import WorkerContext
 
 BATCH_MAX: Final = 1024
 UNSETTLED_MAX: Final = 2048
+ALONE_TRIES_MAX: Final = 5
+"""How often a settlement that fails alone is tried, when the store is there and takes others."""
 
 
 class Settler:
@@ -41,6 +44,10 @@ class Settler:
         """since when the oldest of them waits: what gathered during a flush has lingered already"""
         self._closing = False
         self._in_flight = 0
+        self._one_by_one = 0
+        """How many of those that come next are settled alone: together they failed, and not because the store is away."""
+        self._failures: Counter[tuple[int, int]] = Counter()
+        """How often each of them failed alone."""
         self._folding = Folding(bench)
         self.settled = 0
         self.flushes = 0
@@ -94,7 +101,8 @@ class Settler:
                 return
 
     async def _flush(self) -> None:
-        batch, self._pending = self._pending[:BATCH_MAX], self._pending[BATCH_MAX:]
+        size = 1 if self._one_by_one else BATCH_MAX
+        batch, self._pending = self._pending[:size], self._pending[size:]
         self.full = len(self._pending) >= UNSETTLED_MAX
         self._in_flight = len(batch)
         try:
@@ -109,11 +117,41 @@ class Settler:
             # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
             self._pending = batch + self._pending
             raise
+        except Exception as error:
+            self._failed(batch, error)
+            raise
         finally:
             self._in_flight = 0
+        self._one_by_one = max(0, self._one_by_one - 1)
+        if self._failures:
+            for attempt, _ in batch:
+                self._failures.pop(attempt.key, None)
         self.flushes += 1
         self.report(batch, answers)
         self.flushed.fire()
+
+    def _failed(self, batch: list[tuple[Attempt, Settlement]], error: Exception) -> None:
+        """The store answered with an error. One settlement may be the reason, which must cost no other: each is tried
+        alone. One that fails alone again and again is given up with its lease: its job goes on elsewhere when that
+        is over.
+        """
+        if isinstance(error, StoreRefused):
+            self._pending = batch + self._pending
+        elif len(batch) != 1:
+            self._pending = batch + self._pending
+            self._one_by_one = len(batch)
+        else:
+            [(attempt, asked)] = batch
+            self._failures[attempt.key] += 1
+            if self._failures[attempt.key] < ALONE_TRIES_MAX:
+                self._pending.append((attempt, asked))  # the others go first
+                self._one_by_one = len(self._pending)
+                return
+            del self._failures[attempt.key]
+            self._one_by_one = max(0, self._one_by_one - 1)
+            self._bench.drop(attempt)
+            self.flushed.fire()
+            self.on_settled()
 
     def report(self, batch: list[tuple[Attempt, Settlement]], answers: Settlements) -> None:
         """What became of them, for the worker's books, hooks and everybody who waits."""
