@@ -1,5 +1,8 @@
 """Waits for something to end (a job, a group, a chain): by hint, with a slow poll behind it in case hints are lost.
 
+While the store is away waits go on, for a minute: then they raise StoreUnavailable. Every other error of a look is raised
+at once.
+
 All waits of one kind on one loop share one look at the store, however many there are. What an ending is, the look knows
 (completion_checks.py).
 """
@@ -13,12 +16,14 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ropewalk.errors import NotFound, WaitTimeout
+from ropewalk.errors import NotFound, StoreUnavailable, WaitTimeout
 from ropewalk.ports.notifier import Hint, Notifier, Unsubscribe
 from ropewalk.ports.runtime import Runtime
 from ropewalk.runtime.wake import Wake
 
 POLL_SECONDS: Final = 0.5
+AWAY_SECONDS_MAX: Final = 60.0
+"""How long the store may be away before those that wait are told so. It counts from the first look that failed."""
 IDS_MAX: Final = 500
 
 T = TypeVar("T")
@@ -63,6 +68,8 @@ class Waiter(Generic[T]):
         self._wake = Wake(runtime)
         self._looking = False
         self._check_all = False
+        self._away_since: float | None = None
+        """When the first look failed after the last one that was answered; None: the store answered the last one."""
         self._unsubscribe: Unsubscribe | None = None
 
     async def wait(self, tenant: str, wanted: str, timeout_seconds: float | None) -> T:
@@ -109,6 +116,7 @@ class Waiter(Generic[T]):
                 await self._check(everything=not woken)
         finally:
             self._looking = False
+            self._away_since = None  # nobody asks any more, so nobody knows
             if self._unsubscribe is not None:
                 self._unsubscribe()
                 self._unsubscribe = None
@@ -128,9 +136,13 @@ class Waiter(Generic[T]):
         try:
             found = await self._look_at(tenant, ids)
         except Exception as error:
+            if isinstance(error, StoreUnavailable) and self._may_come_back():
+                self._hinted.update(ids)  # looked at again with the next poll, or sooner
+                return
             for wanted in ids:
                 self._answer((tenant, wanted), error)
             return
+        self._away_since = None
         for wanted in ids:
             seen = found.get(wanted)
             if seen is None:
@@ -142,6 +154,13 @@ class Waiter(Generic[T]):
                 self._answer((tenant, wanted), seen.answer)
             elif seen.watch is not None and (tenant, wanted) in self._waiting:
                 self._watch((tenant, wanted), seen.watch)
+
+    def _may_come_back(self) -> bool:
+        """The store is away: whether it is worth waiting for it."""
+        now = self._runtime.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+        return now - self._away_since < AWAY_SECONDS_MAX
 
     def _watch(self, key: _Key, other: str) -> None:
         """From now on its hints concern us; one that came before we listened is made up for by looking again."""
