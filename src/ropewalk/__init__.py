@@ -20,7 +20,7 @@ from ropewalk.client.views.workflows import GroupInfo, WorkflowInfo
 from ropewalk.definitions.codec.custom import register_type
 from ropewalk.definitions.codec.tagged import ExceptionData
 from ropewalk.definitions.context.context import Context, current
-from ropewalk.definitions.dependency import Chain, Count, Group
+from ropewalk.definitions.dependency import Chain, Count, Group, condition_met
 from ropewalk.definitions.job import Job, set_id_generator
 from ropewalk.definitions.job_types.batch_decorator import batch_job
 from ropewalk.definitions.job_types.batch_items import Batch
@@ -31,6 +31,7 @@ from ropewalk.definitions.middleware import CallNext, Middleware
 from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.results import Result
+from ropewalk.definitions.retrying import NextAttempt, RetryPolicy, next_attempt
 from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
@@ -119,6 +120,7 @@ __all__ = [
     "Logs",
     "Middleware",
     "NeverEnqueued",
+    "NextAttempt",
     "NotFound",
     "Order",
     "OrphanGroup",
@@ -132,6 +134,7 @@ __all__ = [
     "Result",
     "Retention",
     "Retry",
+    "RetryPolicy",
     "RetryStatus",
     "RopewalkError",
     "ScheduleInfo",
@@ -150,10 +153,12 @@ __all__ = [
     "WeakDurability",
     "WorkflowInfo",
     "batch_job",
+    "condition_met",
     "current",
     "default",
     "job",
     "next_after",
+    "next_attempt",
     "parse_cron",
     "register_type",
     "schedule",

@@ -7,15 +7,18 @@ from datetime import timedelta
 from typing import Any, Unpack
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ropewalk.definitions.dependency import Chain, Count, Group
+from ropewalk.definitions.dependency import Chain, Condition, Count, Group, condition_met
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Limits
 from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import SECOND
-from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
+from ropewalk.domain.workflow.dependency import Gate, NewGate, Opening, ParentKind, ParentRef, needed, opening
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 
@@ -202,3 +205,54 @@ def test_priority_is_inherited_where_nobody_names_one() -> None:
     assert not to_new_job(settled(1), call={}, defaults=AppDefaults(), limits=Limits(), tenant="t").inherits_priority
     assert submitted(defaults=AppDefaults.of(priority=4)).priority == 4
     assert submitted().priority == 0
+
+
+C, F, X, D, R = State.COMPLETED, State.FAILED, State.CANCELLED, State.DEAD_LETTER, State.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("when", "states", "met"),
+    [
+        ("all_success", [C, C], True),
+        ("all_success", [C, F], False),
+        ("all_success", [C, None], False),
+        ("all_done", [C, F, X, D], True),
+        ("all_done", [C, R], False),
+        ("all_done", [C, None], False),
+        ("any_success", [F, C], True),
+        ("any_success", [F, X, D, R, None], False),
+        ("any_done", [R, D], True),
+        ("any_done", [R, None], False),
+        (Count(2), [C, R, C], True),
+        (Count(2), [C, F, F], False),
+        (Count(2, of="done"), [C, F, R], True),
+        (Count(3), [C, C], False),
+        ("all_success", [], True),
+        ("any_done", [], False),
+        ("all_done", ["completed", "failed"], True),
+    ],
+)
+def test_conditions(when: Condition, states: list[State | str | None], met: bool) -> None:
+    assert condition_met(when, states) is met
+    assert condition_met(when, iter(states)) is met
+
+
+@given(
+    st.sampled_from(["all_success", "all_done", "any_done", "any_success"]) | st.builds(Count, st.integers(1, 4)),
+    st.lists(st.sampled_from([C, F, X, R]), min_size=1, max_size=5),
+)
+def test_a_condition_is_met_where_a_gate_opens(when: Condition, states: list[State]) -> None:
+    need, of = (when.n, when.of) if isinstance(when, Count) else needed(when, len(states))
+    gate = Gate(total=len(states), need=need, of=of, done=len(states) - states.count(R), ok=states.count(C))
+    assert condition_met(when, states) is (opening(gate) is Opening.OPEN)
+
+
+def test_what_is_no_condition_or_no_state() -> None:
+    wrong: Any = "most"
+    with pytest.raises(InvalidInput, match="when='most'"):
+        condition_met(wrong, [])
+    with pytest.raises(InvalidInput, match="states='done'"):
+        condition_met("all_done", ["done"])
+    by_id: Any = {"a": C}
+    with pytest.raises(InvalidInput, match="states="):
+        condition_met("all_done", by_id)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeAlias, cast, get_args
 
 from msgspec import Struct
 
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import Limits
+from ropewalk.domain.jobs.states import TERMINAL, State
 from ropewalk.domain.workflow.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, Policy, needed
 from ropewalk.errors import InvalidInput, LimitExceeded
 
@@ -77,6 +78,7 @@ class Trees(Struct, frozen=True):
 Parent: TypeAlias = Named | Group | Chain
 Condition: TypeAlias = NamedCondition | Count
 
+ENDED: Final = frozenset(State(status.value) for status in TERMINAL)
 GATE_OPTIONS: Final = ("when", "on_unsatisfied", "gate_timeout", "allow_missing")
 
 
@@ -113,6 +115,26 @@ def condition(value: object, field: str) -> Condition:
 
 def policy(value: object, field: str) -> Policy | None:
     return None if value is None else cast("Policy", checks.choice(value, field, get_args(Policy), also="None"))
+
+
+def condition_met(when: Condition, states: Iterable[State | str | None]) -> bool:
+    """Whether jobs in these states fulfil a condition of `when=`. Pure: it looks at nothing else.
+
+    None stands for a job that is not there, which has neither ended nor succeeded.
+
+    >>> ids = [first.id, second.id]
+    >>> found = await app.states(ids)
+    >>> condition_met("all_done", [found.get(each) for each in ids])
+    """
+    asked = condition(when, "when")
+    found = checks.several(states, "states", _state)
+    need, of = (asked.n, asked.of) if isinstance(asked, Count) else needed(asked, len(found))
+    hits = sum(state is State.COMPLETED if of == "success" else state in ENDED for state in found)
+    return hits >= need
+
+
+def _state(value: object, field: str) -> State | None:
+    return None if value is None else checks.member(value, field, State)
 
 
 def gate_of(job_id: str, given: Mapping[str, Any], limits: Limits) -> NewGate | None:

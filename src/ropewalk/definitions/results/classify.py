@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.option_checks import takes_attempt
-from ropewalk.definitions.options import Classifier
+from ropewalk.definitions.options import Classifier, TypeOptions
 from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
@@ -35,9 +35,25 @@ def classify(
 
     Never raises: a time that makes no sense is an error of the handler like any other.
     """
+    whose = f"decide of {job_type.name}"
+    return classify_by(job_type.options, whose, error, report, attempt=attempt, app_decide=app_decide)
+
+
+def classify_by(
+    rules: TypeOptions,
+    whose: str,
+    error: BaseException,
+    report: Reporter,
+    *,
+    attempt: int,
+    app_decide: Classifier | None = None,
+) -> Outcome:
+    """As `classify` does; `whose` names the rules' own `decide` for reports."""
     try:
         said = _said(_only_leaf(error))
-        return _classified(error, job_type, report, attempt, app_decide) if said is None else said
+        if said is not None:
+            return said
+        return _classified(error, rules, whose, report, attempt=attempt, app_decide=app_decide)
     except InvalidInput as wrong:
         return Errored(described(wrong))
 
@@ -102,21 +118,22 @@ def _only_leaf(error: BaseException) -> BaseException:
 
 def _classified(
     error: BaseException,
-    job_type: JobType[..., Any, Any],
+    rules: TypeOptions,
+    whose: str,
     report: Reporter,
+    *,
     attempt: int,
     app_decide: Classifier | None,
 ) -> Outcome:
-    options = job_type.options
-    if options.decide is not None:
-        said = _asked(options.decide, error, attempt, f"decide of {job_type.name}", report)
+    if rules.decide is not None:
+        said = _asked(rules.decide, error, attempt, whose, report)
         if said is not None:
             return said
-    unlisted = bool(options.retry_on) and not isinstance(error, options.retry_on)
-    if unlisted or isinstance(error, options.abort_on):
+    unlisted = bool(rules.retry_on) and not isinstance(error, rules.retry_on)
+    if unlisted or isinstance(error, rules.abort_on):
         return Aborted(described(error, Category.PERMANENT))
     # A type beats its app: what it says by any of its three options is not asked again.
-    if app_decide is not None and options.decide is None and not options.retry_on:
+    if app_decide is not None and rules.decide is None and not rules.retry_on:
         said = _asked(app_decide, error, attempt, "decide of the app", report)
         if said is not None:
             return said

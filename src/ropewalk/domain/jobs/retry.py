@@ -86,6 +86,11 @@ def resolve(*levels: Backoff | None) -> ResolvedBackoff:
     return structs.replace(BUILT_IN, **chosen)
 
 
+def is_last(attempt: int, max_attempts: int | None) -> bool:
+    """Whether no attempt follows this one (1-based) when it fails; None is no limit."""
+    return max_attempts is not None and attempt >= max_attempts
+
+
 def delay(backoff: ResolvedBackoff, attempt: int, roll: float) -> Span:
     """The wait after `attempt` (1-based) failed; `roll` in [0, 1) is the caller's randomness."""
     match backoff.strategy:

@@ -32,7 +32,7 @@ from ropewalk.domain.jobs.outcome import (
     Suspended,
 )
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord, NewJob
-from ropewalk.domain.jobs.retry import ResolvedBackoff, delay
+from ropewalk.domain.jobs.retry import ResolvedBackoff, delay, is_last
 from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, LEGAL_MOVES, SETTLING, Move, Status
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import Instant, Span
@@ -122,7 +122,7 @@ def _decide_otherwise(job: JobRecord, outcome: NotCompleted, backoff: ResolvedBa
             wait = 0 if suspension.signal is not None else suspension.span_us or 0
             return Settlement(seq=seq, fence=fence, move=Move.SUSPEND, delay_us=wait, suspension=suspension)
         case Errored(error, after_us):
-            if job.max_attempts is not None and job.attempt >= job.max_attempts:
+            if is_last(job.attempt, job.max_attempts):
                 return Settlement(seq=seq, fence=fence, move=Move.BURY, error=error)
             wait = after_us if after_us is not None else delay(backoff, job.attempt, roll)
             return Settlement(seq=seq, fence=fence, move=Move.RETRY, error=error, delay_us=wait)
@@ -251,7 +251,7 @@ def set_aside(job: JobRecord, now: Instant) -> Effects:
 
 
 def _last_chance(job: JobRecord, crashes: int) -> bool:
-    return crashes >= job.max_crashes or (job.max_attempts is not None and job.attempt >= job.max_attempts)
+    return crashes >= job.max_crashes or is_last(job.attempt, job.max_attempts)
 
 
 def _end_attempt(
