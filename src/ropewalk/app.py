@@ -10,6 +10,7 @@ from typing import Any, Self, TypeAlias, Unpack, cast
 from msgspec import Struct
 
 from ropewalk.client.app_state import AppState
+from ropewalk.client.portal import Portal
 from ropewalk.client.schedules.fires import AnyFunction
 from ropewalk.client.store_client import StoreClient
 from ropewalk.connect import connect, is_chosen, masked, resolved
@@ -37,7 +38,7 @@ from ropewalk.ports.store.messages import Durability
 from ropewalk.ports.store.migrations import Migrating
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.sync import Portal, SyncApp
+from ropewalk.sync import SyncApp
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.parts import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DEFAULT_LEASE, WorkerConfig
 from ropewalk.worker.policies.admission import Accept

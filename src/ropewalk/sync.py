@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
-import threading
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    Final,
-    Generic,
-    Literal,
-    ParamSpec,
-    Protocol,
-    Self,
-    TypeVar,
-    Unpack,
-    overload,
-)
-from weakref import WeakSet
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
-from ropewalk.client.app_state import AppState
 from ropewalk.client.client import Client, job_to_enqueue
 from ropewalk.client.handle import Handle
+from ropewalk.client.portal import Portal, SyncEvents, blocking
 from ropewalk.client.store_client import StoreClient
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.definitions.job import Job
@@ -35,194 +16,14 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.time import Seconds
 from ropewalk.errors import PartlyEnqueued, RopewalkError
-from ropewalk.observe.events import Event
 from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Family
 from ropewalk.ports.store.user_transactions import UserConnection
 
-P = ParamSpec("P")
-T = TypeVar("T")
-C = TypeVar("C")
-C_co = TypeVar("C_co", covariant=True)
 S = TypeVar("S")
 G = TypeVar("G")
 S_co = TypeVar("S_co", covariant=True)
 G_co = TypeVar("G_co", covariant=True)
-
-
-WAITS_FOR_ITSELF: Final = (
-    "this would block the loop that runs the worker, so the job could never end: await the async method"
-)
-
-
-class Portal:
-    """One event loop in one daemon thread, started at first use; after a fork the child starts its own."""
-
-    def __init__(self, core: AppState) -> None:
-        self._core = core
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._streams = WeakSet[SyncEvents]()
-
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._running_loop())
-
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            self._core.begin_use()
-        except Warning:  # where the user turns warnings into errors
-            work.close()
-            raise
-        return self.start(work).result()
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """For calls that end only when a job does: refused where they would wait for themselves."""
-        if self.would_wait_for_itself():
-            work.close()
-            raise RuntimeError(WAITS_FOR_ITSELF)
-        return self.call(work)
-
-    def would_wait_for_itself(self) -> bool:
-        """Whether the thread that asks runs this app's worker."""
-        try:
-            return self._core.runs_worker_on(asyncio.get_running_loop())
-        except RuntimeError:
-            return False
-
-    def listen(self, events: AsyncIterator[Event]) -> SyncEvents:
-        """Events from now on, until they or this portal are closed."""
-        stream = SyncEvents(events, self)
-        self._streams.add(stream)
-        return stream
-
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None or self._thread is None or not self._thread.is_alive():
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="ropewalk-sync", daemon=True)
-                self._thread.start()
-            return self._loop
-
-    def stop_listening(self) -> None:
-        for stream in list(self._streams):
-            stream.close()
-
-    def close(self) -> None:
-        with self._lock:
-            if self._loop is not None and self._thread is not None and self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._thread.join()
-                self._loop.close()
-            self._loop = None
-
-
-class Face(Protocol[C_co]):
-    """The blocking face of an async client."""
-
-    @property
-    def client(self) -> C_co: ...
-
-    @property
-    def portal(self) -> Portal: ...
-
-
-class blocking(Generic[C, P, T]):  # noqa: N801 # used like a decorator
-    """A descriptor that exposes an async method of a client as a blocking one: same name, types and docs."""
-
-    def __init__(self, verb: Callable[Concatenate[C, P], Coroutine[Any, Any, T]]) -> None:
-        self._verb = verb
-        self.__doc__ = verb.__doc__
-
-    def __get__(self, face: Face[C], owner: object) -> Callable[P, T]:
-        @functools.wraps(self._verb)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return face.portal.call(self._verb(face.client, *args, **kwargs))
-
-        return call
-
-
-class _Mailbox:
-    """Between the loop that events come from and the thread that takes them; a full one loses the oldest."""
-
-    def __init__(self) -> None:
-        self._events: deque[Event] = deque(maxlen=10_000)
-        self._changed = threading.Condition()
-        self._ended = False
-
-    async def fill(self, events: AsyncIterator[Event]) -> None:
-        try:
-            async for event in events:
-                with self._changed:
-                    self._events.append(event)
-                    self._changed.notify()
-        finally:
-            self.end()
-
-    def take(self) -> Event:
-        """Waits for one. Raises StopIteration once there will be no more."""
-        with self._changed:
-            while not self._events:
-                if self._ended:
-                    raise StopIteration
-                self._changed.wait()
-            return self._events.popleft()
-
-    def end(self) -> None:
-        with self._changed:
-            self._ended = True
-            self._changed.notify_all()
-
-    def clear(self) -> None:
-        with self._changed:
-            self._events.clear()
-
-
-async def _answered() -> None:
-    """What was started on the same loop before has begun once this is answered."""
-
-
-class SyncEvents(Iterator[Event]):
-    """Events for blocking code: each `next` waits for one. It listens from when it is made until it is closed.
-
-    Closing it, from any thread, ends an iteration that waits; so does closing the app.
-
-    >>> with app.sync.events() as events:
-    ...     for event in events:
-    ...         print(event.kind, event.job_id)
-    """
-
-    def __init__(self, events: AsyncIterator[Event], portal: Portal) -> None:
-        self._portal = portal
-        self._mailbox = _Mailbox()
-        self._filling = portal.start(self._mailbox.fill(events))
-        portal.call(_answered())
-        if self._filling.done():
-            self._filling.result()
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Event:
-        if self._portal.would_wait_for_itself():
-            raise RuntimeError(WAITS_FOR_ITSELF)
-        return self._mailbox.take()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_filling"):
-            self._filling.cancel()
-
-    def close(self) -> None:
-        """Stop listening. Closing it again does nothing."""
-        self._filling.cancel()
-        self._mailbox.end()
-        self._mailbox.clear()
 
 
 class SyncHandle(Generic[S_co, G_co]):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ropewalk import App, BeyondTenant, Event, job
-from ropewalk.sync import SyncEvents
+from ropewalk.client.portal import SyncEvents
 
 
 @job

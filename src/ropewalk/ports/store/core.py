@@ -86,13 +86,11 @@ class Intake(Protocol):
         ...
 
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
-        """domain.jobs.operations.cancel on each, independently. A cancelled waiting job closes its key, like any
-        ending."""
+        """domain.jobs.operations.cancel on each, independently. Jobs that end with it close their keys."""
         ...
 
     async def retry(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        """domain.jobs.operations.revive on each, independently. Reopens its key; `key_in_use` if another open job
-        holds it.
+        """domain.jobs.operations.revive on each, independently. Reopens its key; `key_in_use` where another has it.
 
         Its scope and those above it open again (a new generation where they had closed). Resolved edges stay so; with
         `cascade`, dependants it had doomed before their first start wait again. `fresh` also forgets its steps.
@@ -100,8 +98,7 @@ class Intake(Protocol):
         ...
 
     async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
-        """domain.jobs.operations.amend, on a waiting job only. With an input, the job's idempotency key stands for the
-        new one from then on."""
+        """domain.jobs.operations.amend, on a waiting job only. With a new input, its key stands for that."""
         ...
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
@@ -111,8 +108,8 @@ class Intake(Protocol):
     async def purge(self, tenant: str, ids: Sequence[str], *, together: bool = False) -> Purged:
         """Remove terminal jobs as `delete` does, and jobs that wait, in one transaction.
 
-        What waits is cancelled first, with everything that an ending brings. What runs is left as it is: no
-        cancellation is asked for. With `together` nothing happens at all where one of them runs.
+        What waits is cancelled first, with all that an ending brings. What runs is left alone, not even asked to stop.
+        With `together` nothing happens at all where one of them runs.
         """
         ...
 
@@ -135,11 +132,10 @@ class Leasing(Protocol):
         domain.jobs.order.take_turns. Never a job before its run_at, in a paused queue, of an unnamed type, of a
         newer record format, beyond the `room` of its type, among those it is `passing`, or under a limit without
         room (domain.limits.headroom; what runs is counted in this transaction, and no other claim gives out jobs under
-        the same limit meanwhile): such a lane is passed over whole. With more than
-        256 lanes of keys the claim looks into some of them, and the next one goes on there. A ready job past its
-        deadline is expired instead. Also takes back a bounded number
-        of expired leases first (as sweep does), so the claim path alone recovers lost work; not after the request's
-        `take_back_until`.
+        the same limit meanwhile): such a lane is passed over whole. With more than 256 lanes of keys the claim looks
+        into some of them, and the next one goes on there. A ready job past its deadline is expired instead. Also takes
+        back a bounded number of expired leases first (as sweep does), so the claim path alone recovers lost work; not
+        after the request's `take_back_until`.
         Cost does not depend on how many jobs are finished, delayed, paused or of other types.
         """
         ...
@@ -172,10 +168,9 @@ class Upkeep(Protocol):
 
     async def sweep(self, limit: int, *, take_back_until: Instant | None = None) -> Consequences:
         """Take back up to `limit` expired leases, if it is not too late for that (domain.jobs.lease.may_take_back;
-        domain.jobs.transition.lose: `started` is ticket <= the owner's
-        started_upto and not among its unstarted, or the owner is unknown), expire up to `limit` waiting jobs past
-        their deadline, and end up to `limit` waits that are over (domain.workflow.gate.wait_is_over). What follows
-        from it is in the answer, too.
+        domain.jobs.transition.lose: `started` is ticket <= the owner's started_upto and not among its unstarted, or the
+        owner is unknown), expire up to `limit` waiting jobs past their deadline, and end up to `limit` waits that are
+        over (domain.workflow.gate.wait_is_over). What follows from it is in the answer, too.
 
         The decision and the write are one: a lease renewed or settled meanwhile is left alone.
         """
@@ -231,8 +226,7 @@ class Limiting(Protocol):
 
 
 class Quoting(Protocol):
-    """What a tenant may have waiting, running and coming in (domain.limits.quota), from the next submission and claim
-    on."""
+    """Quotas of tenants (domain.limits.quota), which hold from the next submission and the next claim on."""
 
     async def put_quota(self, quota: Quota) -> None:
         """Make or replace the tenant's; that of `*` is for what others leave open. Its `running` is a limit of kind
