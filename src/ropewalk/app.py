@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import ModuleType
-from typing import Any, Self, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack, cast, overload
 
 from msgspec import Struct
 
@@ -48,7 +48,27 @@ from ropewalk.worker.services.redriver import Redrive
 from ropewalk.worker.services.unawaited_groups import OrphanHook
 from ropewalk.worker.worker import Worker
 
+if TYPE_CHECKING:
+    from ropewalk.fleet.worker_processes import WorkerProcesses
+
 Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
+
+
+class WorkerOptions(TypedDict, total=False):
+    """What `app.worker(...)` takes, beside `processes`."""
+
+    queues: Iterable[str] | None
+    types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None
+    tenants: Iterable[str] | None
+    concurrency: Concurrency
+    lease: Seconds | None
+    grace: Seconds
+    poll: Seconds
+    accept: Accept | None
+    backpressure: Hook | AdaptiveDelay | None
+    backlog_alarm: BacklogAlarm | None
+    scheduler: bool
+    redrive: Redrive | None
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -85,7 +105,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 class App(StoreClient):
     """`App("sqlite:///jobs.db", jobs=[add, fetch])`. Connects on first use, or with `async with app:`.
 
-    url: memory://, sqlite:///file, postgresql://host/database; falls back to $ROPEWALK_URL, then memory, of which a
+    url: memory://, sqlite:///file, postgresql://user@host/database; None is $ROPEWALK_URL, else memory://, of which a
         program that is no test is warned (UnsharedStore).
     jobs: job types, registries and modules. Where several are taken, one alone means that one.
     lifespan: async context manager, entered once per worker; handlers find what it yields (one object, or a tuple
@@ -241,6 +261,12 @@ class App(StoreClient):
         """Declare a schedule, as `App(schedules=[schedule(...)])` does. Workers store it when they start."""
         self._core.declare(schedule(name, tenant=tenant, reset=reset, **options))
 
+    @overload
+    def worker(self, *, processes: None = None, **options: Unpack[WorkerOptions]) -> Worker: ...
+
+    @overload
+    def worker(self, *, processes: int, **options: Unpack[WorkerOptions]) -> WorkerProcesses: ...
+
     def worker(
         self,
         *,
@@ -256,7 +282,8 @@ class App(StoreClient):
         backlog_alarm: BacklogAlarm | None = None,
         scheduler: bool = True,
         redrive: Redrive | None = None,
-    ) -> Worker:
+        processes: int | None = None,
+    ) -> Worker | WorkerProcesses:
         """A worker for this app's types: `async with app.worker():`, or `await app.worker().run()`.
 
         None for queues and tenants serves all of them, for types every registered one; one alone means that one.
@@ -264,6 +291,9 @@ class App(StoreClient):
         due. redrive: what it does with dead-lettered jobs while it is idle.
         concurrency: how many jobs at once, or a policy of ropewalk.policies. accept(offer) may decline a job here;
         backpressure(load) says how many seconds to wait before the next poll.
+        processes: run it in so many processes of their own, each with this concurrency, which are replaced when they
+        die. None runs it in this one. Each process imports the module that has the app, or these workers, at its top
+        level; `memory://` is refused.
         """
         registry = self._served(types)
         check_required(registry, self.settings.middlewares)
@@ -283,7 +313,7 @@ class App(StoreClient):
             scheduler=scheduler,
             redrive=redrive,
         )
-        return Worker(
+        worker = Worker(
             self._core,
             lambda: self._bench(registry, config),
             config,
@@ -292,6 +322,13 @@ class App(StoreClient):
             retention=self.settings.retention,
             lifespan=None if self.settings.lifespan is None else self._resources,
             on_orphan_group=self.settings.on_orphan_group,
+        )
+        if processes is None:
+            return worker
+        from ropewalk.fleet.worker_processes import WorkerProcesses  # few need the machinery of processes
+
+        return WorkerProcesses(
+            worker, processes, config=config, url=self.url, durability=self.durability, runtime=self._core.runtime
         )
 
     @asynccontextmanager

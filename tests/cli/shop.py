@@ -81,5 +81,6 @@ fast = app.worker(
     redrive=Redrive(types=[divide], every=0.2, max_times=1),
 )
 unbounded = app.worker(types=[add], concurrency=Unlimited())
+several = app.worker(types=[add], concurrency=4, processes=2)
 impatient = app.worker(grace=0.1)
 not_an_app = object()

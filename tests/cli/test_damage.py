@@ -12,8 +12,9 @@ import pytest
 
 from ropewalk import App, job
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.cli.errors import ExitCode, exit_code_of
+from ropewalk.cli.errors import exit_code_of
 from ropewalk.cli.group import root
+from ropewalk.fleet.exit_codes import ExitCode
 
 PAGE = 4096
 COMMANDS = (

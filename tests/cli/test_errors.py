@@ -16,7 +16,8 @@ from ropewalk import (
     UnknownJobType,
     WeakDurability,
 )
-from ropewalk.cli.errors import ExitCode, code_for, complain
+from ropewalk.cli.errors import complain
+from ropewalk.fleet.exit_codes import ExitCode, code_for
 
 
 @pytest.mark.parametrize(

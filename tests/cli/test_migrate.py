@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from ropewalk import App, InvalidInput, SchemaMismatch, job
 from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.group import root
+from ropewalk.fleet.exit_codes import ExitCode
 
 
 @job

@@ -69,6 +69,42 @@ def test_a_type_in_a_script(script: Path) -> None:
     assert (ran.stdout, ran.stderr) == ("started\n42 36 __mp_main__\n", "")
 
 
+COMPANION = """
+    import multiprocessing
+    from ropewalk import job
+
+    @job(executor="process")
+    def cores() -> int:
+        return multiprocessing.cpu_count()
+"""
+ACCOMPANIED = """
+    import asyncio
+    from companion import cores
+    from ropewalk import App, job
+
+    @job(executor="process")
+    def name() -> str:
+        return __name__
+
+    app = App("memory://", jobs=[cores, name])
+
+    async def main() -> None:
+        async with app.running(concurrency=1):
+            print(await app.enqueue(cores()).result(timeout=20) > 0, await app.enqueue(name()).result(timeout=20))
+
+    if __name__ == "__main__":
+        asyncio.run(main())
+"""
+
+
+def test_a_type_in_a_script_after_one_that_imports_multiprocessing(tmp_path: Path) -> None:
+    """Which says that the handler's process itself is the script that was run again."""
+    (tmp_path / "companion.py").write_text(textwrap.dedent(COMPANION))
+    (path := tmp_path / "my_script.py").write_text(textwrap.dedent(ACCOMPANIED))
+    ran = run(str(path), cwd=Path("/"))
+    assert (ran.stdout, ran.stderr) == ("True __mp_main__\n", "")
+
+
 def test_a_type_in_a_script_without_a_suffix(script: Path) -> None:
     ran = run(str(script.rename(script.with_suffix(""))), cwd=Path("/"))
     assert (ran.stdout, ran.stderr) == ("started\n42 36 __mp_main__\n", "")

@@ -26,8 +26,10 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.fleet.worker_processes import WorkerProcesses
 from ropewalk.ports.store.messages import LimitUse, WorkerCard
 from ropewalk.worker.services.redriver import Redrive
+from ropewalk.worker.worker import Worker
 
 # ── async, without and with a context ───────────────────────────────────────────────────────────────────────────
 
@@ -238,6 +240,7 @@ async def uses_schedules(app: App) -> None:
     app.schedule("b", next=by_hand, run=made_later)
     assert_type(await app.create_schedule("c", every=timedelta(hours=1), run="made_later"), ScheduleInfo)
     assert_type(await app.edit_schedule("c", every=3.5), ScheduleInfo)
+    assert_type(await app.edit_schedule("c", using={"queue": "slow"}, arguments={"a": 1}, dry_run=True), ScheduleInfo)
     assert_type(app.sync.trigger_schedule("c"), JobInfo)
     assert_type(app.sync.tenant("acme").schedules(upcoming=3), list[ScheduleInfo])
 
@@ -329,3 +332,5 @@ async def looks_after_tenants(app: App) -> None:
     assert_type(app.sync.tenant("acme").limits(), list[LimitUse])
     assert_type(app.sync.workers(), list[WorkerCard])
     assert_type(await app.workers(), list[WorkerCard])
+    assert_type(app.worker(queues=["mail"]), Worker)
+    assert_type(app.worker(queues=["mail"], processes=2), WorkerProcesses)

@@ -13,8 +13,8 @@ import click
 from ropewalk.app import App
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, json_option
-from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.target import Target, refuse_memory, target_options
+from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.observe.doctor.findings import Finding, Level, worst
 
 COLOURS: Final = {Level.OK: "green", Level.NOTE: "cyan", Level.WARN: "yellow", Level.BAD: "red"}

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import IntEnum
 from typing import Final
 
 import click
 
 from ropewalk.cli.render import safe
-from ropewalk.errors import (
-    DefinitionError,
-    InvalidInput,
-    RopewalkError,
-    StoreRefused,
-    StoreUnavailable,
-    UnknownJobType,
-)
-
-
-class ExitCode(IntEnum):
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    STORE = 3
-    INTERRUPTED = 130
-
+from ropewalk.errors import RopewalkError
+from ropewalk.fleet.exit_codes import ExitCode, code_for
 
 MEANING: Final = {
     ExitCode.OK: "done",
@@ -53,17 +37,6 @@ def exit_code_of(command: click.Command) -> int:
         complain(str(error))
         return code_for(error)
     return answer if isinstance(answer, int) else ExitCode.OK
-
-
-def code_for(error: RopewalkError) -> ExitCode:
-    match error:
-        case StoreUnavailable() | StoreRefused():
-            return ExitCode.STORE
-        case InvalidInput() | DefinitionError() | UnknownJobType():
-            return ExitCode.USAGE
-        case _:
-            # A worker that gave up says so in an error of its own; what it gave up on is the cause.
-            return ExitCode.STORE if isinstance(error.__cause__, StoreUnavailable | StoreRefused) else ExitCode.FAILED
 
 
 def complain(message: str) -> None:

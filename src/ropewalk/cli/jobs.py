@@ -10,7 +10,7 @@ import click
 
 from ropewalk.cli import ids, render
 from ropewalk.cli.command import Command, Group, json_option
-from ropewalk.cli.errors import ExitCode, complain
+from ropewalk.cli.errors import complain
 from ropewalk.cli.job_view import echo_history, echo_job, echo_logs, echo_page, presentable
 from ropewalk.cli.schedule_options import object_of, tag_of
 from ropewalk.cli.target import Target, target_options
@@ -20,6 +20,7 @@ from ropewalk.client.views.answers import LogInfo, RetryResult
 from ropewalk.client.views.jobs import INCLUDABLE, HistoryInfo, JobInfo
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
 from ropewalk.domain.jobs.states import State
+from ropewalk.fleet.exit_codes import ExitCode
 
 _REFUSED: Final = {"damaged_row": "repair the columns that its error names, see `ropewalk jobs show`"}
 STATES: Final = click.Choice([each.value for each in State])

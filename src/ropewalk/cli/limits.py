@@ -11,11 +11,12 @@ import click
 from ropewalk.app import App
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
-from ropewalk.cli.errors import ExitCode, complain
+from ropewalk.cli.errors import complain
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.store_client import StoreClient
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit
 from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
+from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.ports.store.messages import LimitUse
 from ropewalk.worker.worker import limits_in
 

@@ -15,6 +15,7 @@ import click
 
 from ropewalk.app import App
 from ropewalk.errors import RopewalkError
+from ropewalk.fleet.worker_processes import WorkerProcesses
 from ropewalk.worker.worker import Worker
 
 
@@ -25,10 +26,10 @@ def load_app(path: str) -> App:
     return found
 
 
-def load_app_or_worker(path: str) -> App | Worker:
+def load_app_or_worker(path: str) -> App | Worker | WorkerProcesses:
     """What `ropewalk worker` can run."""
     found, module = _loaded(path, _all_of)
-    if not isinstance(found, App | Worker):
+    if not isinstance(found, App | Worker | WorkerProcesses):
         kind = type(found).__name__
         raise click.ClickException(f"{path} is a {kind}, not a ropewalk.App or a worker of one ({_all_of(module)})")
     return found
@@ -81,9 +82,9 @@ def _apps_of(module: ModuleType) -> str:
 
 
 def _all_of(module: ModuleType) -> str:
-    workers = _names(module, Worker)
+    workers = _names(module, Worker, WorkerProcesses)
     return f"{_apps_of(module)}; its workers: {workers}" if workers else _apps_of(module)
 
 
-def _names(module: ModuleType, kind: type) -> str:
-    return ", ".join(sorted(name for name, value in vars(module).items() if isinstance(value, kind)))
+def _names(module: ModuleType, *kinds: type) -> str:
+    return ", ".join(sorted(name for name, value in vars(module).items() if isinstance(value, kinds)))

@@ -8,9 +8,9 @@ import click
 
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, json_option
-from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.target import Target, target_options
 from ropewalk.errors import InvalidInput
+from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.ports.store.migrations import Migrating, SchemaState
 
 

@@ -6,13 +6,14 @@ import click
 
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
-from ropewalk.cli.errors import ExitCode, complain
+from ropewalk.cli.errors import complain
 from ropewalk.cli.limits import pace_of, rate_in
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.store_client import StoreClient
 from ropewalk.domain.limits.fleet_limit import ANY
 from ropewalk.domain.limits.quota import Quota, QuotaUse
 from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm
+from ropewalk.fleet.exit_codes import ExitCode
 
 
 @click.group(

@@ -47,7 +47,7 @@ def source_of(job_type: JobType[..., Any, Any]) -> Source:
 
 def located(name: str, module: str, qualname: str) -> Source:
     """Where what is called `name` stands. Raises DefinitionError when no other process can import the module."""
-    if module != MAIN:
+    if module not in (MAIN, MAIN_AGAIN):
         return Source(name=name, module=module, qualname=qualname)
     named = _main_module()
     if named is not None:
@@ -85,9 +85,9 @@ def not_found(error: DefinitionError) -> Outcome:
 
 
 def _main_module() -> str | None:
-    """The real name of what was started as `python -m name`."""
+    """The real name of what was started as `python -m name`; None for a script, also one that was run again here."""
     spec = sys.modules[MAIN].__spec__
-    return None if spec is None else spec.name
+    return None if spec is None or spec.name == MAIN_AGAIN else spec.name
 
 
 def _imported(source: Source) -> ModuleType:
@@ -109,8 +109,10 @@ def _hint(source: Source, error: BaseException) -> str:
 
 
 def _script(path: str) -> ModuleType:
-    if MAIN_AGAIN in sys.modules:
-        return sys.modules[MAIN_AGAIN]
+    # Importing multiprocessing puts this process's own main module there, which is not the script.
+    again = sys.modules.get(MAIN_AGAIN)
+    if again is not None and again.__name__ == MAIN_AGAIN:
+        return again
     loader = SourceFileLoader(MAIN_AGAIN, path)
     spec = spec_from_loader(MAIN_AGAIN, loader)
     assert spec is not None, "a loader that was given always makes a spec"

@@ -45,7 +45,7 @@ class Settler:
         self._closing = False
         self._in_flight = 0
         self._one_by_one = 0
-        """How many of those that come next are settled alone: together they failed, and not because the store is away."""
+        """How many of those that come next are settled alone: they failed together, although the store was there."""
         self._failures: Counter[tuple[int, int]] = Counter()
         """How often each of them failed alone."""
         self._folding = Folding(bench)

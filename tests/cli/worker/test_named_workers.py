@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk import App, State
 from tests.cli import shop
-from tests.cli.conftest import Run, Start, lingering, until
+from tests.cli.conftest import Run, Start, lingering, members, until
 
 OPTIONS = [
     *(["--queue", "slow"], ["--type", "add"], ["--tenant", "acme"], ["--concurrency", "10"]),
@@ -43,6 +43,19 @@ def test_each_of_several_processes_has_its_own(start: Start, app: App, url: str)
     assert set(said.split(", ")) == {card.id for card in cards}
     assert rest == f"{url} (survives power loss): add, divide; 3 at a time each\n"
     assert {(card.queues, card.concurrency) for card in cards} == {(("fast",), 3)}
+
+
+@pytest.mark.parametrize("options", [[], ["--processes", "2"]])
+def test_workers_that_code_has_made_for_several_processes(options: list[str], start: Start, app: App) -> None:
+    process = start(*options, name="several")
+    until(lambda: len(app.sync.workers()) == 2, "both are there")
+    cards = app.sync.workers()
+    assert {card.pid for card in cards} == set(members(process))
+    process.terminate()
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert out.endswith(": add; 4 at a time each\n")
+    assert "INFO worker-2: drained" in err
 
 
 @pytest.mark.parametrize(("options", "each"), [([], ""), (["--processes", "2"], " each")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ropewalk.cli.command import Command, json_option
-from ropewalk.cli.errors import ExitCode
+from ropewalk.fleet.exit_codes import ExitCode
 
 
 @click.command(

@@ -23,9 +23,9 @@ from ropewalk.cli.demo.jobs import TYPES
 from ropewalk.cli.demo.promises import Promise, promises
 from ropewalk.cli.demo.screen import Live, Plain, Screen, Silent
 from ropewalk.cli.demo.story import Story
-from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.job_view import presentable
 from ropewalk.client.views.jobs import JobInfo
+from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.runtime.system import SystemRuntime
 
 NEXT: Final = (

@@ -9,10 +9,10 @@ from typing import Final
 import click
 
 from ropewalk.cli.command import Command, json_option
-from ropewalk.cli.errors import ExitCode
 from ropewalk.cli.worker.log import FORMATS, LEVELS
 from ropewalk.cli.worker.options import WorkerOptions
-from ropewalk.cli.worker.parent_link import ParentLink
+from ropewalk.fleet.exit_codes import ExitCode
+from ropewalk.fleet.parent_link import ParentLink
 
 EXAMPLES: Final = (
     "ropewalk worker shop:app                       # `app = App(...)` in shop.py",

@@ -9,23 +9,31 @@ import warnings
 import click
 
 from ropewalk.app import App
-from ropewalk.cli.errors import ExitCode
+from ropewalk.cli.errors import complain
 from ropewalk.cli.loading import load_app_or_worker
+from ropewalk.cli.worker.announcing import show
 from ropewalk.cli.worker.log import log_events, logger, start_logging
 from ropewalk.cli.worker.options import WorkerOptions
-from ropewalk.cli.worker.parent_link import HURRIED_BY, Announcement, ParentLink
-from ropewalk.cli.worker.shutdown import DrainWatch, ignore_stop_signals
+from ropewalk.cli.worker.supervising import supervise
 from ropewalk.errors import InvalidInput, UnsharedStore
+from ropewalk.fleet.exit_codes import ExitCode
+from ropewalk.fleet.parent_link import HURRIED_BY, Announcement, ParentLink
+from ropewalk.fleet.shutdown import DrainWatch, ignore_stop_signals
+from ropewalk.fleet.worker_processes import WorkerProcesses
 from ropewalk.ports.store.messages import Durability
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
 
 
-def serve(options: WorkerOptions, leash: ParentLink | None, *, as_json: bool) -> ExitCode:
-    """On a leash it belongs to a fleet, which speaks for it."""
+def serve(options: WorkerOptions, leash: ParentLink | None, *, as_json: bool) -> ExitCode | int:
+    """On a leash it belongs to a fleet, which speaks for it. What code has made for several processes becomes one."""
     if leash is not None:
         leash.heed(SystemRuntime())
     worker = _worker(options)
+    if isinstance(worker, WorkerProcesses):
+        if leash is None:
+            return asyncio.run(supervise(options, worker.processes, as_json=as_json))
+        worker = worker.worker
     app = worker.client
     assert isinstance(app, App)  # nothing else makes workers
     if leash is not None and app.durability is Durability.D0:
@@ -43,16 +51,16 @@ def serve(options: WorkerOptions, leash: ParentLink | None, *, as_json: bool) ->
         _say_unshared(app)
 
     def announce(worker: Worker) -> None:
-        announcement = Announcement.of(worker, app)
+        announcement = Announcement.of(worker, store=app.url, durability=app.durability)
         if leash is None:
-            announcement.show(as_json=as_json)
+            show(announcement, as_json=as_json)
         else:
             leash.announce(announcement)
 
     async def run() -> None:
         hurried_by = STOPPING if leash is None else HURRIED_BY
         async with app, log_events(app):
-            await DrainWatch(worker.grace_seconds).run(worker, on_started=announce, hurried_by=hurried_by)
+            await DrainWatch(worker.grace_seconds, complain).run(worker, on_started=announce, hurried_by=hurried_by)
             if leash is not None:  # where nobody supervises, a signal is the way out of a store that does not close
                 ignore_stop_signals()
 
@@ -79,7 +87,7 @@ def _say_unshared(app: App) -> None:
     warnings.simplefilter("ignore", UnsharedStore)
 
 
-def _worker(options: WorkerOptions) -> Worker:
+def _worker(options: WorkerOptions) -> Worker | WorkerProcesses:
     """The app's, made as the options say; or the one that was named, which says everything itself."""
     named = load_app_or_worker(options.path)
     if isinstance(named, App):

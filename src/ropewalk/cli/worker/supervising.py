@@ -1,23 +1,20 @@
-"""The supervisor's process: a fleet of workers, and signals for all of them. It does not import the app."""
+"""The supervisor's process: a fleet of workers, and signals for all of them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
-from ropewalk.cli.worker.fleet import Fleet, Member
-from ropewalk.cli.worker.fleet_process import start_worker
+from ropewalk.cli.worker.announcing import show_all
 from ropewalk.cli.worker.log import start_logging
 from ropewalk.cli.worker.options import WorkerOptions
-from ropewalk.cli.worker.parent_link import Announcement
-from ropewalk.cli.worker.shutdown import OVERTIME_SECONDS, ignore_stop_signals
+from ropewalk.fleet.fleet import Fleet, Member
+from ropewalk.fleet.parent_link import Announcement, spelled
+from ropewalk.fleet.shutdown import KILLED_AFTER_SECONDS, ignore_stop_signals
+from ropewalk.fleet.worker_process import start_process
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.parts import DEFAULT_GRACE_SECONDS
 from ropewalk.worker.worker import STOPPING
-
-SLACK_SECONDS: Final = 1.0
-"""a worker leaves by itself when its time is up; one that even then does not is killed"""
 
 
 async def supervise(options: WorkerOptions, processes: int, *, as_json: bool) -> int:
@@ -25,17 +22,17 @@ async def supervise(options: WorkerOptions, processes: int, *, as_json: bool) ->
     arguments = options.arguments()
 
     async def start(name: str) -> Member:
-        return await start_worker(name, arguments)
+        return await start_process(lambda fd: ["-m", "ropewalk", "worker", *arguments], lambda fd: spelled(fd, name))
 
     def show(announcements: Sequence[Announcement]) -> None:
-        announcements[0].show_all([each.worker for each in announcements], as_json=as_json)
+        show_all(announcements, as_json=as_json)
 
     fleet = Fleet(
         processes,
         start,
         SystemRuntime(),
         grace_seconds=DEFAULT_GRACE_SECONDS if options.grace is None else options.grace,
-        overtime_seconds=OVERTIME_SECONDS + SLACK_SECONDS,
+        overtime_seconds=KILLED_AFTER_SECONDS,
         on_complete=show,
     )
     loop = asyncio.get_running_loop()

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import pytest
 
-from ropewalk.cli.worker.fleet import HURRIED_SECONDS, Fleet, Member
-from ropewalk.cli.worker.parent_link import Announcement
+from ropewalk.fleet.fleet import HURRIED_SECONDS, Fleet, Member
+from ropewalk.fleet.parent_link import Announcement
 from ropewalk.testing import FakeRuntime
 
 GRACE_SECONDS = 30.0
@@ -31,6 +31,10 @@ class Puppet(Member):
     @property
     def pid(self) -> int:
         return self._pid
+
+    @property
+    def refusal(self) -> str | None:
+        return None
 
     async def announced(self) -> Announcement | None:
         return await self._announcement
@@ -220,6 +224,27 @@ async def test_a_fleet_that_has_worked_waits_for_its_store(stage: SetStage) -> N
     assert not made.running.done(), "the minute counts from when the store was last away"
     await fail_again_and_again(made, 1, seconds=100)
     assert await made.code() == 1
+
+
+async def test_the_minute_counts_from_the_first_failure(stage: SetStage) -> None:
+    """The first member may take long to start, and fail: it is tried again."""
+    made = await stage(2)
+    await made.runtime.advance(90)
+    made.members[0].end(1)
+    await made.runtime.advance(1)
+    assert not made.running.done()
+    assert len(made.members) == 2
+    await fail_again_and_again(made, 1, seconds=100)
+    assert await made.code() == 1
+
+
+async def test_one_that_never_gives_up(stage: SetStage) -> None:
+    """Inside somebody else's program: neither wrong usage nor an hour of failures ends it."""
+    made = await (await stage(2)).complete()
+    made.fleet.gives_up = False
+    for code in (1, 2):
+        await fail_again_and_again(made, code, seconds=300)
+        assert not made.running.done()
 
 
 async def test_time_spent_on_starting_is_no_health(stage: SetStage, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,10 +1,10 @@
-"""The moments between the end of the work and that of the process, in which a signal must not spoil the exit code.
-
-Sees to it that a stopping worker's process ends, whatever its handlers do.
+"""Sees to it that the process of a stopping worker ends, whatever its handlers do.
 
 A thread cannot be stopped from outside, a coroutine may refuse to be, and one that blocks the loop keeps the worker
 from even hearing the signal. Where a handler had to be left behind, or the end does not come, the process exits the
 hard way. Leases that are still held then run out by themselves.
+
+Between the end of the work and that of the process a signal must not spoil the exit code: see `ignore_stop_signals`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import sys
 from collections.abc import Callable, Collection
 from typing import Final
 
-from ropewalk.cli.errors import ExitCode, complain
+from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
 
 
 def ignore_stop_signals() -> None:
-    """Whoever asks again to stop has what they ask for."""
+    """From here on a signal that says stop changes nothing: the process is about to end."""
     loop = asyncio.get_running_loop()
     # Held back meanwhile: without the loop's handler, and before it is ignored, a signal kills.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
@@ -33,15 +33,21 @@ def ignore_stop_signals() -> None:
 
 
 OVERTIME_SECONDS: Final = 5.0
-"""after the grace period: to cancel what still runs and give it back"""
+"""How long a worker takes at most, after the grace period, to cancel what still runs and give it back."""
+KILLED_AFTER_SECONDS: Final = OVERTIME_SECONDS + 1.0
+"""How long after the grace period a process that even then has not ended by itself is killed by its supervisor."""
 _LOOK_SECONDS: Final = 0.2
 
 logger = logging.getLogger("ropewalk.worker")
 
 
 class DrainWatch:
-    def __init__(self, grace_seconds: float) -> None:
+    """Runs a worker until it has drained, and ends the process where it does not."""
+
+    def __init__(self, grace_seconds: float, complain: Callable[[str], object]) -> None:
+        """`complain` tells people why the process ends the hard way."""
         self._grace_seconds = grace_seconds
+        self._complain = complain
         self._runtime = SystemRuntime()
         self._told = False
 
@@ -58,7 +64,7 @@ class DrainWatch:
         finally:
             watching.cancel()
         if not clean:
-            _leave("a handler did not end when it was told to")
+            self._leave("a handler did not end when it was told to")
         logger.info("drained: every job it held is finished or given back")
 
     def _listen(self) -> None:
@@ -82,11 +88,10 @@ class DrainWatch:
         logger.info("draining: nothing new is started, what runs has %g s to finish", self._grace_seconds)
         limit_seconds = self._grace_seconds + OVERTIME_SECONDS
         await self._runtime.sleep(limit_seconds)
-        _leave(f"the worker did not come to an end within {limit_seconds:g} s")
+        self._leave(f"the worker did not come to an end within {limit_seconds:g} s")
 
-
-def _leave(why: str) -> None:
-    complain(f"{why}: leaving it behind; what it held was given back or will be when its lease runs out")
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(ExitCode.FAILED)
+    def _leave(self, why: str) -> None:
+        self._complain(f"{why}: leaving it behind; what it held was given back or will be when its lease runs out")
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ExitCode.FAILED)

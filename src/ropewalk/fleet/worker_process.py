@@ -1,7 +1,7 @@
-"""A worker's process, as its fleet holds it: an ordinary `ropewalk worker`, spawned, on a leash.
+"""A worker's process, as its fleet holds it: spawned, tied to the fleet by a socket, told by signals.
 
-In a process group of its own: a terminal's Ctrl-C reaches the supervisor alone, which passes it on. Its output is
-the supervisor's own, and goes on without it.
+It is in a process group of its own: a terminal's Ctrl-C reaches the supervisor alone, which passes it on. Its output
+is the supervisor's own, and goes on without it.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
-from ropewalk.cli.worker.fleet import Member
-from ropewalk.cli.worker.parent_link import Announcement, spelled
+from ropewalk.fleet.fleet import Member
+from ropewalk.fleet.parent_link import Announcement, Message
 from ropewalk.runners.handler_process import interpreter_flags
 
 LINE_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -32,14 +32,23 @@ class WorkerProcess(Member):
         self._process = process
         self._reader = reader
         self._writer = writer
+        self._refusal: str | None = None
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def refusal(self) -> str | None:
+        return self._refusal
+
     async def announced(self) -> Announcement | None:
         line = await self._reader.readline()
-        return msgspec.json.decode(line, type=Announcement) if line.endswith(b"\n") else None
+        if not line.endswith(b"\n"):
+            return None
+        message = msgspec.json.decode(line, type=Message)
+        self._refusal = message.refusal
+        return message.announcement
 
     async def ended(self) -> int:
         code = await self._process.wait()
@@ -55,8 +64,13 @@ class WorkerProcess(Member):
                 os.kill(self._process.pid, told)
 
 
-async def start_worker(name: str, arguments: Sequence[str]) -> WorkerProcess:
-    """`ropewalk worker` with these arguments. Raises OSError."""
+async def start_process(
+    arguments: Callable[[int], Sequence[str]], environment: Callable[[int], Mapping[str, str]] = lambda _: {}
+) -> WorkerProcess:
+    """This Python with these arguments, and with this added to its environment. Raises OSError.
+
+    Both get the number of the descriptor at which the process finds its end of the link.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
         reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_BYTES_MAX)
@@ -64,11 +78,8 @@ async def start_worker(name: str, arguments: Sequence[str]) -> WorkerProcess:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *interpreter_flags(),
-                "-m",
-                "ropewalk",
-                "worker",
-                *arguments,
-                env={**os.environ, **spelled(theirs.fileno(), name)},
+                *arguments(theirs.fileno()),
+                env={**os.environ, **environment(theirs.fileno())},
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
                 process_group=0,

@@ -1,0 +1,1 @@
+"""Several workers in processes of their own, started, replaced and drained as one."""
