@@ -6,8 +6,9 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
-from ropewalk import App, Context, job
+from ropewalk import App, Context, JobType, job
 from ropewalk.policies import Balanced, Offer
 
 
@@ -37,6 +38,6 @@ def anything(offer: Offer) -> bool:
 
 if "BREAK" in os.environ:
     1 / 0  # noqa: B018 # as a deployment breaks a module
-TYPES = [who, linger, deaf]
+TYPES: list[JobType[..., Any, Any]] = [who, linger, deaf]
 app = App(os.environ.get("ROPEWALK_URL", "sqlite:///nowhere.db"), jobs=TYPES)
 workers = app.worker(processes=2, concurrency=Balanced(3), accept=anything, lease=1, grace=1)

@@ -156,7 +156,8 @@ def test_a_second_signal_does_not_wait(start: Start, app: App, place: Path) -> N
     process = start("print(asyncio.run(app.worker(processes=2, grace=60).run()))")
     all_up(app, 2)
     job_id = lingering(app, "linger", place)
-    until(lambda: not process.terminate() and len(members(process)) < 2, "the idle one has drained")
+    process.terminate()
+    until(lambda: len(members(process)) < 2, "the idle one has drained")
     process.send_signal(signal.SIGINT)
     assert ended(process)[0] == "True\n"
     assert (app.sync.get(job_id).state, app.sync.get(job_id).attempt) == (State.SCHEDULED, 0)
