@@ -23,15 +23,20 @@ def test_basedpyright(tmp_path: Path) -> None:
     command = ["-m", "basedpyright", "-p", str(tmp_path), "--pythonpath", sys.executable, "--outputjson"]
     found = json.loads(_run(command))["generalDiagnostics"]
     errors = {(Path(each["file"]), each["range"]["start"]["line"] + 1): each["message"] for each in found}
-    _compare(errors)
+    _compare(errors, "# E")
 
 
 def test_mypy(tmp_path: Path) -> None:
     command = ["-m", "mypy", "--strict", "--python-version", "3.11", "--no-error-summary", "--hide-error-context"]
+    command += ["--enable-error-code", "unused-awaitable"]  # as the guide recommends
     places = ["--cache-dir", str(tmp_path), "--config-file", "", *map(str, (*RIGHT, WRONG))]
     line = re.compile(r"(.*?):(\d+): error: (.*)")
     matches = filter(None, map(line.match, _run([*command, *places]).splitlines()))
-    _compare({(ROOT / file, int(number)): message for file, number, message in (each.groups() for each in matches)})
+    _compare(
+        {(ROOT / file, int(number)): message for file, number, message in (each.groups() for each in matches)},
+        "# E",
+        "# E by mypy",
+    )
 
 
 def _run(command: list[str]) -> str:
@@ -42,9 +47,9 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
-def _compare(errors: dict[tuple[Path, int], str]) -> None:
+def _compare(errors: dict[tuple[Path, int], str], *marks: str) -> None:
     assert {at: told for at, told in errors.items() if at[0] != WRONG} == {}
-    marked = {number for number, text in enumerate(WRONG.read_text().splitlines(), 1) if text.endswith("# E")}
+    marked = {number for number, text in enumerate(WRONG.read_text().splitlines(), 1) if text.endswith(marks)}
     assert len(marked) > 70
     found = {line: told for (file, line), told in errors.items() if file == WRONG}
     assert {line: told for line, told in found.items() if line not in marked} == {}, "errors where none is due"

@@ -1,4 +1,7 @@
-"""Calls that must not check: an error on every line marked `# E`, and on no other. Read by the checkers, never run."""
+"""Calls that must not check: an error on every line marked `# E`, and on no other. Read by the checkers, never run.
+
+What is marked `# E by mypy` is found by mypy alone, with its error code `unused-awaitable`.
+"""
 
 from __future__ import annotations
 
@@ -314,3 +317,9 @@ async def beyond_a_tenant(app: App) -> None:
     app.sync.tenant("acme").quotas()  # E
     app.sync.tenant("acme").workers()  # E
     app.sync.tenant("acme").limits(every_tenant=True)  # E
+
+
+async def forgets_an_await(app: App) -> None:
+    app.enqueue(add(1, 2))  # E by mypy
+    app.tenant("acme").enqueue(add(1, 2), delay=5)  # E by mypy
+    app.cancel("1")  # E
