@@ -21,7 +21,7 @@ demo: runtime ## see it work: a queue in one file, a worker that is killed, noth
 	@$(PYTHON_IN_VENV) -m ropewalk demo
 
 test: development ## run the tests (ARGS="-k retry" chooses)
-	@$(PYTHON_IN_VENV) -m pytest -m "not system" $(SIDE_BY_SIDE) $(ARGS)
+	@$(PYTHON_IN_VENV) -m pytest -m "not system and not planted" $(SIDE_BY_SIDE) $(ARGS)
 
 test-system: development ## run the tests that need more than pip brings
 	@$(PYTHON_IN_VENV) -m pytest -m system $(SIDE_BY_SIDE) $(ARGS)
@@ -31,7 +31,7 @@ test-versions: development ## run the tests on every Python of this machine, and
 
 verify: development ## try what is drawn at random BUDGET=10 times as often (ARGS= as for test)
 	@ROPEWALK_BUDGET=$(BUDGET) ROPEWALK_EXAMPLES=$$((60 * $(BUDGET))) \
-		$(PYTHON_IN_VENV) -m pytest -m "(hypothesis or drawn or torture) and not system" $(SIDE_BY_SIDE) $(ARGS)
+		$(PYTHON_IN_VENV) -m pytest -m "(hypothesis or drawn or torture or planted) and not system" $(SIDE_BY_SIDE) $(ARGS)
 
 check: development ## lint, format, types (twice), layers, dependencies
 	@$(MAKE) --no-print-directory --keep-going --jobs $(if $(filter output-sync,$(.FEATURES)),--output-sync) $(CHECKS)

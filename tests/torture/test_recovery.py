@@ -35,7 +35,8 @@ KILLS: Final = 4
 CLAIMED: Final = 40
 """jobs before a worker of ten slots: more than it may start at once"""
 TRUST_SECONDS: Final = 4.0
-"""A worker takes leases of others back only after three seconds of contact with the store, usually long past."""
+"""A worker takes back leases of others only after three seconds of contact with the store. It has usually been there
+for longer."""
 TABLE: Final = "Workers that were killed (SIGKILL), and what became of their jobs"
 
 

@@ -9,8 +9,10 @@ import pytest
 import pytest_asyncio
 from msgspec import structs
 
+from ropewalk.backends.sql import records
 from ropewalk.backends.sql.blocks import parts_of
 from ropewalk.backends.sql.completion import complete
+from ropewalk.backends.sql.rows import load
 from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.flags import GROUPED, SETTLES_ALONE, STEPPED
@@ -115,6 +117,27 @@ async def test_a_stale_holder_is_not_found(bench: Bench, stale: str) -> None:
     jobs = await _running(bench, 1)
     [late] = await _stale(bench, jobs, stale)
     assert await _write(bench, lambda tx: tx.row(tx.sql.is_held, (late.seq, late.fence, late.owner))) is None
+
+
+@pytest.mark.parametrize("number", [1, IN_A_ROW])
+async def test_a_record_that_was_loaded_under_another_fence_is_not_saved(bench: Bench, number: int) -> None:
+    """safe-5: the other way to write a job, whole, after the domain changed it."""
+    jobs = await _running(bench, number)
+    seqs = [job.seq for job in jobs]
+    before = [await bench.job(job.id) for job in jobs]
+
+    def save(tx: Tx, *, fence_is_off_by: int) -> None:
+        loaded = load(tx, seqs)
+        for job in loaded:
+            job.fence -= fence_is_off_by
+            job.priority = 9
+        records.save(tx, loaded)
+
+    with pytest.raises(AssertionError, match="0 were still there"):
+        await _write(bench, lambda tx: save(tx, fence_is_off_by=1))
+    assert [await bench.job(job.id) for job in jobs] == before
+    await _write(bench, lambda tx: save(tx, fence_is_off_by=0))
+    assert {(await bench.job(job.id)).priority for job in jobs} == {9}
 
 
 async def _running(bench: Bench, number: int) -> list[JobRecord]:
