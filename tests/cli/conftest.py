@@ -17,16 +17,17 @@ import pytest
 
 from ropewalk import App
 from tests.cli import shop
+from tests.cli.forked_commands import Done, ForkedCommands
 
 HERE = Path(__file__).parent
 RUN_SECONDS = 30
 
 
 class Ran:
-    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
-        self.code = done.returncode
-        self.out = done.stdout
-        self.err = done.stderr
+    def __init__(self, done: Done) -> None:
+        self.code = done.code
+        self.out = done.out
+        self.err = done.err
 
     @property
     def json(self) -> Any:
@@ -62,21 +63,17 @@ def url(place: Path) -> str:
     return f"sqlite:///{place}/jobs.db"
 
 
+@pytest.fixture(scope="session")
+def forked_commands() -> Iterator[ForkedCommands]:
+    with ForkedCommands() as commands:
+        yield commands
+
+
 @pytest.fixture
-def ropewalk(url: str) -> Run:
+def ropewalk(url: str, forked_commands: ForkedCommands) -> Run:
     def run(*args: str, cwd: Path = HERE, **env: str) -> Ran:
-        return Ran(
-            subprocess.run(
-                # -P: like the installed script, which does not put the current directory on the path.
-                [sys.executable, "-P", "-m", "ropewalk", *args],
-                env=environment(**({"ROPEWALK_URL": url} | env)),
-                cwd=cwd,
-                capture_output=True,
-                text=True,
-                timeout=RUN_SECONDS,
-                check=False,
-            )
-        )
+        given = environment(**({"ROPEWALK_URL": url} | env))
+        return Ran(forked_commands.run(args, cwd=cwd, env=given, timeout=RUN_SECONDS))
 
     return run
 
