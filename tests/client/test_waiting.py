@@ -28,7 +28,7 @@ async def test_a_result_is_waited_for_through_an_outage(make_app: MakeApp) -> No
             within = asyncio.ensure_future(handle.result(timeout=30))
             await over.wait()
         async with app.worker():
-            assert await asyncio.gather(before, within) == ["hello", "hello"]
+            assert tuple(await asyncio.gather(before, within)) == ("hello", "hello")
 
 
 async def test_a_long_outage_ends_the_wait(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,8 @@ def _in_the_domain() -> Iterator[Fault]:
 
 
 def _function_of(text: str, at: int) -> str:
-    return re.findall(r"def (\w+)\(", text[:at])[-1]
+    names: list[str] = re.findall(r"def (\w+)\(", text[:at])
+    return names[-1]
 
 
 def _fault(file: Path, found: re.Match[str], instead: str, where: str, check: str) -> Fault:

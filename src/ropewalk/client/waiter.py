@@ -1,6 +1,6 @@
 """Waits for something to end (a job, a group, a chain): by hint, with a slow poll behind it in case hints are lost.
 
-While the store is away, waits go on for a minute; then they raise StoreUnavailable. Every other error is raised at once.
+While the store is away, waits go on for a minute; then they raise StoreUnavailable. Any other error is raised at once.
 
 All waits of one kind on one loop share one look at the store, however many there are. What an ending is, the look knows
 (completion_checks.py).
