@@ -14,7 +14,7 @@ What holds for every verb:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
@@ -383,12 +383,6 @@ class Store(
 
     @property
     def notifier(self) -> Notifier: ...
-
-    def watch_durability(self, on_weakened: Callable[[str], object]) -> None:
-        """Call `on_weakened`, from any thread and once for each change, when `durability` becomes less while the store
-        is open. A store whose durability cannot change leaves this as it is.
-        """
-        return
 
     def transaction(self, limit_us: Span) -> UserTransaction:
         """For a user's own writes beside a settlement, open for at most so long. Raises Unsupported."""

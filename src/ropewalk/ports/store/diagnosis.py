@@ -5,6 +5,7 @@ Everything here is of all tenants: it is for who runs the store.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -117,3 +118,9 @@ class Examining(Protocol):
     async def examine(self, *, deep: bool = False) -> Examination:
         """Look at everything, change nothing. `deep`: also at what takes long, such as every page of a file."""
         ...
+
+    def watch_durability(self, on_weakened: Callable[[str], object]) -> None:
+        """Call `on_weakened`, from any thread and once for each change, when the durability becomes less while the
+        store is open. A store whose durability cannot change leaves this as it is.
+        """
+        return
