@@ -53,8 +53,10 @@ def jobs() -> None:
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="All of them must fit. Repeatable.")
 @click.option("--workflow", metavar="ID", help="Jobs of one workflow.")
 @click.option("--text", help="Beginning of an id, type, idempotency key or correlation id; or an error code.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="At most so many.")
-@click.option("--cursor", help="Where the page before ended: it is printed below that page.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many jobs are shown at most."
+)
+@click.option("--cursor", help="Go on where this page ended: the cursor is printed below it.")
 @json_option
 def list_(
     target: Target,

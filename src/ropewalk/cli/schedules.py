@@ -80,12 +80,19 @@ def show(target: Target, *, name: str, as_json: bool) -> None:
 )
 @click.argument("name")
 @target_options
-@click.option("--count", type=click.IntRange(1, UPCOMING_MAX), default=10, show_default=True, help="At most so many.")
+@click.option(
+    "--count",
+    type=click.IntRange(1, UPCOMING_MAX),
+    default=10,
+    show_default=True,
+    help="How many fires are shown at most.",
+)
 @json_option
 def next_(target: Target, *, name: str, count: int, as_json: bool) -> None:
     """Show when a schedule fires next, on its own clock.
 
-    Across changes of that clock, too. Where its times are told by a function, give --app.
+    Changes of that clock, such as to summer time, are taken into account. Where a function says when the schedule
+    fires, give --app.
     """
     info = target.run(lambda client: client.get_schedule(name, upcoming=count))
     if as_json:
@@ -156,7 +163,7 @@ def edit(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, 
 @target_options
 @json_option
 def pause(target: Target, *, names: Sequence[str], as_json: bool) -> None:
-    """Let schedules pass their times in silence."""
+    """Keep schedules from enqueueing anything until they are resumed."""
     _change(target, names, lambda client, name: client.pause_schedule(name), "paused", as_json=as_json)
 
 

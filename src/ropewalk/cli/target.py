@@ -53,8 +53,8 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
     """Adds --app, --url and --tenant; the command gets them as its first argument, a Target."""
 
     @click.option("--app", "app_path", metavar="MODULE:APP", envvar="ROPEWALK_APP", help="The app. [$ROPEWALK_APP]")
-    @click.option("--url", envvar="ROPEWALK_URL", help="Its store, where there is no app at hand. [$ROPEWALK_URL]")
-    @click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="Whose jobs.")
+    @click.option("--url", envvar="ROPEWALK_URL", help="The store, where no app is at hand. [$ROPEWALK_URL]")
+    @click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="The tenant whose jobs these are.")
     @click.pass_context
     @functools.wraps(command)
     def with_target(ctx: click.Context, /, app_path: str | None, url: str | None, tenant: str, **options: Any) -> T:

@@ -26,30 +26,47 @@ PROCESSES_MAX: Final = 256
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("path", metavar="MODULE:NAME", envvar="ROPEWALK_APP")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only this queue. Repeatable.")
-@click.option("--type", "types", multiple=True, metavar="NAME", help="Only this job type. Repeatable.")
-@click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="Only this tenant. Repeatable.")
-@click.option("--concurrency", type=int, default=None, show_default="10", help="How many jobs at a time.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Serve this queue only. Repeatable.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Serve this job type only. Repeatable.")
+@click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="Serve this tenant only. Repeatable.")
+@click.option("--concurrency", type=int, default=None, show_default="10", help="How many jobs run at a time.")
 @click.option(
     "--processes",
     type=click.IntRange(1, PROCESSES_MAX),
     default=1,
     show_default=True,
     metavar="N",
-    help="Workers in processes of their own, each with --concurrency; one that dies is replaced.",
+    help="Run so many workers in processes of their own, each with --concurrency. One that dies is replaced.",
 )
-@click.option("--grace", type=float, default=None, show_default="30", metavar="SECONDS", help="To finish when stopped.")
+@click.option(
+    "--grace",
+    type=float,
+    default=None,
+    show_default="30",
+    metavar="SECONDS",
+    help="How long running jobs may take to finish after a stop signal.",
+)
 @click.option(
     "--lease",
     type=float,
     default=None,
     metavar="SECONDS",
-    help="After this silence others take over (the app's default, else 30).",
+    help="How long the worker may stay silent before others take its jobs over (the app's default, else 30).",
 )
 @click.option("--no-scheduler", is_flag=True, help="Leave schedules to other workers.")
-@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Of what is logged.")
 @click.option(
-    "--log-format", type=click.Choice(FORMATS), default="text", show_default=True, help="Lines for people, or JSON."
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="info",
+    show_default=True,
+    help="The least important lines that are logged.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How lines are logged: text for people, or JSON.",
 )
 @json_option
 def worker(
@@ -70,7 +87,8 @@ def worker(
     """Run the jobs of an app until told to stop.
 
     MODULE:NAME, or $ROPEWALK_APP, is an app, or a worker that code has made of one: `mail = app.worker(...)`. Such a
-    worker has its settings from there, and takes no option that would set one of them again.
+    worker has its settings from there, and takes no option that would set one of them again. One that was made with
+    `processes=4` runs in four processes, unless --processes says another number.
 
     The worker says on stdout who it is, and then logs a line to stderr for each thing that happens: a failure that is
     tried again as a warning, one that is not as an error, both with their traceback. SIGTERM or Ctrl-C
