@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack, cast, overload
 
 from msgspec import Struct
 
@@ -40,6 +40,7 @@ from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.sync import SyncApp
 from ropewalk.worker.context import WorkerContext
+from ropewalk.worker.options import WorkerOptions
 from ropewalk.worker.parts import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DEFAULT_LEASE, WorkerConfig
 from ropewalk.worker.policies.admission import Accept
 from ropewalk.worker.policies.backlog import BacklogAlarm
@@ -52,23 +53,6 @@ if TYPE_CHECKING:
     from ropewalk.fleet.worker_processes import WorkerProcesses
 
 Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
-
-
-class WorkerOptions(TypedDict, total=False):
-    """What `app.worker(...)` takes, beside `processes`."""
-
-    queues: Iterable[str] | None
-    types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None
-    tenants: Iterable[str] | None
-    concurrency: Concurrency
-    lease: Seconds | None
-    grace: Seconds
-    poll: Seconds
-    accept: Accept | None
-    backpressure: Hook | AdaptiveDelay | None
-    backlog_alarm: BacklogAlarm | None
-    scheduler: bool
-    redrive: Redrive | None
 
 
 class Settings(Struct, frozen=True, kw_only=True):

@@ -379,7 +379,9 @@ async def test_sleeping(port: FakeAttempt) -> None:
     assert await run(port, handler) == Suspended(Suspension(position=1, name="sleep-1", span_us=60 * SECOND))
     port.clock += 59 * SECOND  # somebody ran it early: it goes back to sleep until the same moment
     until = NOW + 60 * SECOND
-    assert await run(port, handler) == Suspended(Suspension(position=1, name="sleep-1", until=until))
+    assert await run(port, handler) == Suspended(
+        Suspension(position=1, name="sleep-1", span_us=60 * SECOND, until=until)
+    )
     assert port.stored[1].until == until
     port.clock = until
     assert await run(port, handler) == Suspended(Suspension(position=2, name="sleep-2", span_us=5 * SECOND))
@@ -464,7 +466,7 @@ async def test_a_wait_that_is_interrupted_keeps_its_end(port: FakeAttempt) -> No
     await run(port, approval)
     port.clock += 4 * SECOND
     until = NOW + 10 * SECOND
-    again = Suspension(position=0, name="wait_for-approval-1", signal="approval", until=until)
+    again = Suspension(position=0, name="wait_for-approval-1", signal="approval", span_us=10 * SECOND, until=until)
     assert await run(port, approval) == Suspended(again)
     assert port.stored[0].until == until
 

@@ -95,6 +95,7 @@ TOLD: Final = {
     "Job",
     "JobType",
     "Load",
+    "NextAttempt",
     "Offer",
     "OrphanGroup",
     "Result",

@@ -224,6 +224,8 @@ WRONG: Final[Mapping[str, tuple[object, ...]]] = {
     "jobs": (None, *NAMES),
     "App.jobs": (None, 3, "mail", [3], ["mail"], no_coroutine),
     "arguments": (3, "x", ["x"]),
+    "using": (3, "x", ["queue"], {1: "queue"}),
+    "processes": POSITIVE_OR_NONE,
     "error": (None, 3, "", "a\0b"),
     "wanted": OBJECT_OR_NONE,
     "job_type": OBJECT,

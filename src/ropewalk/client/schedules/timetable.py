@@ -16,6 +16,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, check_complete, check_options, timing_of
+from ropewalk.domain import checks
 from ropewalk.domain.bounds import Limits, check, check_name
 from ropewalk.domain.jobs.record import IdempotencyKey, NewJob
 from ropewalk.domain.schedules.schedule import Plan, Schedule, begin, declare, edit
@@ -109,6 +110,10 @@ class TemplateChange(Struct, frozen=True):
     @classmethod
     def of(cls, arguments: Mapping[str, object] | None, using: EnqueueOptions | None) -> TemplateChange | None:
         """None where nothing is given. Raises InvalidInput naming the option that does not fit."""
+        if arguments is not None:
+            checks.mapping(arguments, "arguments")
+        if using is not None:
+            checks.mapping(using, "using")
         if arguments is None and not using:
             return None
         change = cls(arguments, using or {})
