@@ -41,14 +41,19 @@ class TestPostgresByItsOwnClock(FenceContract):
     async def test_what_is_tested_here_are_the_one_statement_ways(
         self, bench: Bench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A fresh settlement takes one trip; a stale one fails there and is refused on the long way."""
+        """A fresh settlement takes one trip; a stale one fails there and is refused on the long way.
+
+        A claim takes the long way, too, whenever it has to look anew at what is ready: on a slow machine that is often.
+        """
         trips = _count_trips(bench, monkeypatch)
-        jobs = [await bench.running() for _ in range(2)]
+        jobs = [await bench.running() for _ in range(4)]
+        assert "claim" in trips
+        trips.clear()
         assert (await bench.settle(jobs[0])).move is Move.COMPLETE
-        assert trips == ["claim", "claim", "complete"]
+        assert trips == ["complete"]
         stale = settlement(jobs[1], result=b"1")
         assert (await bench.settle_all("you", [stale]))[0].move is None
-        assert trips[3:] == ["complete, in vain"]
+        assert trips[1:] == ["complete, in vain"]
 
 
 def _count_trips(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
