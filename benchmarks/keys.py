@@ -14,6 +14,7 @@ from typing import Final
 
 from ropewalk.connect import connect
 from ropewalk.domain.limits.fleet_limit import FlowLimit
+from ropewalk.ports.store.capabilities import LIMITS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
@@ -31,9 +32,9 @@ async def main(url: str) -> None:
     for tenant, keyed, limited in (("plain", False, False), ("keyed", True, False), ("limited", True, True)):
         await fill(store, tenant, keyed=keyed)
         if limited:
-            await store.put_limit(FlowLimit(tenant=tenant, kind="key", name="c:*", concurrency=1))
+            await LIMITS.of(store).put_limit(FlowLimit(tenant=tenant, kind="key", name="c:*", concurrency=1))
         giving = await claims(store, tenant, full=False)
-        await store.put_limit(FlowLimit(tenant=tenant, kind="queue", name="default", concurrency=1))
+        await LIMITS.of(store).put_limit(FlowLimit(tenant=tenant, kind="queue", name="default", concurrency=1))
         await store.claim(claim_request(limit=1, tenants=(tenant,)))
         in_vain = await claims(store, tenant, full=True)
         print(

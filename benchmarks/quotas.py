@@ -17,6 +17,7 @@ from msgspec import structs
 from ropewalk.connect import connect
 from ropewalk.domain.limits.quota import PENDING_MAX, Quota
 from ropewalk.domain.limits.rate import Rate
+from ropewalk.ports.store import capabilities
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
@@ -44,9 +45,9 @@ async def main(url: str) -> None:
         figures = {"none": await submissions(store, tenant)}
         for name, quota in QUOTAS.items():
             holder = quota.tenant or tenant
-            await store.put_quota(structs.replace(quota, tenant=holder))
+            await capabilities.QUOTAS.of(store).put_quota(structs.replace(quota, tenant=holder))
             figures[name] = await submissions(store, tenant)
-            await store.remove_quota(holder)
+            await capabilities.QUOTAS.of(store).remove_quota(holder)
         print(f"{waiting:7,} waiting, ms a job:", "  ".join(f"{name} {spent:.2f}" for name, spent in figures.items()))
     await store.close()
 

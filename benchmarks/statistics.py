@@ -27,6 +27,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import DAY, HOUR, SECOND
+from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission
@@ -70,7 +71,7 @@ async def fill(store: Store, runtime: WeekRuntime, jobs: int) -> None:
         await store.settle("w", [Settlement(seq=job.seq, fence=job.fence, move=Move.COMPLETE) for job in claimed])
         runtime.at += (60 - minute % 17 - minute % 23 - 2) * SECOND
         if minute % FOLDED_EVERY == FOLDED_EVERY - 2:
-            await store.fold_tallies(30 * DAY, 100_000)
+            await STATISTICS.of(store).fold_tallies(30 * DAY, 100_000)
 
 
 async def measure(store: Store, jobs: int) -> Figures:
@@ -79,10 +80,10 @@ async def measure(store: Store, jobs: int) -> Figures:
         asked = StatsQuery(last_us=last_us, by="both")
         for _ in range(ASKED):
             begun, computed = time.perf_counter(), time.process_time()
-            await store.stats("default", asked)
+            await STATISTICS.of(store).stats("default", asked)
             took = (time.perf_counter() - begun) * 1000, (time.process_time() - computed) * 1000
             figures.setdefault(name, []).append(took)
-    told = await store.stats("default", StatsQuery(last_us=DAY))
+    told = await STATISTICS.of(store).stats("default", StatsQuery(last_us=DAY))
     assert sum(told.states.values()) == jobs, f"{told.states}, but {jobs} were finished"
     return figures
 

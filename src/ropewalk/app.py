@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack, cast, overload
 
-from msgspec import Struct
+from msgspec import structs
 
 from ropewalk.client.app_state import AppState
 from ropewalk.client.portal import Portal
 from ropewalk.client.schedules.fires import AnyFunction
 from ropewalk.client.store_client import StoreClient
-from ropewalk.connect import connect, is_chosen, masked, resolved
+from ropewalk.connect import check_store, connect, is_chosen, resolved
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.job_types.job_type import JobType, type_name
 from ropewalk.definitions.middleware import Middleware, check_required, middlewares_of
@@ -33,12 +34,15 @@ from ropewalk.observe.metrics.meter import Meter
 from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Registry as Numbers
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import LOGS, MIGRATIONS, STATISTICS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Durability
-from ropewalk.ports.store.migrations import Migrating
+from ropewalk.ports.store.migrations import MigrationStore
+from ropewalk.ports.store.urls import masked
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.sync import SyncApp
+from ropewalk.worker.app_settings import Settings
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.options import WorkerOptions
 from ropewalk.worker.parts import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DEFAULT_LEASE, WorkerConfig
@@ -55,42 +59,12 @@ if TYPE_CHECKING:
 Lifespan: TypeAlias = Callable[["App"], AbstractAsyncContextManager[object]]
 
 
-class Settings(Struct, frozen=True, kw_only=True):
-    """What an app was made with, beside its store and types. Raises InvalidInput for what does not fit."""
-
-    defaults: AppDefaults
-    limits: Limits
-    retention: Retention
-    lifespan: Lifespan | None
-    middlewares: tuple[Middleware, ...] = ()
-    on_event: EventHook | None
-    on_error: ErrorHook | None
-    on_orphan_group: OrphanHook | None
-    logs: Logs
-    metrics: bool
-    strict: bool | None = None
-    tracing: Tracing | None
-    functions: tuple[AnyFunction, ...] = ()
-
-    def __post_init__(self) -> None:
-        checks.instance(self.defaults, "defaults", AppDefaults, "AppDefaults.of(timeout=30)")
-        checks.instance(self.limits, "limits", Limits, "Limits(tags_max=8)")
-        checks.instance(self.retention, "retention", Retention, "Retention.of(completed=3600)")
-        checks.instance(self.logs, "logs", Logs, 'Logs(keep="WARNING")')
-        checks.flag(self.metrics, "metrics")
-        checks.flag_or_none(self.strict, "strict")
-        if self.tracing is not None:
-            example = "a Tracing, such as ropewalk.integrations.otel.OpenTelemetry()"
-            checks.with_methods(self.tracing, "tracing", ("attempt", "sending"), example)
-        for field in ("lifespan", "on_event", "on_error", "on_orphan_group"):
-            checks.function_or_none(getattr(self, field), field)
-
-
 class App(StoreClient):
     """`App("sqlite:///jobs.db", jobs=[add, fetch])`. Connects on first use, or with `async with app:`.
 
-    url: memory://, sqlite:///file, postgresql://user@host/database; None is $ROPEWALK_URL, else memory://, of which a
-        program that is no test is warned (UnsharedStore).
+    url: memory://, sqlite:///file, postgresql://user@host/database, or a scheme of an installed package; None is
+        $ROPEWALK_URL, else memory://, of which a program that is no test is warned (UnsharedStore).
+    store: a store that was made already, instead of a URL. It is this app's, which opens and closes it.
     jobs: job types, registries and modules. Where several are taken, one alone means that one.
     lifespan: async context manager, entered once per worker; handlers find what it yields (one object, or a tuple
         of them) by ctx.resource(Class).
@@ -112,6 +86,7 @@ class App(StoreClient):
         self,
         url: str | None = None,
         *,
+        store: Store | None = None,
         jobs: Item | Iterable[Item] = (),
         defaults: AppDefaults | None = None,
         limits: Limits = DEFAULT_LIMITS,
@@ -153,10 +128,16 @@ class App(StoreClient):
             checks.flag(migrate, "migrate")
             if runtime is not None:
                 checks.with_methods(runtime, "runtime", ("now", "spawn"), "a Runtime, such as FakeRuntime()")
+            if store is not None:
+                check_store(store, url, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         except InvalidInput as error:
             raise DefinitionError(f"App: {error}") from error
-        store_chosen = is_chosen(url) or runtime is not None  # a clock is given by tests
+        store_chosen = is_chosen(url) or store is not None or runtime is not None  # a clock is given by tests
         runtime = SystemRuntime() if runtime is None else runtime
+        self._url: str | None = None
+        if store is None:
+            self._url = resolved(url)
+            store = connect(self._url, runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
         registry = Registry(*items)
         counted = Numbers()
         meter = Meter(counted) if metrics else None
@@ -165,7 +146,7 @@ class App(StoreClient):
             if job_type.options.on_event is not None:
                 events.hook_type(job_type.name, job_type.options.on_event)
         core = AppState(
-            store=connect(resolved(url), runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate),
+            store=store,
             runtime=runtime,
             registry=registry,
             events=events,
@@ -181,7 +162,6 @@ class App(StoreClient):
             store_chosen=store_chosen,
         )
         super().__init__(core, DEFAULT_TENANT)
-        self._url = resolved(url)
         self.metrics = Metrics(core, counted, meter)
         self._portal = Portal(core)
         self.sync = SyncApp(self, self._portal, self.metrics)
@@ -197,14 +177,13 @@ class App(StoreClient):
 
     @property
     def url(self) -> str:
-        """Where the store is; a password is hidden."""
-        return masked(self._url)
+        """Where the store is; a password is hidden. Of an app that was given a store: that store's name and a colon."""
+        return f"{self._core.store.name}:" if self._url is None else masked(self._url)
 
     @property
-    def migrating(self) -> Migrating | None:
+    def migrating(self) -> MigrationStore | None:
         """The store's schema, where it has one: what is missing, and how to apply it."""
-        store = self._core.store
-        return store if isinstance(store, Migrating) else None
+        return MIGRATIONS.if_declared(self._core.store)
 
     @property
     def durability(self) -> Durability:
@@ -230,9 +209,11 @@ class App(StoreClient):
         from ropewalk.observe.doctor.doctor import examine  # a client that is well needs no doctor
 
         checks.flag(deep, "deep")
-        core = self._core
-        shared = core.store.durability is not Durability.D0
-        return await examine(core.store, self._twin if shared else None, core.runtime, deep=deep)
+        core, url = self._core, self._url
+        twin = None
+        if url is not None and core.store.durability is not Durability.D0:
+            twin = partial(connect, url, core.runtime, allow_weaker_durability=True, migrate=False)
+        return await examine(core.store, twin, core.runtime, deep=deep)
 
     async def close(self) -> None:
         """Release the store. Using the app again opens it again."""
@@ -284,6 +265,8 @@ class App(StoreClient):
         checks.instance_or_none(redrive, "redrive", Redrive, 'Redrive(types=["charge"])')
         for name in () if redrive is None else redrive.names():
             registry.get(name)  # what nobody here runs is not for this worker to bring back
+        if redrive is not None and redrive.tenants is None and tenants is None:
+            STATISTICS.of(self._core.store)  # they know which tenants have dead-lettered jobs
         config = WorkerConfig(
             queues=checks.some_or_none(queues, "queues", checks.text),
             tenants=checks.some_or_none(tenants, "tenants", checks.text),
@@ -312,7 +295,12 @@ class App(StoreClient):
         from ropewalk.fleet.worker_processes import WorkerProcesses  # few need the machinery of processes
 
         return WorkerProcesses(
-            worker, processes, config=config, url=self.url, durability=self.durability, runtime=self._core.runtime
+            worker,
+            processes,
+            config=config,
+            url=self._url and self.url,
+            durability=self.durability,
+            runtime=self._core.runtime,
         )
 
     @asynccontextmanager
@@ -322,10 +310,6 @@ class App(StoreClient):
         """The client and a worker in this process: for scripts, tests and small services."""
         async with self, self.worker(concurrency=concurrency, grace=grace) as worker:
             yield worker
-
-    def _twin(self) -> Store:
-        """Another store on the same data, as another process has it."""
-        return connect(self._url, self._core.runtime, allow_weaker_durability=True, migrate=False)
 
     def _served(self, types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None) -> Registry:
         names = checks.some_or_none(types, "types", type_name)
@@ -346,7 +330,9 @@ class App(StoreClient):
         from ropewalk.runners.processes import ProcessPool
 
         check_supported(registry)
-        core = self._core
+        core, logs = self._core, self.settings.logs
+        if LOGS not in core.store.capabilities:
+            logs = structs.replace(logs, keep=None)
         return WorkerContext(
             owner=core.runtime.token(),
             store=core.store,
@@ -365,9 +351,9 @@ class App(StoreClient):
                 defaults=core.defaults,
                 runtime=core.runtime,
                 report=core.events.report,
-                logs=self.settings.logs,
+                logs=logs,
             ),
-            logs=self.settings.logs,
+            logs=logs,
             tracing=core.tracing,
         )
 

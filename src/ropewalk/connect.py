@@ -1,16 +1,34 @@
-"""URL → backend. The only module that knows which backends exist; each is imported when asked for."""
+"""From a URL to its store. Bundled backends stand in a table, others are found by their entry points.
+
+Each is imported when it is asked for.
+"""
 
 from __future__ import annotations
 
 import os
-from urllib.parse import SplitResult, unquote, urlsplit
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import urlsplit
 
 from ropewalk.domain import checks
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.urls import FromUrl, masked
 
-KNOWN = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db, postgresql://user@host/database"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+BUNDLED: Final = {
+    "memory": "ropewalk.backends.memory",
+    "sqlite": "ropewalk.backends.sqlite",
+    "postgresql": "ropewalk.backends.postgres",
+    "postgres": "ropewalk.backends.postgres",
+}
+"""Scheme → the package whose `from_url` makes the store."""
+GROUP: Final = "ropewalk.backends"
+"""The entry point group in which the backends of others name their schemes."""
+KNOWN: Final = "memory://, sqlite:///relative.db, sqlite:////absolute/path.db, postgresql://user@host/database"
 
 
 def resolved(url: str | None) -> str:
@@ -25,63 +43,78 @@ def is_chosen(url: str | None) -> bool:
 
 def connect(url: str, runtime: Runtime, *, allow_weaker_durability: bool = False, migrate: bool = True) -> Store:
     """The store behind a URL, not opened yet: no I/O here. `migrate`: opening it may create or change its schema."""
-    parts = _split(url)
-    match parts.scheme:
-        case "memory":
-            _refuse_extras(url, parts.netloc + parts.path)
-            from ropewalk.backends.memory import MemoryStore
-
-            return MemoryStore(runtime)
-        case "sqlite":
-            from ropewalk.backends.sqlite import SqliteStore
-
-            return SqliteStore(
-                _sqlite_path(url), runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate
-            )
-        case "postgresql" | "postgres":
-            return _postgres(url, runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
-        case _:
-            raise InvalidInput(f"url={masked(url)!r} has an unknown scheme: use one of {KNOWN}", field="url")
+    from_url = _bundled(scheme) if (scheme := _scheme(url)) in BUNDLED else _installed(scheme, url)
+    return from_url(url, runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
 
 
-def masked(url: str) -> str:
-    """The URL with any password hidden: fit for messages and logs."""
-    head, at, tail = url.rpartition("@")
-    if not at or "://" not in head:
-        return url
-    scheme, _, credentials = head.partition("://")
-    user = credentials.partition(":")[0]
-    return f"{scheme}://{user}:***@{tail}"
+def check_store(store: object, url: str | None, *, allow_weaker_durability: bool, migrate: bool) -> None:
+    """Raises InvalidInput for what is no store, and for what only a URL can be given."""
+    needed = ("submit", "claim", "settle", "open", "close")
+    checks.with_methods(store, "store", needed, "a store, such as SqliteStore(path, runtime)")
+    if url is not None:
+        raise InvalidInput(
+            f"url={masked(checks.text(url, 'url'))!r} is given beside store=: give one of them",
+            field="url",
+        )
+    if allow_weaker_durability:
+        raise InvalidInput(
+            "allow_weaker_durability=True is given beside store=: give it to the store when you make it",
+            field="allow_weaker_durability",
+        )
+    if not migrate:
+        raise InvalidInput(
+            "migrate=False is given beside store=: give it to the store when you make it", field="migrate"
+        )
 
 
-def _split(url: str) -> SplitResult:
+def _scheme(url: str) -> str:
     try:
-        return urlsplit(url)
+        return urlsplit(url).scheme
     except ValueError as error:
         raise InvalidInput(f"url={masked(url)!r} is not a URL ({error}): use one of {KNOWN}", field="url") from error
 
 
-def _sqlite_path(url: str) -> str:
-    parts = urlsplit(url)
-    _refuse_extras(url, parts.query + parts.fragment)
-    if parts.netloc or not parts.path.startswith("/") or len(parts.path) < 2:
+def _bundled(scheme: str) -> FromUrl:
+    return cast("FromUrl", import_module(BUNDLED[scheme]).from_url)
+
+
+def _installed(scheme: str, url: str) -> FromUrl:
+    """The `from_url` of somebody else's package. Raises InvalidInput where there is none, or not exactly one."""
+    from importlib.metadata import entry_points  # 20 ms that the bundled backends need not take
+
+    installed = entry_points(group=GROUP)
+    found = {each.value: each for each in installed if each.name == scheme}
+    if not found:
+        others = sorted({f"{each.name}://" for each in installed if each.name not in BUNDLED})
+        known = ", ".join([KNOWN, *others])
         raise InvalidInput(
-            f"url={masked(url)!r} names no file: write sqlite:///jobs.db (relative) or sqlite:////var/lib/jobs.db",
+            f"url={masked(url)!r} has an unknown scheme: use one of {known}, or install a package with an entry point "
+            f"{scheme or 'SCHEME'!r} in the group {GROUP!r}",
             field="url",
         )
-    return unquote(parts.path[1:])
-
-
-def _postgres(url: str, runtime: Runtime, *, allow_weaker_durability: bool, migrate: bool) -> Store:
-    try:
-        from ropewalk.backends.postgres import PostgresStore
-    except ImportError as error:
+    if len(found) > 1:
+        named = " and ".join(sorted(found))
         raise InvalidInput(
-            f"url={masked(url)!r} needs the driver psycopg ({error}): pip install 'ropewalk[postgres]'", field="url"
+            f"url={masked(url)!r}: {named} both name the scheme {scheme!r} in the entry point group {GROUP!r}: "
+            "uninstall one of their packages",
+            field="url",
+        )
+    [entry_point] = found.values()
+    return _loaded(entry_point, url)
+
+
+def _loaded(entry_point: EntryPoint, url: str) -> FromUrl:
+    try:
+        from_url = entry_point.load()
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(
+            f"url={masked(url)!r} needs {entry_point.value!r}, which cannot be imported ({error}): repair its package",
+            field="url",
         ) from error
-    return PostgresStore(url, runtime, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
-
-
-def _refuse_extras(url: str, extras: str) -> None:
-    if extras:
-        raise InvalidInput(f"url={masked(url)!r} has parts that mean nothing here: {extras!r}", field="url")
+    if not callable(from_url):
+        raise InvalidInput(
+            f"url={masked(url)!r} needs {entry_point.value!r}, which is no function: the package that names it in "
+            f"{GROUP!r} must name its from_url",
+            field="url",
+        )
+    return cast("FromUrl", from_url)

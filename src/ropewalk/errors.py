@@ -45,7 +45,15 @@ class RopewalkError(Exception):
 
 
 class Unsupported(RopewalkError):
-    """This store, or this kind of handler, has no such ability; the message says which has."""
+    """This store, or this kind of handler, has no such ability; the message says which has.
+
+    `store` names the store and `capability` what it lacks; both are None where it is not for a store to have.
+    """
+
+    def __init__(self, message: str, *, store: str | None = None, capability: str | None = None) -> None:
+        super().__init__(message)
+        self.store = store
+        self.capability = capability
 
 
 class BeyondTenant(RopewalkError, AttributeError):

@@ -20,6 +20,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.time import HOUR, Instant
+from ropewalk.ports.store import capabilities
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Submission
 from ropewalk.testing.clock import FakeRuntime
@@ -131,10 +132,10 @@ async def play(backend: Backend, actions: list[tuple[Any, ...]]) -> None:
                 await store.submit([Submission(jobs=[new])])
                 model.waiting.append((await store.get("default", [new.id])).jobs[new.id])
             case ("limit", limit):
-                await store.put_limit(limit)
+                await capabilities.LIMITS.of(store).put_limit(limit)
                 model.limit(limit)
             case ("unlimit", what):
-                assert await store.remove_limit("default", *what) == (what in model.limits)
+                assert await capabilities.LIMITS.of(store).remove_limit("default", *what) == (what in model.limits)
                 model.unlimit(what)
             case ("claim", count, turn):
                 await claim(store, model, count, turn)

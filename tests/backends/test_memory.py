@@ -15,6 +15,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, HOUR
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import COMPLETE
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Durability
 from ropewalk.testing import FakeRuntime, contract
@@ -51,6 +52,8 @@ class MemoryBackend(contract.Backend):
 
 
 class TestMemory(contract.StoreContract):
+    capabilities = COMPLETE
+
     @pytest.fixture
     def backend(self) -> MemoryBackend:
         return MemoryBackend()

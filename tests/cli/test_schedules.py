@@ -18,6 +18,7 @@ from ropewalk import App, InvalidInput, NotFound, job
 from ropewalk.cli.group import root
 from ropewalk.cli.worker.command import worker
 from ropewalk.cli.worker.options import WorkerOptions
+from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.schedules import ScheduleChange
 
 
@@ -126,9 +127,9 @@ def test_trigger(url: str) -> None:
 def test_one_that_has_ended(url: str) -> None:
     async def end() -> None:
         async with App(url) as app:
-            [read] = (await app._core.store.get_schedules("default", ["tides"])).schedules
+            [read] = (await SCHEDULES.of(app._core.store).get_schedules("default", ["tides"])).schedules
             ended = structs.replace(read.schedule, next_fire=None)
-            await app._core.store.change_schedules([ScheduleChange(before=read, after=ended)])
+            await SCHEDULES.of(app._core.store).change_schedules([ScheduleChange(before=read, after=ended)])
 
     asyncio.run(end())
     assert ropewalk(url, "next", "tides") == "tides has ended: it fires no more\n"

@@ -12,6 +12,7 @@ import pytest
 
 from ropewalk import Abort, App, Context, InvalidInput, Retention, State, job
 from ropewalk.domain.time import DAY, MINUTE, Span
+from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services import maintenance
 from ropewalk.worker.services.maintenance import TallyFolderConfig
@@ -105,7 +106,7 @@ async def test_a_worker_folds_what_was_counted(make_app: MakeApp, monkeypatch: p
     app = make_app(add, retention=Retention.of(statistics=timedelta(days=3)))
     for number in range(5):
         await app.enqueue(add(number, b=1))
-    store, fold = app._core.store, app._core.store.fold_tallies
+    store, fold = app._core.store, STATISTICS.of(app._core.store).fold_tallies
     nothing_left, kept = asyncio.Event(), set[Span | None]()
 
     async def watched(keep_us: Span | None, limit: int) -> int:

@@ -34,7 +34,7 @@ def test_mypy(shown: Path, tmp_path: Path) -> None:
 
 def test_basedpyright(shown: Path, tmp_path: Path) -> None:
     config = {"include": [str(shown), str(EXAMPLES)], "typeCheckingMode": "strict", "pythonVersion": "3.11"}
-    paths = [ROOT / "src", shown, EXAMPLES / "testing_example"]
+    paths = [ROOT / "src", shown, EXAMPLES / "testing_example", EXAMPLES / "journal_backend"]
     # A backend's tests reach inside it: one page shows how.
     settings = {**config, "extraPaths": [str(path) for path in paths], "reportPrivateUsage": False}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))

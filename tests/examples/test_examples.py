@@ -14,6 +14,8 @@ from tests.docs.running import execute
 
 EXAMPLES = ROOT / "examples"
 LINES_MAX = 80
+PACKAGE_LINES_MAX = 300
+"""Of a file of a whole package: a store has many verbs."""
 
 PRINTED = {
     "quickstart.py": """\
@@ -121,12 +123,13 @@ def test_the_testing_example_passes(tmp_path: Path) -> None:
 def test_every_example_is_run() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
     assert {path.name for path in EXAMPLES.iterdir() if path.is_dir() and path.name != "__pycache__"} == {
-        "testing_example"
+        "journal_backend",
+        "testing_example",
     }
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.name)
 def test_an_example_is_short_and_says_what_it_shows(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") < LINES_MAX
+    assert text.count("\n") < (PACKAGE_LINES_MAX if "journal_backend" in path.parts else LINES_MAX)
     assert ast.get_docstring(ast.parse(text))

@@ -31,6 +31,7 @@ from ropewalk.domain.jobs.flags import UNRECORDED
 from ropewalk.domain.jobs.outcome import Released
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.integrations.otel import OpenTelemetry
+from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.tracing import Tracing
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services.scheduler import Scheduler
@@ -190,7 +191,7 @@ async def test_who_comes_second_to_a_fire_leaves_no_span(make_app: MakeApp) -> N
         await app.create_schedule("s", every=10, job=leaf(1))
         await runtime.advance(seconds=10)
         schedulers = [Scheduler(worker._started.bench, app._core.fires) for _ in range(2)]
-        found = await app._core.store.due_schedules(after=None, limit=10)
+        found = await SCHEDULES.of(app._core.store).due_schedules(after=None, limit=10)
         assert [await each._fire(found) for each in schedulers] == [True, True]
         await worker.idle()
     [fired], [ran] = traces.spans(SpanKind.PRODUCER), traces.spans(SpanKind.CONSUMER)

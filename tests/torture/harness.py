@@ -25,6 +25,7 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter as StoredFilter
 from ropewalk.domain.search import Order
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import GroupRecord, Trail
 from ropewalk.runtime.system import SystemRuntime
 from tests.torture import history
@@ -216,6 +217,6 @@ async def groups(url: str, ids: Iterable[str]) -> dict[str, GroupRecord]:
     wanted = sorted(ids)
     found: dict[str, GroupRecord] = {}
     for start in range(0, len(wanted), 500):
-        found |= await store.groups(DEFAULT_TENANT, wanted[start : start + 500])
+        found |= await WORKFLOWS.of(store).groups(DEFAULT_TENANT, wanted[start : start + 500])
     await store.close()
     return found

@@ -19,6 +19,7 @@ from ropewalk.domain.schedules.due import upcoming
 from ropewalk.domain.schedules.schedule import Every, Schedule, fire_id
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import SECOND, Instant, to_datetime
+from ropewalk.ports.store import capabilities
 from ropewalk.ports.store.core import Store
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPostgres
@@ -94,7 +95,7 @@ async def up_to_date(store: Store) -> bool:
 
 
 async def stored(store: Store) -> list[Schedule]:
-    found = await store.list_schedules(DEFAULT_TENANT, after=None, limit=99)
+    found = await capabilities.SCHEDULES.of(store).list_schedules(DEFAULT_TENANT, after=None, limit=99)
     return [record.schedule for record in found.schedules]
 
 

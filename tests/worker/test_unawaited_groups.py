@@ -12,6 +12,7 @@ import pytest
 from ropewalk import App, Context, Result, State, job
 from ropewalk.client.completion_checks import Awaited
 from ropewalk.domain.time import SECOND
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.worker.services import unawaited_groups
 from ropewalk.worker.services.unawaited_groups import OrphanGroup, OrphansConfig
 from tests.apps import MakeApp
@@ -152,7 +153,7 @@ async def test_the_value_is_decoded_as_far_as_it_can_be(
     url = f"sqlite:///{tmp_path}/jobs.db"
     told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
     async with App(url, jobs=[worker_knows], on_orphan_group=told.put) as one, App(url, jobs=[part, parts]) as other:
-        await one._core.store.take_orphans(1, 0)
+        await WORKFLOWS.of(one._core.store).take_orphans(1, 0)
         async with other.worker():
             handle = await other.enqueue(parts([1]))
             async with asyncio.timeout(10):
@@ -169,7 +170,7 @@ async def test_of_a_group_that_is_gone_neither_value_nor_states_are_told(tmp_pat
     url = f"sqlite:///{tmp_path}/jobs.db"
     told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
     async with App(url, jobs=[part, parts], on_orphan_group=told.put) as app, App(url, jobs=[part, parts]) as other:
-        await app._core.store.take_orphans(1, 0)
+        await WORKFLOWS.of(app._core.store).take_orphans(1, 0)
         async with other.worker():
             handle = await other.enqueue(parts([1]))
             async with asyncio.timeout(10):
@@ -185,7 +186,7 @@ async def test_of_a_group_that_is_gone_neither_value_nor_states_are_told(tmp_pat
 async def _taken(app: App) -> None:
     """The worker has asked for unawaited groups once."""
     async with asyncio.timeout(10):
-        while not await app._core.store.takes_orphans():
+        while not await WORKFLOWS.of(app._core.store).takes_orphans():
             await asyncio.sleep(0.01)
 
 
@@ -223,4 +224,4 @@ async def test_without_a_hook_nothing_is_recorded(make_app: MakeApp) -> None:
 
 async def _left(app: App) -> list[str]:
     async with app:
-        return [each.group_id for each in await app._core.store.take_orphans(10, 0)]
+        return [each.group_id for each in await WORKFLOWS.of(app._core.store).take_orphans(10, 0)]

@@ -10,6 +10,7 @@ from ropewalk.domain.jobs.history import assemble
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import GroupRecord, Submission
 from ropewalk.testing import FakeRuntime
@@ -52,7 +53,7 @@ async def _check_all(store: Store, tenant: str, expected: Evaluation, generation
     for job in page.jobs:
         await _check_history(store, job)
     roots = [root.name for root in expected.graph.roots]
-    groups = await store.groups(tenant, roots)
+    groups = await WORKFLOWS.of(store).groups(tenant, roots)
     assert set(groups) == set(generations)
     for root, group in groups.items():
         assert group.generation == generations[root]
@@ -73,7 +74,7 @@ async def _check_group(store: Store, tenant: str, expected: Evaluation, group: G
     assert group.closed_at is not None
     value: object = None if group.value.value is None else msgspec.json.decode(group.value.value)
     if expected.graph.reducers[group.id] == "list":
-        kept = await store.contributions(tenant, group.id)
+        kept = await WORKFLOWS.of(store).contributions(tenant, group.id)
         value = tuple(sorted(msgspec.json.decode(each.value or b"") for each in kept)) or None
     assert value in expected.possible_values(group.id), group.id
 

@@ -14,6 +14,7 @@ from ropewalk.domain.workflow.completion import CompletionPlan, Suspension
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import RopewalkError
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Claimed, Consequences, Holder, Renewal, Submission
 from ropewalk.testing import FakeRuntime
@@ -85,7 +86,7 @@ class Driver:
 
     async def _cascade(self, limit: int) -> bool:
         """What was left for later; True where that was something."""
-        ripple = await self._store.cascade(limit)
+        ripple = await WORKFLOWS.of(self._store).cascade(limit)
         self._hear(ripple)
         return ripple != Consequences()
 
@@ -144,7 +145,7 @@ class Driver:
                 return None
             case "resolved" | "resolved_failed":
                 error = BOOM if attempt.end == "resolved_failed" else None
-                answer = await self._store.resolve(self._tenant, job.id, Resolution(error=error))
+                answer = await WORKFLOWS.of(self._store).resolve(self._tenant, job.id, Resolution(error=error))
                 assert answer.ripple is not None
                 self._hear(answer.ripple)
                 return None

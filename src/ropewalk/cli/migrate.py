@@ -11,7 +11,7 @@ from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.target import Target, target_options
 from ropewalk.errors import InvalidInput
 from ropewalk.fleet.exit_codes import ExitCode
-from ropewalk.ports.store.migrations import Migrating, SchemaState
+from ropewalk.ports.store.migrations import MigrationStore, SchemaState
 
 
 @click.command(
@@ -47,7 +47,7 @@ def migrate(target: Target, *, check: bool, sql: bool, as_json: bool) -> ExitCod
     return ExitCode.FAILED if check and before.missing else ExitCode.OK
 
 
-async def _state(store: Migrating, *, apply: bool) -> SchemaState:
+async def _state(store: MigrationStore, *, apply: bool) -> SchemaState:
     return await store.migrate() if apply else await store.schema()
 
 

@@ -15,10 +15,10 @@ import click
 from ropewalk.app import App
 from ropewalk.cli.loading import load_app
 from ropewalk.client.store_client import StoreClient
-from ropewalk.connect import masked
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.urls import masked
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
 def refuse_memory(app: App) -> None:
     if app.durability is Durability.D0:
         raise InvalidInput(
-            "this app's store is memory://, which lives in its own process only: "
+            f"this app's store is {app.url}, which lives in its own process only: "
             "use a store that others can open, like sqlite:///jobs.db",
             field="url",
         )

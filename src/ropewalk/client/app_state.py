@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from ropewalk.client.completion_checks import Awaited, ChainCompletion, GroupCompletion, JobCompletion
+from ropewalk.client.completion_checks import (
+    Awaited,
+    ChainCompletion,
+    ClosedGroupRecord,
+    GroupCompletion,
+    JobCompletion,
+)
 from ropewalk.client.enqueuer import Enqueuer
 from ropewalk.client.schedules.fires import AnyFunction, Fires, ScheduleFunctions
 from ropewalk.client.schedules.timetable import Planner, Timetable
+from ropewalk.client.supported import refusal
 from ropewalk.client.unshared import warn_unshared
-from ropewalk.client.waiter import WaitBound, Waiter
+from ropewalk.client.waiter import Look, WaitBound, Waiter
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.registry import Registry
@@ -22,12 +30,13 @@ from ropewalk.definitions.schedule import DeclaredSchedule
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.definitions.unregistered import UnregisteredTypes
 from ropewalk.domain.bounds import Limits
-from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.errors import DefinitionError, InvalidInput, RopewalkError, WeakDurability
 from ropewalk.observe.events import EventHub
 from ropewalk.observe.tracing import Sending
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import DIAGNOSIS, SCHEDULES
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Accepted, SkipQueue, Submission
 from ropewalk.ports.tracing import Tracing
@@ -35,16 +44,29 @@ from ropewalk.ports.tracing import Tracing
 if TYPE_CHECKING:
     from ropewalk.worker.worker import Worker
 
+T = TypeVar("T")
+
 
 class Session:
     """The parts that live on one event loop."""
 
     def __init__(self, core: AppState) -> None:
-        store, runtime, bound = core.store, core.runtime, core.wait_bound
-        self.enqueuer = Enqueuer(store, runtime, core.events)
-        self.jobs = Waiter(JobCompletion(store), store.notifier, runtime, bound)
-        self.groups = Waiter(GroupCompletion(store, core.awaited), store.notifier, runtime, bound)
-        self.chains = Waiter(ChainCompletion(store), store.notifier, runtime, bound)
+        self._core = core
+        self.enqueuer = Enqueuer(core.store, core.runtime, core.events)
+        self.jobs = self._waiter(JobCompletion(core.store))
+
+    @cached_property
+    def groups(self) -> Waiter[ClosedGroupRecord]:
+        """Raises Unsupported on a store without workflows."""
+        return self._waiter(GroupCompletion(self._core.store, self._core.awaited))
+
+    @cached_property
+    def chains(self) -> Waiter[JobRecord]:
+        """Raises Unsupported on a store without workflows."""
+        return self._waiter(ChainCompletion(self._core.store))
+
+    def _waiter(self, look: Look[T]) -> Waiter[T]:
+        return Waiter(look, self._core.store.notifier, self._core.runtime, self._core.wait_bound)
 
 
 class AppState:
@@ -67,12 +89,16 @@ class AppState:
         store_chosen: bool = True,
     ) -> None:
         self.store = store
+        self._refuse = refusal(store)
+        """What checks a job that is to be stored; None where the store takes every job."""
         self.runtime = runtime
         self.registry = registry
         self.unregistered = UnregisteredTypes(registry, strict=strict)
         self.unregistered.check_registered()
         self.events = events
-        store.watch_durability(lambda message: events.report(WeakDurability(message), "durability"))
+        diagnosis = DIAGNOSIS.if_declared(store)
+        if diagnosis is not None:
+            diagnosis.watch_durability(lambda message: events.report(WeakDurability(message), "durability"))
         self.codec = codec
         self.limits = limits
         self.defaults = defaults
@@ -138,12 +164,15 @@ class AppState:
     def new_job(self, job: Job[Any, Any], options: EnqueueOptions, tenant: str) -> NewJob:
         new = to_new_job(job, call=options, defaults=self.defaults, limits=self.limits, tenant=tenant)
         self.unregistered.check(new)
+        if self._refuse is not None:
+            self._refuse(new)
         return structs.replace(new, report_orphan=True) if self.reports_orphans else new
 
     def declare(self, declared: DeclaredSchedule) -> None:
         """Workers that start from now on store it."""
         if any((each.tenant, each.name) == (declared.tenant, declared.name) for each in self.declared):
             raise DefinitionError(f"two schedules are named {declared.name!r}: give one of them another name")
+        SCHEDULES.of(self.store)
         if (job := declared.options.get("job")) is not None:
             self.unregistered.check_scheduled(declared.name, job)
         self.functions.add_from(declared)

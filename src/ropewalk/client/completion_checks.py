@@ -19,8 +19,10 @@ from ropewalk.domain.jobs.flags import CONTINUED, REPORT_ORPHAN
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND, Span
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import GroupRecord
+from ropewalk.ports.store.workflows import WorkflowStore
 
 AWAITED_FOR: Final[Span] = 15 * SECOND
 REFRESH_SECONDS: Final = 5.0
@@ -77,7 +79,7 @@ class Awaited:
     def note(self, tenant: str, group_ids: Iterable[str]) -> None:
         self._seen.note((tenant, group_id) for group_id in group_ids)
 
-    async def tell(self, store: Store, tenant: str, roots: Sequence[JobRecord]) -> None:
+    async def tell(self, store: WorkflowStore, tenant: str, roots: Sequence[JobRecord]) -> None:
         """The store, unless it was told a moment ago, of those whose unawaited end somebody would hear of."""
         self.note(tenant, [root.id for root in roots])
         now = self._runtime.monotonic()
@@ -114,14 +116,15 @@ class GroupCompletion:
 
     def __init__(self, store: Store, awaited: Awaited) -> None:
         self._store = store
+        self._groups = WORKFLOWS.of(store)
         self._awaited = awaited
 
     async def __call__(self, tenant: str, ids: list[str]) -> dict[str, Seen[ClosedGroupRecord]]:
         roots = (await self._store.get(tenant, ids)).jobs
-        await self._awaited.tell(self._store, tenant, list(roots.values()))
+        await self._awaited.tell(self._groups, tenant, list(roots.values()))
         # In this order: a root that had ended has queued by then whatever it will ever queue.
         ended = [job_id for job_id, job in roots.items() if job.terminal]
-        records = await self._store.groups(tenant, ended) if ended else {}
+        records = await self._groups.groups(tenant, ended) if ended else {}
         return {job_id: Seen(_closed(job, records.get(job_id))) for job_id, job in roots.items()}
 
 
@@ -131,7 +134,7 @@ class ChainCompletion:
     what = "chain"
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store = WORKFLOWS.of(store)
 
     async def __call__(self, tenant: str, ids: list[str]) -> dict[str, Seen[JobRecord]]:
         seen: dict[str, Seen[JobRecord]] = {}

@@ -6,11 +6,11 @@ from ropewalk.client.views.jobs import Describer
 from ropewalk.definitions.results.group_values import value_of
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
-from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import GroupRecord
+from ropewalk.ports.store.workflows import WorkflowStore
 
 
-async def group_value(store: Store, root: JobRecord, group: GroupRecord | None, describe: Describer) -> object:
+async def group_value(store: WorkflowStore, root: JobRecord, group: GroupRecord | None, describe: Describer) -> object:
     """Of a group that is only its root: the root's own result. Else None where nobody contributed."""
     one_by_one = group is not None and group.value.reducer in KEPT_ONE_BY_ONE
     kept = await store.contributions(root.tenant, root.id) if one_by_one else ()

@@ -13,6 +13,7 @@ from ropewalk.domain.limits.rate import Rate
 from ropewalk.errors import NotFound
 from ropewalk.observe.events import Event
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import QUOTAS
 from ropewalk.ports.store.messages import LimitUse, WorkerCard
 
 
@@ -79,7 +80,7 @@ class StoreClient(Client):
 
     async def quotas(self) -> list[Quota]:
         """Every quota that was set, of all tenants, by tenant."""
-        return await (await self._store()).quotas()
+        return await QUOTAS.of(await self._store()).quotas()
 
     async def events(self, *, every_tenant: bool = False, failures_only: bool = False) -> AsyncIterator[Event]:
         """What happens in this process, after each commit, from now on. Other processes' events are not here.

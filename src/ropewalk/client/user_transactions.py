@@ -11,6 +11,7 @@ from ropewalk.errors import InvalidInput
 from ropewalk.observe.events import new_ones
 from ropewalk.observe.tracing import Sending
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import USER_TRANSACTIONS
 from ropewalk.ports.store.messages import Submission
 from ropewalk.ports.store.user_transactions import AfterCommit, Answers, Awaited, Join, UserConnection
 
@@ -25,7 +26,7 @@ class OnLoop(Protocol):
 
 async def submit_within(core: AppState, connection: UserConnection, submissions: Sequence[Submission]) -> Answers:
     """On the connection's own loop; a connection that blocks is used right here, as its owner would."""
-    join = await core.store.join(connection, submissions)
+    join = await USER_TRANSACTIONS.of(core.store).join(connection, submissions)
     with Sending(submissions, core.tracing, core.events) as traced:
         told = _telling(core, traced, asyncio.get_running_loop())
         if isinstance(join, Awaited):
@@ -51,7 +52,7 @@ def submit_within_here(
 async def _joined(
     core: AppState, connection: UserConnection, submissions: Sequence[Submission]
 ) -> tuple[Join, asyncio.AbstractEventLoop]:
-    return await core.store.join(connection, submissions), asyncio.get_running_loop()
+    return await USER_TRANSACTIONS.of(core.store).join(connection, submissions), asyncio.get_running_loop()
 
 
 def _telling(core: AppState, submissions: Sequence[Submission], loop: asyncio.AbstractEventLoop) -> AfterCommit:

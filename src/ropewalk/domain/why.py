@@ -47,8 +47,8 @@ class WhyInputs(Struct, frozen=True, kw_only=True):
     paused: bool
     served: bool
     """a live worker claims this tenant, queue and type"""
-    ahead: int
-    """ready jobs of the same line that come first"""
+    ahead: int | None
+    """How many ready jobs of the same tenant and queue come first. None where the store does not tell."""
     full: tuple[Full, ...] = ()
     """limits that leave no room for it now"""
     waits_for: tuple[str, ...] = ()
@@ -95,7 +95,13 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if job.suspect:
         crashes = f"{job.crashes} of {job.max_crashes}"
         return "suspect", f"a worker died while running it ({crashes}): it waits for a free slot and for others like it"
-    return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
+    return "busy", _in_turn(around.ahead)
+
+
+def _in_turn(ahead: int | None) -> str:
+    if ahead is None:
+        return "it is ready; it waits for its turn in its queue and for a free slot"
+    return f"it is ready; {ahead} ready jobs of its queue come first"
 
 
 def _misfit(job: JobRecord, now: Instant) -> str:

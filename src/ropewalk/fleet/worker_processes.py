@@ -48,7 +48,7 @@ class WorkerProcesses:
         processes: int,
         *,
         config: WorkerConfig,
-        url: str,
+        url: str | None,
         durability: Durability,
         runtime: Runtime,
     ) -> None:
@@ -160,16 +160,22 @@ class WorkerProcesses:
         if self._fleet is not None and self._code is None:
             raise RuntimeError("these workers are already running; make others with app.worker(processes=...)")
         # Not where they are made: a module that makes some can be imported in tests, on a store in memory.
+        url = self._url
+        if url is None:
+            raise DefinitionError(
+                f"processes={self._processes}: the app was given a store, which cannot be handed to other processes: "
+                "give it a URL that they can open, too"
+            )
         if self._durability is Durability.D0:
             raise DefinitionError(
-                f"processes={self._processes}: {self._url} lives inside one process; use a store that several share, "
+                f"processes={self._processes}: {url} lives inside one process; use a store that several share, "
                 "like sqlite:///jobs.db"
             )
         source, settings = self._named()
         self._code, self._complete = None, asyncio.Event()
 
         async def start(name: str) -> Member:
-            orders = Orders(name=name, source=source, settings=settings, store=self._url)
+            orders = Orders(name=name, source=source, settings=settings, store=url)
             text = msgspec.json.encode(orders).decode()
             return await start_process(lambda fd: ["-c", _PROGRAM, str(fd), text, *sys.path])
 

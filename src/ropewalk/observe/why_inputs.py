@@ -11,6 +11,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant
 from ropewalk.domain.why import WhyInputs
+from ropewalk.ports.store.capabilities import DIAGNOSIS, LIMITS, WORKFLOWS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import WorkerCard
 
@@ -35,12 +36,13 @@ NAMED_MAX: Final = 3
 
 async def why_inputs(store: Store, job: JobRecord, now: Instant) -> WhyInputs:
     if job.unmet and job.awaits is None:
-        waits_for = [edge.parent_id for edge in await store.edges([job.seq]) if edge.ending is None]
+        waits_for = [edge.parent_id for edge in await WORKFLOWS.of(store).edges([job.seq]) if edge.ending is None]
         return WhyInputs(paused=False, served=True, ahead=0, waits_for=tuple(waits_for[:NAMED_MAX]))
     if not job.ready_at(now):
         return WhyInputs(paused=False, served=True, ahead=0)
     paused = any(queue.paused for queue in await store.queues(job.tenant) if queue.name == job.queue)
     served = any(is_alive(card, now) and serves(card, job.lane) for card in await store.workers())
-    ahead = await store.ahead_of(job)
-    full = tuple(await store.held_by(job))
+    diagnosis, limits = DIAGNOSIS.if_declared(store), LIMITS.if_declared(store)
+    ahead = None if diagnosis is None else await diagnosis.ahead_of(job)
+    full = () if limits is None else tuple(await limits.held_by(job))
     return WhyInputs(paused=paused, served=served, ahead=ahead, full=full)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "allow_never_enqueued: this test drops an enqueue on purpose")
+    config.addinivalue_line("markers", "ropewalk_needs(*capabilities): for stores with these (the contract suite)")
 
 
 @pytest.hookimpl(wrapper=True)

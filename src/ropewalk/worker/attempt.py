@@ -30,8 +30,10 @@ from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
 from ropewalk.observe.events import event_of
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Timer
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import Dependency, Holder, Note, StepAnswer, Submission
 from ropewalk.ports.store.user_transactions import UserTransaction
+from ropewalk.ports.store.workflows import WorkflowStore
 from ropewalk.ports.tracing import AttemptSpan
 from ropewalk.worker import handler_transactions
 from ropewalk.worker.completion import PendingFold
@@ -237,11 +239,13 @@ class Attempt:
         return new
 
     async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
+        if not jobs:
+            return []
+        if self._bench.workflows is None:
+            WORKFLOWS.of(self._bench.store)
         for job, _ in jobs:
             self._bench.unregistered.check(job)  # a process of a handler cannot: it does not know the app
         new = [self._child(job, key) for job, key in jobs]
-        if not new:
-            return []
         (answer,) = await self._bench.store.submit([Submission(jobs=new, under=self.holder)])
         if isinstance(answer, LeaseLost):
             raise self._lost(LossReason(answer.reason))
@@ -274,7 +278,7 @@ class Attempt:
 
     async def load_dependencies(self) -> None:
         """For the executor, before the handler starts."""
-        self._dependencies = await self._bench.store.dependencies(self.job.seq)
+        self._dependencies = await self._workflows.dependencies(self.job.seq)
 
     def dependencies(self) -> Sequence[Dependency]:
         return self._dependencies
@@ -294,15 +298,16 @@ class Attempt:
         return None if data is None else self._bench.codec.decode(data, Any)
 
     async def steps(self) -> list[StepRecord]:
+        workflows = self._workflows  # refused before the first step runs, not after it
         if not self.job.flags & STEPPED:
             return []
-        return await self._bench.store.steps(self.job.seq)
+        return await workflows.steps(self.job.seq)
 
     async def record_step(self, step: StepRecord) -> None:
-        self._still_held(await self._bench.store.record_step(self.holder, step))
+        self._still_held(await self._workflows.record_step(self.holder, step))
 
     async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
-        return self._still_held(await self._bench.store.take_signal(self.holder, step, signal)).taken
+        return self._still_held(await self._workflows.take_signal(self.holder, step, signal)).taken
 
     async def begin_transaction(self) -> UserTransaction:
         return handler_transactions.begin(self, self._bench)
@@ -315,6 +320,12 @@ class Attempt:
     def now(self) -> Instant:
         """The store's clock at the claim, plus the time since then by our own monotonic one."""
         return (self.job.started_at or self.job.created_at) + round(self.since_claim() * SECOND)
+
+    @property
+    def _workflows(self) -> WorkflowStore:
+        """Raises Unsupported on a store without workflows."""
+        workflows = self._bench.workflows
+        return WORKFLOWS.of(self._bench.store) if workflows is None else workflows
 
     def _still_held(self, answer: StepAnswer) -> StepAnswer:
         if answer.lost is not None:

@@ -22,13 +22,14 @@ from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import fold_of
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs import retry
-from ropewalk.domain.jobs.outcome import Aborted, Errored, Outcome
+from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Outcome, Suspended
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
-from ropewalk.errors import LimitExceeded, RopewalkError
+from ropewalk.errors import LimitExceeded, RopewalkError, Unsupported
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.worker.context import WorkerContext
 
 if TYPE_CHECKING:
@@ -53,11 +54,28 @@ def refused_for_good(attempt: Attempt, error: RopewalkError, bench: WorkerContex
     return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.spent)
 
 
+def without_workflows(attempt: Attempt, outcome: Outcome, bench: WorkerContext) -> Outcome:
+    """The outcome on a store that has no workflows: it never will have, so what needs them fails for good."""
+    match outcome:
+        case Errored(error) if error.type == Unsupported.__name__:
+            return Aborted(structs.replace(error, category=Category.PERMANENT, code=UNSUPPORTED))
+        case Suspended() | Completed(sequel=CompletionPlan()):
+            attempt.fold = None
+            try:
+                WORKFLOWS.of(bench.store)
+            except Unsupported as error:
+                return Aborted(described(error, Category.PERMANENT, code=UNSUPPORTED))
+            return outcome
+        case _:
+            return outcome
+
+
 def code_of(error: RopewalkError) -> str:
     """The name of the exception as a code: NotFound → not_found."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
 
 
+UNSUPPORTED: Final = "unsupported"
 TRIES_MAX: Final = 50
 CONTENDED: Final = ErrorInfo(
     category=Category.SYSTEM, code="contended", message="the group's value kept changing while this was folded into it"
@@ -112,8 +130,9 @@ class Folding:
 
     async def _held(self, groups: Iterable[_Group]) -> dict[_Group, GroupValue]:
         held = dict.fromkeys(groups, NOTHING)
+        workflows = WORKFLOWS.of(self._bench.store)
         for tenant in {tenant for tenant, _ in held}:
-            found = await self._bench.store.groups(tenant, [group_id for of, group_id in held if of == tenant])
+            found = await workflows.groups(tenant, [group_id for of, group_id in held if of == tenant])
             held.update({(tenant, group_id): record.value for group_id, record in found.items()})
         return held
 

@@ -20,8 +20,10 @@ from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.workflows import WorkflowStore
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import ClockGuard
 from ropewalk.worker.contact import StoreContact
@@ -62,6 +64,8 @@ class WorkerContext:
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     held: dict[tuple[int, int], Attempt] = field(default_factory=dict)
     """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
+    workflows: WorkflowStore | None = field(init=False)
+    """The store with the verbs of workflows; None where it has none."""
     guard: ClockGuard = field(init=False)
     contact: StoreContact = field(init=False)
     misfits: Misfits = field(init=False)
@@ -79,6 +83,7 @@ class WorkerContext:
     """tell of jobs that a handler's own transaction completed"""
 
     def __post_init__(self) -> None:
+        self.workflows = WORKFLOWS.if_declared(self.store)
         self.guard = ClockGuard(self.runtime)
         in_process = self.store.durability is Durability.D0
         self.misfits = Misfits(self)

@@ -40,6 +40,7 @@ from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt, Stoppable
 from ropewalk.worker.batches import Batches
 from ropewalk.worker.buffer import Buffer
+from ropewalk.worker.completion import without_workflows
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.handler_call import HandlerCall
 from ropewalk.worker.middleware_chain import onions_of
@@ -322,6 +323,8 @@ class Executor:
             return
         if attempt.spent is None:  # its thread runs on
             attempt.spend(attempt.elapsed())
+        if bench.workflows is None:
+            outcome = without_workflows(attempt, outcome, bench)
         if isinstance(outcome, Completed):
             self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.spent))
             return

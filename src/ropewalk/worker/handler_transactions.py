@@ -11,6 +11,7 @@ from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import decide
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import Abort, InvalidInput
+from ropewalk.ports.store.capabilities import USER_TRANSACTIONS, WORKFLOWS
 from ropewalk.ports.store.messages import Settled
 from ropewalk.ports.store.user_transactions import UserTransaction
 from ropewalk.worker.context import WorkerContext
@@ -24,7 +25,7 @@ LEASE_SHARE: Final = 6
 
 
 def begin(attempt: Attempt, bench: WorkerContext) -> UserTransaction:
-    return bench.store.transaction(min(LIMIT_US, attempt.lease_us // LEASE_SHARE))
+    return USER_TRANSACTIONS.of(bench.store).transaction(min(LIMIT_US, attempt.lease_us // LEASE_SHARE))
 
 
 async def commit(
@@ -54,5 +55,7 @@ def _completed(attempt: Attempt, bench: WorkerContext, context: Context, returne
     outcome = outcome_of_return(attempt.job_type, context, returned, bench.limits, strict=strict)
     if isinstance(outcome, Aborted):
         raise Abort(outcome.error.message)
+    if isinstance(outcome, Completed) and outcome.sequel is not None:
+        WORKFLOWS.of(bench.store)
     assert isinstance(outcome, Completed), f"a handler that suspends itself does not come here: {outcome}"
     return outcome

@@ -23,6 +23,7 @@ from ropewalk.domain.time import SECOND, Span
 from ropewalk.errors import RopewalkError
 from ropewalk.observe.publish import publish
 from ropewalk.ports.notifier import Hint, Unsubscribe
+from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.ports.store.messages import Consequences, SkipQueue
 from ropewalk.runtime.supervisor import Supervisor
 from ropewalk.runtime.wake import Signal
@@ -181,11 +182,11 @@ class WorkerParts:
         self.drain = Drain(bench, self.buffer, self.executor, self.settler)
         self.heartbeat.on_drain = self._told_to_drain
         self._reclaimer = Reclaimer(bench, self._tell)
-        self._cascade = Cascade(bench, self._tell)
+        self._cascade = None if bench.workflows is None else Cascade(bench, self._tell)
         self._orphans = orphans
         self._scheduler = scheduler
         self._pruner = Pruner(bench, retention)
-        self._tallies = TallyFolder(bench, retention)
+        self._tallies = TallyFolder(bench, retention) if STATISTICS in bench.store.capabilities else None
         redrive = config.redrive
         self._redriver = None if redrive is None else Redriver(bench, redrive, self._is_idle, config.tenants)
         self.loops = Supervisor(bench.runtime, on_error=bench.loop_failed)
@@ -206,9 +207,11 @@ class WorkerParts:
         self.loops.start("claimer", self.claimer.run, lambda: self.claimer.claims)
         self.loops.start("settler", self.settler.run, lambda: self.settler.flushes)
         self._services.start("reclaimer", self._reclaimer.run)
-        self._services.start("cascade", self._cascade.run)
+        if self._cascade is not None:
+            self._services.start("cascade", self._cascade.run)
         self._services.start("pruner", self._pruner.run)
-        self._services.start("tallies", self._tallies.run)
+        if self._tallies is not None:
+            self._services.start("tallies", self._tallies.run)
         if self._orphans is not None:
             self._services.start("orphans", self._orphans.run)
         if self._scheduler is not None:
@@ -253,7 +256,7 @@ class WorkerParts:
                 await self._changed.wait()
             if self.draining:
                 return
-            while await self._reclaimer.run_once() or await self._cascade.run_once() or await self._fired():
+            while await self._reclaimer.run_once() or await self._cascaded() or await self._fired():
                 pass
             turn = self.claimer.turn
             self.claimer.nudge()
@@ -264,6 +267,9 @@ class WorkerParts:
                 if not self.bench.held:
                     return
                 batches.start_all()
+
+    async def _cascaded(self) -> bool:
+        return self._cascade is not None and await self._cascade.run_once()
 
     async def _fired(self) -> bool:
         return self._scheduler is not None and await self._scheduler.run_once()
@@ -329,7 +335,7 @@ class WorkerParts:
 
     def _on_ripple(self, ripple: Consequences) -> None:
         """Whoever made it has told of it; what it left to do is for our services."""
-        if ripple.more:
+        if ripple.more and self._cascade is not None:
             self._cascade.nudge()
         if ripple.closed and self._orphans is not None:
             self._orphans.nudge()

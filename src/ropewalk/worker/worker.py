@@ -21,6 +21,7 @@ from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId
 from ropewalk.domain.retention import Retention
 from ropewalk.errors import DefinitionError, RopewalkError
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import LIMITS, SCHEDULES
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import SkipQueue, WorkerCard
 from ropewalk.worker.context import WorkerContext
@@ -33,10 +34,11 @@ async def declare_limits(registry: Registry, store: Store) -> None:
     declared = limits_in(registry)
     if not declared:
         return
-    held = {use.limit.id: use.limit for use in await store.limits(EVERY_TENANT)}
+    limits = LIMITS.of(store)
+    held = {use.limit.id: use.limit for use in await limits.limits(EVERY_TENANT)}
     new = [limit for limit in declared if limit.replaces(held.get(limit.id))]
     for limit in new:
-        await store.put_limit(limit)
+        await limits.put_limit(limit)
     if new:
         store.notifier.publish(Hint(control=True))
 
@@ -144,8 +146,9 @@ class Worker:
                 bench.resources = await stack.enter_async_context(self._lifespan())
             await declare_limits(bench.registry, bench.store)
             scheduler = await self._scheduler(bench)
+            orphans = self._orphans(bench)
             await bench.store.register(self._card(bench))
-            self._parts = WorkerParts(bench, self._config, self._retention, self._orphans(bench), scheduler)
+            self._parts = WorkerParts(bench, self._config, self._retention, orphans, scheduler)
             self._parts.start()
             self._stack = stack.pop_all()
         self._core.serves(self)
@@ -245,6 +248,7 @@ class Worker:
         return self._parts
 
     def _orphans(self, bench: WorkerContext) -> UnawaitedGroups | None:
+        """Raises Unsupported where somebody wants to hear of groups, and the store has none."""
         hook = self._on_orphan_group
         if hook is None:
             return None
@@ -252,7 +256,7 @@ class Worker:
         return UnawaitedGroups(bench, hook, self._core.awaited, describe)
 
     async def _scheduler(self, bench: WorkerContext) -> Scheduler | None:
-        if not self._config.scheduler:
+        if not self._config.scheduler or SCHEDULES not in bench.store.capabilities:
             return None
         scheduler = Scheduler(bench, self._core.fires, timetable=self._core.timetable, declared=self._core.declared)
         await scheduler.declare()

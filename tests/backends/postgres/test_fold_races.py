@@ -9,6 +9,7 @@ import pytest
 
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import HOUR
+from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.ports.store.core import Store
 from ropewalk.testing.contract.build import new_job
 from tests.backends.postgres.conftest import OpenStore
@@ -55,6 +56,6 @@ async def test_many_fold_while_jobs_come(open_store: OpenStore) -> None:
 
 
 async def _submitted(store: Store) -> int:
-    told = await store.stats("default", StatsQuery(last_us=HOUR))
+    told = await STATISTICS.of(store).stats("default", StatsQuery(last_us=HOUR))
     assert sum(told.states.values()) == told.flow.submitted
     return told.flow.submitted

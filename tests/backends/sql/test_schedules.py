@@ -11,7 +11,7 @@ from ropewalk.backends.sql import schedules
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.schedules.schedule import Every, pause
 from ropewalk.domain.time import SECOND
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.capabilities import DatabaseStore
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import new_job
 from ropewalk.testing.contract.clockwork import Clockwork, plan_of
@@ -25,7 +25,7 @@ async def test_on_a_server(postgres_database: str, monkeypatch: pytest.MonkeyPat
     await die_between(PostgresStore(postgres_database, SystemRuntime(), allow_weaker_durability=True), monkeypatch)
 
 
-async def die_between(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def die_between(store: DatabaseStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def dies(*_: object) -> None:
         raise KeyError("the process died here")
 

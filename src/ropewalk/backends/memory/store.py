@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from ropewalk.backends.memory import claim as claiming
 from ropewalk.backends.memory import (
@@ -46,11 +47,10 @@ from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import StepRecord, as_once_key
 from ropewalk.domain.workflow.dependency import Edge
-from ropewalk.errors import Unsupported
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import COMPLETE, Capability, CompleteStore
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.diagnosis import Examination
 from ropewalk.ports.store.messages import (
     AmendAnswer,
@@ -84,10 +84,9 @@ from ropewalk.ports.store.messages import (
 )
 from ropewalk.ports.store.removal import Deletion, Pruned, Purged
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
-from ropewalk.ports.store.user_transactions import Join, UserConnection, UserTransaction
 
 
-class MemoryStore(Store):
+class MemoryStore(CompleteStore):
     """`epoch` goes into every fence; raise it to outdate all leases given out before."""
 
     def __init__(self, runtime: Runtime, *, epoch: int = 0) -> None:
@@ -97,21 +96,20 @@ class MemoryStore(Store):
         self._notifier = LocalNotifier()
 
     @property
+    def name(self) -> str:
+        return "memory"
+
+    @property
+    def capabilities(self) -> frozenset[Capability[Any]]:
+        return COMPLETE
+
+    @property
     def durability(self) -> Durability:
         return Durability.D0
 
     @property
     def notifier(self) -> Notifier:
         return self._notifier
-
-    def transaction(self, limit_us: Span) -> UserTransaction:
-        raise Unsupported("the memory store has no database to write to: ctx.transaction() needs sqlite:///…")
-
-    async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
-        raise Unsupported(
-            "the memory store is in no transaction: connection= needs sqlite:///… or postgresql://…; leave it out in "
-            "tests that run in memory"
-        )
 
     async def open(self) -> None:
         """There is nothing to connect to."""

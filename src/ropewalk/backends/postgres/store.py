@@ -99,6 +99,10 @@ class PostgresStore(SqlStore):
         self._opened = False
 
     @property
+    def name(self) -> str:
+        return "postgresql"
+
+    @property
     def durability(self) -> Durability:
         return self._door.durability.level
 

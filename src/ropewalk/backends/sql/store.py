@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import structs
 
@@ -56,8 +56,8 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import StepRecord, as_once_key
 from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import ALL, Capability, DatabaseStore
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import (
     AmendAnswer,
     Backlog,
@@ -93,12 +93,16 @@ from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, Schedul
 T = TypeVar("T")
 
 
-class SqlStore(Store, ABC):
+class SqlStore(DatabaseStore, ABC):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._outlook = ClaimCache(runtime.monotonic)
         self._aside: list[Consequences] = []
         """what followed from setting damaged jobs aside, until a claim or a sweep tells its worker"""
+
+    @property
+    def capabilities(self) -> frozenset[Capability[Any]]:
+        return ALL
 
     @abstractmethod
     async def _write(self, work: Callable[[Tx], T]) -> T:

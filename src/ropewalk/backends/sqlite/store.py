@@ -53,6 +53,10 @@ class SqliteStore(SqlStore):
         self._opened = False
 
     @property
+    def name(self) -> str:
+        return "sqlite"
+
+    @property
     def durability(self) -> Durability:
         return Durability.D2 if self._writer.weakness is None else Durability.D1
 

@@ -15,6 +15,7 @@ from ropewalk.client.views.schedules import ScheduleInfo
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.statistics.statistics import Flow, Share, Statistics
 from ropewalk.domain.time import Instant, Seconds, to_instant, to_seconds
+from ropewalk.errors import Unsupported
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.messages import QueueInfo, WorkerCard
 
@@ -60,8 +61,14 @@ class Gatherer:
             types=tuple(_type(each, rates) for each in statistics.shares if each.flow.finished or each.flow.retried),
             workers=tuple(_worker(each, now) for each in await client.workers()),
             failures=await self._failures(statistics.flow),
-            next_fire=_next_fire(await client.schedules()),
+            next_fire=await self._next_fire(),
         )
+
+    async def _next_fire(self) -> tuple[str, Instant] | None:
+        try:
+            return _next_fire(await self._client.schedules())
+        except Unsupported:
+            return None
 
     async def _known_queues(self) -> list[QueueInfo]:
         """One that is empty for a moment stays where it is: a table whose rows come and go cannot be read."""

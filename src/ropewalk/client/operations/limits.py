@@ -11,6 +11,7 @@ from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId,
 from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import LIMITS
 from ropewalk.ports.store.messages import LimitUse
 
 
@@ -68,19 +69,19 @@ class Limiting(Bound):
         checks.positive_or_none(concurrency, "concurrency")
         checks.instance_or_none(rate, "rate", Rate, RATE_EXAMPLE)
         limit = FlowLimit(tenant=tenant, kind=kind, name=name, concurrency=concurrency, rate=rate)
-        await (await self._store()).put_limit(limit)
+        await LIMITS.of(await self._store()).put_limit(limit)
         self._core.store.notifier.publish(Hint(control=True))
 
     async def _take_limit_away(
         self, queue: str | None, of_type: JobType[..., Any, Any] | str | None, key: str | None, *, every_tenant: bool
     ) -> bool:
         wanted = self._limit_id(queue, of_type, key, every_tenant=every_tenant)
-        gone = await (await self._store()).remove_limit(*wanted)
+        gone = await LIMITS.of(await self._store()).remove_limit(*wanted)
         self._core.store.notifier.publish(Hint(control=True))
         return gone
 
     async def _limits(self, *, every_tenant: bool) -> list[LimitUse]:
-        return await (await self._store()).limits(self._whose(every_tenant=every_tenant))
+        return await LIMITS.of(await self._store()).limits(self._whose(every_tenant=every_tenant))
 
     def _whose(self, *, every_tenant: bool) -> str:
         if not checks.flag(every_tenant, "every_tenant"):

@@ -26,6 +26,7 @@ from ropewalk.domain.time import Seconds, to_datetime
 from ropewalk.domain.why import Why, explain
 from ropewalk.observe.events import Event
 from ropewalk.observe.why_inputs import why_inputs
+from ropewalk.ports.store.capabilities import LOGS, WORKFLOWS
 from ropewalk.ports.store.messages import QueueInfo, Trail
 
 
@@ -50,9 +51,10 @@ class Looking(Bound):
             found["attempts"] = self._describe.failure(trail, all_attempts=True).attempts
         store = self._core.store
         if "logs" in asked:
-            found["logs"] = tuple(LogInfo.of(line) for line in await store.log(self._tenant, job_id))
+            found["logs"] = tuple(LogInfo.of(line) for line in await LOGS.of(store).log(self._tenant, job_id))
         if "dependencies" in asked:
-            found["dependencies"] = tuple(edge_info(edge, job.id) for edge in await store.edges([job.seq]))
+            edges = await WORKFLOWS.of(store).edges([job.seq])
+            found["dependencies"] = tuple(edge_info(edge, job.id) for edge in edges)
         if "why" in asked:
             found["why"] = explain(job, await why_inputs(store, job, now), now)
         return replace(self._describe.job(job, now), **found)
@@ -119,8 +121,9 @@ class Looking(Bound):
 
     async def logs(self, job_id: str) -> list[LogInfo]:
         """What its handler logged with `ctx.log`, over all attempts, oldest first: the newest 1 000 lines."""
+        store = LOGS.of(self._core.store)
         await self._record(job_id)
-        return [LogInfo.of(line) for line in await self._core.store.log(self._tenant, job_id)]
+        return [LogInfo.of(line) for line in await store.log(self._tenant, job_id)]
 
     async def why(self, job_id: str) -> Why:
         """The one named cause this job is not running (or where it runs)."""
@@ -172,6 +175,7 @@ class Waiting(Bound):
 
     async def wait_for_chain(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
         """The last member, once it ended without continuing."""
+        WORKFLOWS.of(self._core.store)
         timeout_seconds = checks.timeout(timeout)
         session = await self._core.session()
         return await session.chains.wait(self._tenant, job_id, timeout_seconds)
@@ -184,6 +188,7 @@ class Waiting(Bound):
         raise_on_failure: bool = False,
     ) -> object:
         """The value of the group this job is in, once that closed."""
+        store = WORKFLOWS.of(self._core.store)
         timeout_seconds = checks.timeout(timeout)
         checks.flag(raise_on_failure, "raise_on_failure")
         self._core.awaited.note(self._tenant, [job_id])
@@ -191,7 +196,7 @@ class Waiting(Bound):
         job, _ = await self._record(job_id)
         closed = await session.groups.wait(self._tenant, job.group_id or job.id, timeout_seconds)
         check_group(closed.root, closed.record, raise_on_failure=raise_on_failure)
-        return await group_value(self._core.store, closed.root, closed.record, self._describe)
+        return await group_value(store, closed.root, closed.record, self._describe)
 
     def decode_result(self, job: JobRecord) -> object:
         return self._describe.value(job.type, job.result)

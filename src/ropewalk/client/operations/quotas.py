@@ -8,6 +8,7 @@ from ropewalk.domain.limits.quota import PENDING_MAX, Quota, QuotaUse
 from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
 from ropewalk.errors import InvalidInput, LimitExceeded
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import QUOTAS
 
 
 class Quoting(Bound):
@@ -48,15 +49,15 @@ class Quoting(Bound):
                 "(remove_quota takes one away)",
                 field="pending",
             )
-        await (await self._store()).put_quota(quota)
+        await QUOTAS.of(await self._store()).put_quota(quota)
         self._core.store.notifier.publish(Hint(control=True))
 
     async def remove_quota(self) -> bool:
         """Take this tenant's own quota away. False: it had none."""
-        gone = await (await self._store()).remove_quota(self._tenant)
+        gone = await QUOTAS.of(await self._store()).remove_quota(self._tenant)
         self._core.store.notifier.publish(Hint(control=True))
         return gone
 
     async def quota(self) -> QuotaUse | None:
         """What holds for this tenant, and what it has of it now. None: it may do what it likes."""
-        return await (await self._store()).quota_use(self._tenant)
+        return await QUOTAS.of(await self._store()).quota_use(self._tenant)

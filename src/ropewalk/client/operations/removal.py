@@ -19,6 +19,7 @@ from ropewalk.domain.search import Order
 from ropewalk.errors import Conflict, InvalidInput
 from ropewalk.observe.publish import Change
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.removal import Deletion
 
 _KEPT = frozenset({Deletion.IN_USE, Deletion.NOT_TERMINAL})
@@ -86,7 +87,7 @@ class Deleting(Bound):
         checks.text(job_id, "job_id")
         checks.flag(cascade, "cascade")
         store = await self._store()
-        members = await store.chain(self._tenant, job_id)
+        members = await WORKFLOWS.of(store).chain(self._tenant, job_id)
         if not members:
             raise missing(job_id)
         outside = (await Dependants.read(store, self._tenant)).of(members)

@@ -18,6 +18,7 @@ from ropewalk.domain import checks
 from ropewalk.domain.schedules.schedule import Schedule, job_of, pause, resume
 from ropewalk.domain.time import Instant
 from ropewalk.errors import Conflict, InvalidInput, NotFound
+from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.messages import Submission
 
 LISTED_AT_ONCE: Final = 500
@@ -28,7 +29,7 @@ class Scheduling(Bound):
     async def schedules(self, *, upcoming: int = 1) -> list[ScheduleInfo]:
         """All of them, by name, each with so many of its next fires."""
         checks.between(upcoming, "upcoming", 0, UPCOMING_MAX)
-        store, after, found = await self._store(), None, list[ScheduleInfo]()
+        store, after, found = SCHEDULES.of(await self._store()), None, list[ScheduleInfo]()
         while True:
             page = (await store.list_schedules(self._tenant, after=after, limit=LISTED_AT_ONCE)).schedules
             found += [self._info(record.schedule, upcoming) for record in page]
@@ -147,7 +148,7 @@ class Scheduling(Bound):
 
     async def _scheduled(self, name: str) -> tuple[Schedule, Instant]:
         checks.text(name, "name")
-        read = await (await self._store()).get_schedules(self._tenant, [name])
+        read = await SCHEDULES.of(await self._store()).get_schedules(self._tenant, [name])
         if not read.schedules:
             raise _missing(name)
         return read.schedules[0].schedule, read.now

@@ -11,6 +11,7 @@ from ropewalk.domain import checks
 from ropewalk.domain.statistics.aggregation import By, StatsQuery
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import Seconds, to_instant
+from ropewalk.ports.store.capabilities import STATISTICS
 
 SLICES_MAX: Final = 1000
 
@@ -42,4 +43,4 @@ class Counting(Bound):
             type=None if type is None else type_name(type, "type"),
             slices=checks.between(slices, "slices", 1, SLICES_MAX),
         )
-        return await (await self._store()).stats(self._tenant, asked)
+        return await STATISTICS.of(await self._store()).stats(self._tenant, asked)

@@ -23,12 +23,15 @@ from ropewalk.domain.time import to_datetime
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded
 from ropewalk.observe.publish import NOTHING_ELSE, Change
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import GroupRecord, SignalAnswer
+from ropewalk.ports.store.workflows import WorkflowStore
 
 
 class Flowing(Bound):
     async def complete(self, job_id: str, value: object = None) -> JobInfo:
         """End a job from outside as completed, with this result. A worker that runs it is told to stop."""
+        WORKFLOWS.of(self._core.store)
         job, _ = await self._record(job_id)
         registry = self._core.registry
         result = registry.get(job.type).encode_result(value) if job.type in registry else self._encoded(value)
@@ -62,7 +65,7 @@ class Flowing(Bound):
         checks.text(job_id, "job_id")
         checks.text_or_none(id, "id")
         self._name(name, "name")
-        store, data = await self._store(), self._encoded(value)
+        store, data = await self._workflows(), self._encoded(value)
         answer = await repeated(
             lambda signal_id: store.signal(self._tenant, job_id, name, data, signal_id=signal_id),
             self._core.runtime,
@@ -87,11 +90,11 @@ class Flowing(Bound):
         """
         checks.text(group_id, "group_id")
         checks.between(nodes_max, "nodes_max", 0, None)
+        store = await self._workflows()
         root, _ = await self._record(group_id)
         if root.group_id not in (None, root.id):
             group_id = root.group_id
             root, _ = await self._record(group_id)
-        store = self._core.store
         record = (await store.groups(self._tenant, [group_id])).get(group_id)
         opened, completed, failed, cancelled = counts_of(root, record)
         closed_at = root.finished_at if record is None else record.closed_at
@@ -115,10 +118,10 @@ class Flowing(Bound):
         """Cancel everything in a group; whatever its running jobs still queue is born cancelled."""
         checks.text(group_id, "group_id")
         check_cancel(reason, force=force)
+        store = await self._workflows()
         root, _ = await self._record(group_id)
         if root.group_id not in (None, root.id):
             raise InvalidInput(f"{group_id} is a job of group {root.group_id}: cancel that group, or only the job")
-        store = self._core.store
         await store.cancel_group(self._tenant, group_id, reason=reason, force=force)
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
@@ -126,25 +129,28 @@ class Flowing(Bound):
                 result.tally(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
 
         unfinished = Filter(group_id=group_id, states=UNFINISHED)
-        return await in_bulk(store, self._tenant, unfinished, act, dry_run=False)
+        return await in_bulk(self._core.store, self._tenant, unfinished, act, dry_run=False)
 
     async def chain(self, job_id: str) -> list[JobInfo]:
         """The jobs of the chain this one is in, first to last; a job that never continued is alone in it."""
         checks.text(job_id, "job_id")
-        store = await self._store()
+        store = await self._workflows()
         members = await store.chain(self._tenant, job_id)
         if not members:
             raise missing(job_id)
-        now = await store.clock()
+        now = await self._core.store.clock()
         return [self._describe.job(member, now) for member in members]
 
     async def workflow(self, workflow_id: str, *, nodes_max: int = 10_000) -> WorkflowInfo:
         """The jobs of a workflow, in the order they were queued, and what depends on what."""
         checks.text(workflow_id, "workflow_id")
         checks.between(nodes_max, "nodes_max", 0, None)
-        await self._store()
+        await self._workflows()
         nodes, edges = await self._graph(Wanted(workflow_id=workflow_id), nodes_max)
         return WorkflowInfo(id=workflow_id, nodes=nodes, edges=edges)
+
+    async def _workflows(self) -> WorkflowStore:
+        return WORKFLOWS.of(await self._store())
 
     async def _graph(self, wanted: Wanted, nodes_max: int) -> tuple[list[JobInfo], list[EdgeInfo]]:
         records: list[JobRecord] = []
@@ -152,10 +158,10 @@ class Flowing(Bound):
         async for job, now in jobs_of(self._core.store, self._tenant, wanted, nodes_max):
             records.append(job)
             nodes.append(self._describe.job(job, now))
-        return nodes, await edges_of(self._core.store, records)
+        return nodes, await edges_of(WORKFLOWS.of(self._core.store), records)
 
     async def _resolve(self, job_id: str, resolution: Resolution) -> JobInfo:
-        answer = await (await self._store()).resolve(self._tenant, job_id, resolution)
+        answer = await (await self._workflows()).resolve(self._tenant, job_id, resolution)
         if answer.job is None:
             if answer.state is None:
                 raise missing(job_id)

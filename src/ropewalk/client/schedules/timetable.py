@@ -24,6 +24,7 @@ from ropewalk.domain.time import DAY, Instant
 from ropewalk.errors import Conflict, InvalidInput
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.schedules import ScheduleChange
 
@@ -222,7 +223,7 @@ class Timetable:
 
     async def preview(self, tenant: str, name: str, decide: Decide) -> Schedule:
         """What `change` would make of the schedule now. Writes nothing."""
-        read = await self._store.get_schedules(tenant, [name])
+        read = await SCHEDULES.of(self._store).get_schedules(tenant, [name])
         record = next(iter(read.schedules), None)
         turn = await decide(None if record is None else record.schedule, read.now)
         assert turn.after is not None, "nobody asks what a deleted schedule would be"
@@ -230,8 +231,9 @@ class Timetable:
 
     async def change(self, tenant: str, name: str, decide: Decide) -> Schedule:
         """The schedule as it is then; where it is deleted, as it was."""
+        stored = SCHEDULES.of(self._store)
         for _ in range(TRIES_MAX):
-            read = await self._store.get_schedules(tenant, [name])
+            read = await stored.get_schedules(tenant, [name])
             record = next(iter(read.schedules), None)
             held = None if record is None else record.schedule
             turn = await decide(held, read.now)
@@ -240,7 +242,7 @@ class Timetable:
             if turn.after == held:
                 return left
             change = ScheduleChange(before=record, after=turn.after, jobs=turn.jobs)
-            [changed] = await self._store.change_schedules([change])
+            [changed] = await stored.change_schedules([change])
             if changed is not None:
                 self._store.notifier.publish(Hint(control=True))
                 self._fires.told(left, turn, changed)

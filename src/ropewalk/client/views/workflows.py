@@ -18,7 +18,9 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.workflows import WorkflowStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ async def jobs_of(
             return
 
 
-async def edges_of(store: Store, jobs: Sequence[JobRecord]) -> list[EdgeInfo]:
+async def edges_of(store: WorkflowStore, jobs: Sequence[JobRecord]) -> list[EdgeInfo]:
     """What these jobs wait for, or waited for."""
     ids = {job.seq: job.id for job in jobs if job.gate is not None}
     edges: list[EdgeInfo] = []
@@ -139,11 +141,14 @@ class Dependants:
 
     @classmethod
     async def read(cls, store: Store, tenant: str) -> Dependants:
+        graph = WORKFLOWS.if_declared(store)
+        if graph is None:
+            return cls([], [])
         unfinished = jobs_of(store, tenant, Filter(states=UNFINISHED))
         waiting = [job async for job, _ in unfinished if job.gate is not None]
         seqs = [job.seq for job in waiting]
         starts = range(0, len(seqs), PAGE)
-        return cls(waiting, [edge for start in starts for edge in await store.edges(seqs[start : start + PAGE])])
+        return cls(waiting, [edge for start in starts for edge in await graph.edges(seqs[start : start + PAGE])])
 
     def of(self, parents: Sequence[JobRecord]) -> list[JobRecord]:
         """Those that depend on these, directly or through others; not among them themselves."""

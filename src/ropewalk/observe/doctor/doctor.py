@@ -15,10 +15,11 @@ from ropewalk.observe.doctor import jobs as work
 from ropewalk.observe.doctor.facts import Facts, gather
 from ropewalk.observe.doctor.findings import Finding, bad, note, number_of, ok
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import DIAGNOSIS, MIGRATIONS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.diagnosis import PostgresFacts, SqliteFacts
 from ropewalk.ports.store.messages import Durability
-from ropewalk.ports.store.migrations import Migrating, SchemaState
+from ropewalk.ports.store.migrations import SchemaState
 
 
 def diagnose(facts: Facts) -> list[Finding]:
@@ -72,8 +73,8 @@ def _server(place: PostgresFacts, facts: Facts) -> list[Finding]:
 
 
 def _wake_ups(facts: Facts) -> list[Finding]:
-    """A store inside one process has nobody else to wake."""
-    if facts.durability is Durability.D0:
+    """A store inside one process has nobody else to wake. One that was given as an object has no URL to open again."""
+    if facts.durability is Durability.D0 or not facts.has_twin:
         return []
     place = facts.examination.place
     return connection.wake_ups(facts.hint_us, place if isinstance(place, PostgresFacts) else None)
@@ -82,6 +83,7 @@ def _wake_ups(facts: Facts) -> list[Finding]:
 async def examine(
     store: Store, make_twin: Callable[[], Store] | None, runtime: Runtime, *, deep: bool
 ) -> list[Finding]:
+    DIAGNOSIS.of(store)
     try:
         findings = await _schema(store)
         if findings and findings[0].advice is not None:
@@ -106,9 +108,8 @@ async def _examined(
 
 
 async def _schema(store: Store) -> list[Finding]:
-    if not isinstance(store, Migrating):
-        return []
-    return [schema(await store.schema())]
+    migrations = MIGRATIONS.if_declared(store)
+    return [] if migrations is None else [schema(await migrations.schema())]
 
 
 def schema(state: SchemaState) -> Finding:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import DIAGNOSIS, LIMITS, SCHEDULES
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.diagnosis import Examination, Work
 from ropewalk.ports.store.messages import Durability, LimitUse, WorkerCard
@@ -46,6 +47,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     clock: ClockReading
     hint_us: Span | None
     """how long a hint took to another store on the same data; None: it did not arrive, or there is no other"""
+    has_twin: bool = True
+    """Whether there was another store on the same data to send a hint to."""
 
 
 CLOCK_LOOKS: Final = 5
@@ -57,7 +60,7 @@ TENANTS_MAX: Final = 20
 
 async def gather(store: Store, twin: Store | None, runtime: Runtime, *, deep: bool) -> Facts:
     """`twin`: another store on the same data, as another process has it; None where there can be none."""
-    examination = await store.examine(deep=deep)
+    examination = await DIAGNOSIS.of(store).examine(deep=deep)
     return Facts(
         durability=store.durability,
         examination=examination,
@@ -66,18 +69,25 @@ async def gather(store: Store, twin: Store | None, runtime: Runtime, *, deep: bo
         full=await _full(store, examination.work),
         clock=await _read_clock(store, runtime),
         hint_us=None if twin is None else await _hint(store, twin, runtime),
+        has_twin=twin is not None,
     )
 
 
 async def _late(store: Store, now: Instant) -> list[Late]:
-    due = (await store.due_schedules(after=None, limit=LATE_MAX)).schedules
+    stored = SCHEDULES.if_declared(store)
+    if stored is None:
+        return []
+    due = (await stored.due_schedules(after=None, limit=LATE_MAX)).schedules
     found = [(each.schedule, each.schedule.next_fire) for each in due if not each.schedule.paused]
     return [Late(name=each.name, tenant=each.tenant, late_us=now - at) for each, at in found if at is not None]
 
 
 async def _full(store: Store, work: Work) -> list[LimitUse]:
+    limits = LIMITS.if_declared(store)
+    if limits is None:
+        return []
     tenants = sorted({each.lane.tenant for each in work.backlog})[:TENANTS_MAX]
-    return [use for tenant in tenants for use in await store.limits(tenant) if _is_full(use)]
+    return [use for tenant in tenants for use in await limits.limits(tenant) if _is_full(use)]
 
 
 def _is_full(use: LimitUse) -> bool:

@@ -15,6 +15,7 @@ from ropewalk.errors import RopewalkError
 from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.meter import Meter
 from ropewalk.observe.metrics.registry import Family, Histogram, Registry
+from ropewalk.ports.store.capabilities import DIAGNOSIS
 from ropewalk.ports.store.messages import Backlog
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class Metrics:
         self._next_look = began + LOOK_SECONDS  # others who come meanwhile do not look, too
         try:
             await self._core.open()
-            backlog, now = await self._core.store.backlog(), await self._core.store.clock()
+            diagnosis = DIAGNOSIS.if_declared(self._core.store)
+            backlog = [] if diagnosis is None else await diagnosis.backlog()
+            now = await self._core.store.clock()
         except RopewalkError as error:
             self._core.events.report(error, "metrics")
             backlog, now = [], 0  # what this process counted is shown all the same

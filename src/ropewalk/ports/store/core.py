@@ -1,4 +1,7 @@
-"""The storage port: domain verbs, in batches. One contract suite (ropewalk.testing.contract) defines a backend.
+"""The core of the storage port: what every store can do, as domain verbs, in batches.
+
+What only some stores can do stands in a protocol of its own beside this module, and a store declares it
+(capabilities.py). One contract suite (ropewalk.testing.contract) defines a backend.
 
 What holds for every verb:
 - Time is the store's: `now` in an answer is its clock inside the transaction that gave it.
@@ -15,60 +18,42 @@ What holds for every verb:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
-from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.operations import Amendment, Revival
 from ropewalk.domain.jobs.transition import Settlement
-from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
-from ropewalk.domain.limits.headroom import Full
-from ropewalk.domain.limits.quota import Quota, QuotaUse
-from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant, Span
-from ropewalk.domain.workflow.completion import StepRecord
-from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.diagnosis import Examining
 from ropewalk.ports.store.messages import (
     AmendAnswer,
-    Backlog,
     Cancellations,
     Claimed,
     Consequences,
-    Dependency,
     Durability,
-    GroupContribution,
-    GroupRecord,
-    Holder,
-    LimitUse,
     Note,
     NoteAnswer,
     Page,
     QueueInfo,
     Renewal,
     Renewed,
-    ResolveAnswer,
     ReviveAnswer,
     Settlements,
-    SignalAnswer,
     Snapshot,
-    StepAnswer,
     Submission,
     SubmitAnswer,
     Trail,
-    UnawaitedGroup,
     WorkerCard,
 )
 from ropewalk.ports.store.removal import Deletion, Pruned, Purged
-from ropewalk.ports.store.schedules import Schedules
-from ropewalk.ports.store.statistics import Counting
-from ropewalk.ports.store.user_transactions import Joining, UserTransaction
+
+if TYPE_CHECKING:
+    from ropewalk.ports.store.capabilities import Capability
 
 
-class Intake(Protocol):
+class Submitting(Protocol):
     """How jobs come in and how people change them."""
 
     async def submit(self, submissions: Sequence[Submission], *, wait: bool = True) -> list[SubmitAnswer]:
@@ -163,7 +148,7 @@ class Leasing(Protocol):
         ...
 
 
-class Upkeep(Protocol):
+class Maintaining(Protocol):
     """What every worker does now and then for all."""
 
     async def sweep(self, limit: int, *, take_back_until: Instant | None = None) -> Consequences:
@@ -179,10 +164,6 @@ class Upkeep(Protocol):
     async def prune(self, retention: Retention, limit: int) -> Pruned:
         """Delete up to `limit` finished jobs past retention, forget old results, closed keys out of their window,
         expired once-keys, and cards of workers silent for a day."""
-        ...
-
-    async def cascade(self, limit: int) -> Consequences:
-        """Go on with up to `limit` edges and scopes that a transition left for later."""
         ...
 
     async def once(self, tenant: str, key: str, ttl_us: Span, *, by: str | None = None) -> bool:
@@ -204,111 +185,6 @@ class Upkeep(Protocol):
         ...
 
 
-class Limiting(Protocol):
-    """Fleet-wide limits on what runs and starts (domain.limits.fleet_limit), which hold from the next claim on."""
-
-    async def put_limit(self, limit: FlowLimit) -> None:
-        """Make or replace it (FlowLimit.replaces). What its rate has used is kept where window and algorithm stay the
-        same."""
-        ...
-
-    async def remove_limit(self, tenant: str, kind: LimitKind, name: str) -> bool:
-        """False: there was none."""
-        ...
-
-    async def limits(self, tenant: str) -> list[LimitUse]:
-        """By kind and name. EVERY_TENANT: those for all together."""
-        ...
-
-    async def held_by(self, job: JobRecord) -> list[Full]:
-        """The limits that leave no room for this job now."""
-        ...
-
-
-class Quoting(Protocol):
-    """Quotas of tenants (domain.limits.quota), which hold from the next submission and the next claim on."""
-
-    async def put_quota(self, quota: Quota) -> None:
-        """Make or replace the tenant's; that of `*` is for what others leave open. Its `running` is a limit of kind
-        "tenant" from then on. What came in under its rate is kept where window and algorithm stay the same."""
-        ...
-
-    async def remove_quota(self, tenant: str) -> bool:
-        """False: there was none."""
-        ...
-
-    async def quotas(self) -> list[Quota]:
-        """As they were put, by tenant."""
-        ...
-
-    async def quota_use(self, tenant: str) -> QuotaUse | None:
-        """What holds for a tenant; None: nothing does."""
-        ...
-
-
-class Workflows(Protocol):
-    """What happens between jobs beside settling: signals, steps, resolutions from outside, groups."""
-
-    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
-        """domain.jobs.operations.resolve, with everything an ending brings."""
-        ...
-
-    async def signal(
-        self, tenant: str, job_id: str, name: str, value: bytes | None, *, signal_id: str | None = None
-    ) -> SignalAnswer:
-        """Put a signal into a job's mailbox, under the job's lock: a suspension looks there under the same lock.
-
-        Sent again with the same `signal_id` within domain.workflow.completion.SIGNAL_KNOWN_FOR, it is a DUPLICATE and
-        changes nothing, also when it was taken or the job has ended meanwhile.
-        """
-        ...
-
-    async def steps(self, seq: int) -> list[StepRecord]:
-        """In order of position."""
-        ...
-
-    async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
-        """Keep a finished step, fenced; it replaces an unfinished one of the same position."""
-        ...
-
-    async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
-        """Take the oldest signal of this name out of the mailbox and keep it as `step`, together and fenced."""
-        ...
-
-    async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
-        """Mark every scope of the group: members written from now on are born cancelled. False: not found.
-
-        The members that are there are cancelled by the caller, in batches.
-        """
-        ...
-
-    async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
-        """Somebody waits for this group for that long: if it closes meanwhile, it is no orphan."""
-        ...
-
-    async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
-        """Orphans to tell, oldest first; each is given out again after hide_us unless it was told.
-
-        From this call on, every group that closes with nobody waiting is recorded, whatever its client asked for, until
-        nobody has called this for domain.workflow.scope.UNAWAITED_RECORDED_FOR (or up to a day less).
-        """
-        ...
-
-    async def takes_orphans(self) -> bool:
-        """Whether somebody called take_orphans so lately that the unawaited groups of every client are recorded."""
-        ...
-
-    async def orphan_told(self, orphan_id: str) -> None: ...
-
-    async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
-        """By id; a group that is only its root has no record."""
-        ...
-
-    async def contributions(self, tenant: str, group_id: str) -> list[GroupContribution]:
-        """In the order they were folded."""
-        ...
-
-
 class Reading(Protocol):
     """Consistent with committed writes: what a finished call changed is seen by every later read."""
 
@@ -322,37 +198,8 @@ class Reading(Protocol):
 
     async def trail(self, tenant: str, job_id: str) -> Trail | None: ...
 
-    async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
-        """The members of the chain this job is in, first to last; a job that never continued is alone in it.
-
-        A chain can be asked for by the id of its first member when that one is deleted. Its end may be gone, too: the
-        last of these then has the flag CONTINUED.
-        With `last` only so many from its end, at a cost that does not depend on its length.
-        """
-        ...
-
-    async def dependencies(self, seq: int) -> list[Dependency]:
-        """What this job waits for or waited for, by position; of groups with their values."""
-        ...
-
-    async def edges(self, seqs: Sequence[int]) -> list[Edge]:
-        """What these jobs wait for or waited for, by child and position."""
-        ...
-
     async def queues(self, tenant: str) -> list[QueueInfo]:
         """Every queue with live jobs or a pause mark, by name."""
-        ...
-
-    async def backlog(self) -> list[Backlog]:
-        """Ready jobs by tenant, queue and type; paused queues too. Cost is bounded: see Backlog."""
-        ...
-
-    async def log(self, tenant: str, job_id: str) -> list[LogLine]:
-        """What a job logged, oldest first; nothing for one that does not exist."""
-        ...
-
-    async def ahead_of(self, job: JobRecord) -> int:
-        """How many ready jobs of its (tenant, queue) come before it (counted to 10 000)."""
         ...
 
     async def workers(self) -> list[WorkerCard]: ...
@@ -362,31 +209,24 @@ class Reading(Protocol):
         ...
 
 
-class Store(
-    Intake,
-    Joining,
-    Leasing,
-    Upkeep,
-    Limiting,
-    Quoting,
-    Workflows,
-    Schedules,
-    Reading,
-    Counting,
-    Examining,
-    Protocol,
-):
-    """A backend, whole."""
+class Store(Submitting, Leasing, Maintaining, Reading, Protocol):
+    """What every backend can do. What else one can do, it declares (ports/store/capabilities.py)."""
+
+    @property
+    def name(self) -> str:
+        """What messages call this kind of store: one word, such as "memory"."""
+        ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability[Any]]:
+        """What it can do beside the core. The same for as long as the store lives."""
+        ...
 
     @property
     def durability(self) -> Durability: ...
 
     @property
     def notifier(self) -> Notifier: ...
-
-    def transaction(self, limit_us: Span) -> UserTransaction:
-        """For a user's own writes beside a settlement, open for at most so long. Raises Unsupported."""
-        ...
 
     async def open(self) -> None:
         """Connect, check durability and schema, migrate an empty store. Idempotent.

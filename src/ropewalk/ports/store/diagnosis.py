@@ -1,4 +1,6 @@
-"""What a store tells of itself when it is examined: facts, no advice. What to make of them is observe.doctor's.
+"""Capability: what a store tells of itself when it is examined.
+
+These are facts and no advice: what to make of them is observe.doctor's.
 
 Everything here is of all tenants: it is for who runs the store.
 """
@@ -10,6 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.store.messages import Backlog
 
@@ -114,7 +117,9 @@ class Examination(Struct, frozen=True, kw_only=True):
     """None: there is nothing to know about where it is kept"""
 
 
-class Examining(Protocol):
+class DiagnosisStore(Protocol):
+    """What a store tells of itself and of what waits in it."""
+
     async def examine(self, *, deep: bool = False) -> Examination:
         """Look at everything, change nothing. `deep`: also at what takes long, such as every page of a file."""
         ...
@@ -124,3 +129,11 @@ class Examining(Protocol):
         store is open. A store whose durability cannot change leaves this as it is.
         """
         return
+
+    async def backlog(self) -> list[Backlog]:
+        """Ready jobs by tenant, queue and type; paused queues too. Cost is bounded: see Backlog."""
+        ...
+
+    async def ahead_of(self, job: JobRecord) -> int:
+        """How many ready jobs of its (tenant, queue) come before it (counted to 10 000)."""
+        ...

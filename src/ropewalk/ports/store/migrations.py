@@ -1,8 +1,8 @@
-"""The schema of a store that has one: what it is, what is missing, and how to bring it up to date."""
+"""Capability: the schema of a store that has one: what it is, what is missing, and how to bring it up to date."""
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -16,8 +16,7 @@ class SchemaState(Struct, frozen=True, kw_only=True):
     """names of those still to be applied, in order"""
 
 
-@runtime_checkable
-class Migrating(Protocol):
+class MigrationStore(Protocol):
     """A store with a schema. Opening one migrates it, unless it was made with migrate=False: then it refuses."""
 
     async def schema(self) -> SchemaState:

@@ -1,4 +1,6 @@
-"""Schedules in a store: read with a version, changed only by who read the newest one, together with the jobs they fire.
+"""Capability: schedules, read with a version.
+
+They are changed only by who read the newest version, together with the jobs they fire.
 
 What holds for every verb of a store (core.py) holds here. Which fires are due and what becomes of them is
 ropewalk.domain's; a store decides only whose change comes first.
@@ -61,7 +63,7 @@ class DueSchedules(Struct, frozen=True, kw_only=True):
     """the earliest that is not due yet, of all tenants"""
 
 
-class Schedules(Protocol):
+class ScheduleStore(Protocol):
     """Stored schedules, by tenant and name."""
 
     async def change_schedules(self, changes: Sequence[ScheduleChange]) -> list[ScheduleChanged | None]:

@@ -1,4 +1,4 @@
-"""Statistics as a store keeps them. Part of the storage port (core.py), whose common rules hold here, too.
+"""Capability: statistics as a store keeps them. Part of the storage port (core.py), whose common rules hold here, too.
 
 Whatever moves a job counts it in the same transaction (domain.statistics.counters): it is counted once, or did not
 happen. Counting makes nobody wait: no row is written by two who move jobs.
@@ -15,7 +15,9 @@ from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import Span
 
 
-class Counting(Protocol):
+class StatisticsStore(Protocol):
+    """Counts of what happened, added up."""
+
     async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
         """domain.statistics.aggregation.aggregate over what was counted. Its cost does not depend on how many jobs are
         finished, nor on how many are ready."""

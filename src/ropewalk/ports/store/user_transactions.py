@@ -1,4 +1,4 @@
-"""Jobs inside a transaction of the user's own: they exist if and only if it commits.
+"""Capability: jobs inside a transaction of the user's own: they exist if and only if it commits.
 
 Which connections there are, a store knows. None of their packages is imported here or there: they are recognised by
 the names of their types.
@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from ropewalk.domain.jobs.transition import Settlement
+from ropewalk.domain.time import Span
 from ropewalk.ports.store.messages import Accepted, Settlements, Submission
 
 
@@ -50,15 +51,6 @@ the work by looking.
 """
 
 
-class Joining(Protocol):
-    async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
-        """Make sure of what these submissions need, in transactions of the store's own. Does not use the connection.
-
-        Raises Unsupported where the store has no transactions, InvalidInput for a connection that does not fit.
-        """
-        ...
-
-
 SqlValues: TypeAlias = "Sequence[Any] | Mapping[str, Any]"
 
 
@@ -75,4 +67,19 @@ class UserTransaction(Protocol):
 
     async def rollback(self) -> None:
         """Undo everything. Idempotent; after `settle` it does nothing."""
+        ...
+
+
+class UserTransactionStore(Protocol):
+    """A store in a database that users share."""
+
+    async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
+        """Make sure of what these submissions need, in transactions of the store's own. Does not use the connection.
+
+        Raises Unsupported for a connection that no store of this kind can use, InvalidInput for one that does not fit.
+        """
+        ...
+
+    def transaction(self, limit_us: Span) -> UserTransaction:
+        """For a user's own writes beside a settlement, open for at most so long."""
         ...

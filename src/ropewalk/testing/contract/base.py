@@ -1,28 +1,90 @@
-"""The fixtures every contract class uses. A backend's test class provides `backend`; the rest follows from it."""
+"""The fixtures every contract class uses, and which tests are for which stores.
+
+A backend's test class provides `backend`; the rest follows from it. It names the capabilities of its store, and has
+only the tests that these are enough for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import functools
+from collections.abc import AsyncIterator, Callable
+from types import FunctionType
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 import pytest
 import pytest_asyncio
 
+from ropewalk.ports.store.capabilities import ALL, Capability
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.bench import Bench
+
+T = TypeVar("T", bound="type | Callable[..., Any]")
+
+_NEEDS: Final = "_ropewalk_needs"
+"""The attribute of a family or a test that names the capabilities it is about."""
+
+
+def needs(*capabilities: Capability[Any]) -> Callable[[T], T]:
+    """Decorate a family, or one test of it, that only stores with these capabilities can pass."""
+
+    def mark(target: T) -> T:
+        setattr(target, _NEEDS, frozenset(capabilities))
+        return target
+
+    return mark
+
+
+def case(*values: object, of: tuple[Capability[Any], ...], id: str | None = None) -> Any:  # noqa: A002  pytest's word
+    """One case of `pytest.mark.parametrize` that only stores with these capabilities can pass."""
+    return pytest.param(*values, marks=pytest.mark.ropewalk_needs(*of), id=id)
+
+
+def _fitting(test: Any, family: type, capabilities: frozenset[Capability[Any]]) -> Any:
+    """The test with the cases that such a store can pass; None where there are none."""
+    if not {*vars(family).get(_NEEDS, ()), *getattr(test, _NEEDS, ())} <= capabilities:
+        return None
+    marks: list[pytest.Mark] = []
+    for mark in getattr(test, "pytestmark", ()):
+        if mark.name == "parametrize":
+            values = [each for each in mark.args[1] if _needed(each) <= capabilities]
+            if not values:
+                return None
+            marks.append(pytest.mark.parametrize(mark.args[0], values, **mark.kwargs).mark)
+        else:
+            marks.append(mark)
+    assert isinstance(test, FunctionType)
+    fitting = FunctionType(test.__code__, test.__globals__, test.__name__, test.__defaults__, test.__closure__)
+    functools.update_wrapper(fitting, test)
+    fitting.__kwdefaults__ = test.__kwdefaults__
+    vars(fitting).pop("__wrapped__")
+    fitting.pytestmark = marks  # type: ignore[attr-defined]
+    return fitting
+
+
+def _needed(case: object) -> frozenset[Capability[Any]]:
+    """By the mark of a case that was made by `case`."""
+    marks = cast("list[pytest.Mark]", getattr(case, "marks", ()))
+    return frozenset(each for mark in marks if mark.name == "ropewalk_needs" for each in mark.args)
 
 
 class Contract:
     pytestmark = pytest.mark.asyncio
 
+    capabilities: ClassVar[frozenset[Capability[Any]]] = ALL
+    """What the store under test declares. A test class of a store that has less says so."""
+
     def __init_subclass__(cls) -> None:
         """Families are put together by inheritance: a name used twice would silently drop a test."""
         families: dict[str, type] = {}
         for family in cls.__mro__:
-            for name in vars(family):
-                if name.startswith("test_"):
+            for name, test in vars(family).items():
+                if name.startswith("test_") and test is not None:
                     first = families.setdefault(name, family)
                     assert first is family, f"{first.__name__} and {family.__name__} both define {name}"
+        if cls.capabilities != ALL:
+            for name, family in families.items():
+                setattr(cls, name, _fitting(vars(family)[name], family, cls.capabilities))
 
     @pytest.fixture
     def backend(self) -> Backend:

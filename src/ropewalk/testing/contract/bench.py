@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from ropewalk.domain.jobs.history import HistoryEntry, assemble
-from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.errors import RopewalkError
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS, DatabaseStore
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import (
     Accepted,
@@ -29,13 +31,29 @@ from ropewalk.testing.contract.build import claim_request, new_job, settlement
 
 class Bench:
     def __init__(self, store: Store, runtime: FakeRuntime, backend: Backend) -> None:
-        self.store = store
+        self.store = cast("DatabaseStore", store)
+        """With the verbs of all capabilities: tests use those of what they are marked to need."""
         self.runtime = runtime
         self.backend = backend
 
     async def second(self) -> Bench:
         """Another store on the same data, under the same clock."""
         return Bench(await self.backend.open(self.runtime), self.runtime, self.backend)
+
+    async def opened(self, runtime: Runtime) -> DatabaseStore:
+        """Another store on the same data, under another clock. Tests use the verbs that they are marked to need."""
+        return cast("DatabaseStore", await self.backend.open(runtime))
+
+    # ── what some stores can take with a job, and others cannot
+
+    @property
+    def compensation(self) -> CompensationSpec | None:
+        """A compensation; None for a store without workflows, which is never given one."""
+        return CompensationSpec(type="undo", accepts=("x",)) if WORKFLOWS in self.store.capabilities else None
+
+    def limit_key(self, key: str | None) -> str | None:
+        """The key; None for a store without limits, which is never given one."""
+        return key if LIMITS in self.store.capabilities else None
 
     # ── submitting
 

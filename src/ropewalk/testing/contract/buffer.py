@@ -7,7 +7,8 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.domain.time import SECOND
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import LIMITS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job
 
@@ -70,6 +71,7 @@ class BufferContract(Contract):
         claimed = await bench.claimed(2, turn=1, first=("default", "q"))
         assert ([job.id for job in claimed.jobs], claimed.held_up) == (others[::-1], None)
 
+    @needs(LIMITS)
     async def test_those_that_a_limit_keeps_back_hold_up_nobody(self, bench: Bench) -> None:
         """live-5: no slot would help them."""
         await bench.store.put_limit(FlowLimit(tenant="default", kind="queue", name="q", concurrency=1))
@@ -144,6 +146,7 @@ class BufferContract(Contract):
         assert len(await bench.claim(9)) == 1
         assert _ids(await bench.claim(9)) <= set(suspects)
 
+    @needs(LIMITS)
     async def test_a_suspect_that_may_not_run_now_keeps_no_other_from_running(self, bench: Bench) -> None:
         """live-5: a limit or a deadline that keeps it back has nothing to do with those behind it."""
         [held_back] = await _suspects(bench, 1, queues=("q",), max_crashes=2)

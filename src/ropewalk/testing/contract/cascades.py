@@ -9,8 +9,9 @@ import pytest
 
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import Accepted, Consequences
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, new_job, settlement, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
@@ -19,6 +20,7 @@ FAN: Final = 2500
 ROUNDS: Final = 20
 
 
+@needs(WORKFLOWS)
 class CascadeContract(Contract):
     """safe-9: resolved exactly once however large the fan-out; no transaction is longer than its budget."""
 
@@ -79,6 +81,7 @@ class CascadeContract(Contract):
         assert await bench.store.cascade(9) == Consequences()
 
 
+@needs(WORKFLOWS)
 class FlowRaceContract(Contract):
     """safe-9, safe-10: whoever is first."""
 

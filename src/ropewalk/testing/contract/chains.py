@@ -10,12 +10,14 @@ from ropewalk.domain.jobs.operations import Revival
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.workflow.dependency import Ending
 from ropewalk.errors import Conflict
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, keyed, settlement, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 
+@needs(WORKFLOWS)
 class ChainContract(Contract):
     """C5: a job continues once, when it completes; (chain, index) is unique."""
 

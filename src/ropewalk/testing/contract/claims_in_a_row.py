@@ -14,7 +14,8 @@ from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.statistics.histogram import Histogram
 from ropewalk.domain.statistics.statistics import Latency
 from ropewalk.domain.time import HOUR, SECOND
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import LIMITS, STATISTICS, WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, settlement
 
@@ -64,6 +65,7 @@ class ClaimsInARowContract(Contract):
         await bench.store.pause("default", "default", paused=False)
         assert len(await bench.claim(9)) == 2
 
+    @needs(LIMITS)
     async def test_a_limit_that_is_set(self, bench: Bench) -> None:
         """safe-8."""
         await _begun(bench)
@@ -79,6 +81,7 @@ class ClaimsInARowContract(Contract):
         await bench.runtime.advance(SOON / SECOND)
         assert (await bench.claim_one()).id == due
 
+    @needs(WORKFLOWS)
     async def test_a_wait_that_is_over(self, bench: Bench) -> None:
         """C3: a gate that times out, while others are given out."""
         held = await bench.running()
@@ -159,6 +162,7 @@ class SettlementsInARowContract(Contract):
         assert [each.seq for each in settled] == [job.seq for job in reversed(jobs)]
         assert [(await bench.job(job.id)).result for job in jobs] == results
 
+    @needs(STATISTICS)
     async def test_one_that_lost_its_lease_takes_nothing_with_it(self, bench: Bench) -> None:
         """safe-5: neither from the others nor of what is counted."""
         lost = await bench.running("a")
@@ -181,6 +185,7 @@ class SettlementsInARowContract(Contract):
         assert settled.lost is not None
         assert await bench.job(now.id) == now
 
+    @needs(STATISTICS)
     async def test_they_are_counted_like_one_by_one(self, bench: Bench) -> None:
         """O4: how long each of them waited, ran, and took in all."""
         waits, jobs = [3 * SECOND, 3 * SECOND + 1, 70_000, 1, 0], list[JobRecord]()
@@ -198,6 +203,7 @@ class SettlementsInARowContract(Contract):
         told = [flow.wait, flow.run, flow.total]
         assert told == [Latency.of(Histogram.of(spans)) for spans in (waits, ran, taken)]
 
+    @needs(WORKFLOWS)
     async def test_one_that_somebody_came_to_depend_on(self, bench: Bench) -> None:
         """C3, safe-9: after it was claimed, which its worker does not know."""
         parent, other = await bench.running(), await bench.running()

@@ -14,8 +14,9 @@ from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.domain.time import DAY, MINUTE, SECOND
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
+from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS
 from ropewalk.ports.store.messages import Renewal
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, case, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, gate_on, new_job, worker_card
 
@@ -33,7 +34,7 @@ class ClockSetBackContract(Contract):
             (Move.RETRY, {"delay_us": MINUTE}),
             (Move.DEFER, {"delay_us": MINUTE}),
             (Move.RELEASE, {"delay_us": MINUTE}),
-            (Move.SUSPEND, {"delay_us": MINUTE, "suspension": NAP}),
+            case(Move.SUSPEND, {"delay_us": MINUTE, "suspension": NAP}, of=(WORKFLOWS,)),
         ],
     )
     async def test_an_attempt_waits_for_the_next_one_as_long_as_it_was_to(
@@ -121,6 +122,7 @@ class ClockSetBackContract(Contract):
         await bench.store.update("default", job_id, Amendment(priority=100))
         assert (await bench.claim_one()).id == job_id
 
+    @needs(WORKFLOWS)
     async def test_a_job_whose_parent_ends_is_ready(self, bench: Bench) -> None:
         """live-1: it was submitted while the clock was ahead, and is released after that."""
         parent = await bench.running()
@@ -130,6 +132,7 @@ class ClockSetBackContract(Contract):
         await bench.settle(parent)
         assert (await bench.claim_one()).id == child
 
+    @needs(WORKFLOWS)
     async def test_a_gate_is_given_up_in_time(self, bench: Bench) -> None:
         """live-3: its timeout is a wait, too, also of a job with a run_at of its own."""
         parent = await bench.add(delay_us=2 * DAY)
@@ -144,6 +147,7 @@ class ClockSetBackContract(Contract):
         await bench.sweep()
         assert [await bench.status(each) for each in children] == [Status.FAILED, Status.FAILED]
 
+    @needs(WORKFLOWS)
     async def test_a_wait_for_a_signal_is_given_up_in_time(self, bench: Bench) -> None:
         """live-3."""
         bench.runtime.set_clock(ahead_seconds=AHEAD)
@@ -151,6 +155,7 @@ class ClockSetBackContract(Contract):
         await bench.settle(await bench.running(), Move.SUSPEND, suspension=waits)
         await _set_back_and_wait_a_minute(bench)
 
+    @needs(WORKFLOWS)
     async def test_a_sleep_that_goes_on_is_no_longer_than_a_sleep(self, bench: Bench) -> None:
         """live-1: the handler came back to it after the clock was set back, and finds its end a day away."""
         bench.runtime.set_clock(ahead_seconds=AHEAD)
@@ -207,6 +212,7 @@ class ClockSetBackContract(Contract):
         [card] = await bench.store.workers()
         assert card.beat_at == bench.runtime.now()
 
+    @needs(LIMITS)
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     async def test_a_rate_has_room_within_a_window(self, bench: Bench, algorithm: Algorithm) -> None:
         """live-1, R13."""

@@ -9,7 +9,7 @@ from ropewalk.domain.schedules.due import advance, due
 from ropewalk.domain.schedules.schedule import Missed, Plan, Schedule, Timing, begin, job_of
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant, to_datetime
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.capabilities import DatabaseStore
 from ropewalk.ports.store.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
 from ropewalk.testing.contract.build import new_job
 
@@ -21,7 +21,7 @@ def plan_of(timing: Timing, *, missed: Missed = "skip", work: NewJob | str | Non
 
 
 class Clockwork:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: DatabaseStore) -> None:
         self._store = store
 
     async def create(self, name: str, plan: Plan, *, tenant: str = DEFAULT_TENANT) -> ScheduleRecord:

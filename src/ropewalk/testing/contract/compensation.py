@@ -10,7 +10,8 @@ from ropewalk.domain.jobs.record import CompensationSpec, JobRecord
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import SETTLING, Move, Status
 from ropewalk.domain.time import SECOND
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement
 
@@ -19,6 +20,7 @@ every_failure = pytest.mark.parametrize("move", [Move.FAIL, Move.BURY, Move.EXPI
 back_to_waiting = pytest.mark.parametrize("move", [move for move, after in SETTLING.items() if after is Status.WAITING])
 
 
+@needs(WORKFLOWS)
 class CompensationContract(Contract):
     """safe-14: exactly once per terminal failure of a run, in the same transaction, by any path."""
 

@@ -12,8 +12,9 @@ from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.statistics.histogram import Histogram
 from ropewalk.domain.statistics.statistics import Flow, Latency
 from ropewalk.domain.time import HOUR, Span
+from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.testing.clock import FakeRuntime
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.history import live_on
 
@@ -64,6 +65,7 @@ class Watch:
         )
 
 
+@needs(STATISTICS)
 class CountedLivesContract(Contract):
     """O4: every job is counted once, whatever happens to it, in whatever order."""
 

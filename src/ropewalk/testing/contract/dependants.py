@@ -12,9 +12,9 @@ from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import NotFound
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.capabilities import WORKFLOWS, CompleteStore
 from ropewalk.ports.store.removal import Deletion, Pruned
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, new_job, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
@@ -23,6 +23,7 @@ NO_RESULTS = Retention(results_us=0)
 AT_ONCE = Retention(completed_us=0, failed_us=0, dead_letter_us=0, cancelled_us=0)
 
 
+@needs(WORKFLOWS)
 class InUseContract(Contract):
     """C5, model.md: never leaving dangling dependants: what is waited for is kept."""
 
@@ -162,7 +163,7 @@ class InUseContract(Contract):
         assert (group.generation, group.value.contributions, group.completed) == (1, 0, 1)
 
 
-VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
+VERBS: dict[str, Callable[[CompleteStore, str, str], Awaitable[object]]] = {
     "resolve": lambda store, tenant, job_id: store.resolve(tenant, job_id, Resolution()),
     "signal": lambda store, tenant, job_id: store.signal(tenant, job_id, "ring", b"1"),
     "cancel_group": lambda store, tenant, job_id: store.cancel_group(tenant, job_id, reason=None, force=True),
@@ -173,6 +174,7 @@ VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
 }
 
 
+@needs(WORKFLOWS)
 class TenantGraphContract(Contract):
     """safe-15, for graphs."""
 

@@ -10,12 +10,14 @@ from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.domain.workflow.dependency import Policy
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 
+@needs(WORKFLOWS)
 class DoomContract(Contract):
     """safe-9, live-3: transitively, in the transaction that decides it."""
 
@@ -118,6 +120,7 @@ class DoomContract(Contract):
             assert [entry.rev for entry in await bench.history(each)] == list(range(1, (await bench.job(each)).rev + 1))
 
 
+@needs(WORKFLOWS)
 class GateTimeoutContract(Contract):
     """C3: a gate may have a timeout; it follows the gate's policy."""
 

@@ -6,15 +6,17 @@ from ropewalk.domain.jobs.record import RECORD_FORMAT
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import SECOND
+from ropewalk.ports.store.capabilities import DIAGNOSIS
 from ropewalk.ports.store.diagnosis import Work
 from ropewalk.ports.store.messages import Backlog
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE
 
 NOTHING = Work(backlog=[], paused=[], leases_over=0, oldest_lease_over_at=None, newer_records=0, dead_letters={})
 
 
+@needs(DIAGNOSIS)
 class ExamineContract(Contract):
     """H5: facts of all tenants, counted as a claim would count."""
 

@@ -36,6 +36,7 @@ class TurnContract(Contract):
         backlog: dict[TenantQueue, list[Ranked]] = {}
         for number in range(BACKLOG):
             fields = _drawn(chance)
+            fields["limit_key"] = bench.limit_key(fields["limit_key"])
             run_at = bench.runtime.now() + fields["delay_us"]
             job_id = await bench.add(strict_order=strict_order, **fields)
             rank = (-fields["priority"], run_at) if strict_order else (0, run_at - fields["priority"] * AGEING_STEP)

@@ -21,9 +21,10 @@ from ropewalk.domain.search import Filter
 from ropewalk.domain.time import MINUTE
 from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord, Suspension
 from ropewalk.domain.workflow.group_value import Contribution
-from ropewalk.errors import LeaseLost, Unsupported
+from ropewalk.errors import LeaseLost
+from ropewalk.ports.store.capabilities import LOGS, USER_TRANSACTIONS, WORKFLOWS
 from ropewalk.ports.store.messages import Holder, Note, Renewal, Submission
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, case, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, new_job, settlement
 
@@ -127,8 +128,13 @@ SITUATIONS: Final[dict[Situation, LossReason]] = {
     **dict.fromkeys((a_job_that_never_was, deleted), GONE),
     cancelled: LossReason.CANCELLED,
 }
+FROM_OUTSIDE: Final = (completed_from_outside, failed_from_outside)
 every_situation = pytest.mark.parametrize(
-    ("situation", "reason"), SITUATIONS.items(), ids=[each.__name__ for each in SITUATIONS]
+    ("situation", "reason"),
+    [
+        case(each, reason, of=(WORKFLOWS,) if each in FROM_OUTSIDE else (), id=each.__name__)
+        for each, reason in SITUATIONS.items()
+    ],
 )
 
 
@@ -153,13 +159,15 @@ class FenceContract(Contract):
         job = await _held(bench)
         late = await situation(bench, job)
         async for before in _unchanged(bench, job):
-            for move in SETTLING:
-                for how in _endings(move):
+            complete = {WORKFLOWS, LOGS} <= bench.store.capabilities
+            for move in SETTLING if complete else SETTLING.keys() - {Move.SUSPEND}:
+                for how in _endings(move, complete=complete):
                     asked = settlement(job, move, **how)
                     asked = structs.replace(asked, seq=late.seq, fence=late.fence)
                     [answer] = await bench.settle_all(late.owner, [asked])
                     assert (answer.lost, answer.move, answer.job) == (reason, None, None), (move, how, before)
 
+    @needs(WORKFLOWS)
     @every_situation
     async def test_no_member_of_a_group_is_completed(
         self, bench: Bench, situation: Situation, reason: LossReason
@@ -179,16 +187,27 @@ class FenceContract(Contract):
 
     @every_situation
     async def test_nothing_else_is_written(self, bench: Bench, situation: Situation, reason: LossReason) -> None:
-        """Renewal, progress, log lines, checkpoint, step, signal and children."""
+        """Renewal, progress, log lines and checkpoint."""
         job = await _held(bench)
-        await bench.store.signal("default", job.id, "ring", b"1")
         late = await situation(bench, job)
+        lines = (LINE,) if LOGS in bench.store.capabilities else ()
         async for _ in _unchanged(bench, job):
-            asked = Renewal(seq=late.seq, fence=late.fence, lease_us=MINUTE, progress=PROGRESS, lines=(LINE,))
+            asked = Renewal(seq=late.seq, fence=late.fence, lease_us=MINUTE, progress=PROGRESS, lines=lines)
             renewed = await bench.store.renew(late.owner, [asked])
             assert [lost.reason for lost in renewed.lost] == [reason]
             noted = await bench.store.note(Note(holder=late, checkpoint=b"[9]", progress=PROGRESS))
             assert noted.lost is reason
+
+    @needs(WORKFLOWS)
+    @every_situation
+    async def test_no_step_signal_or_child_is_written(
+        self, bench: Bench, situation: Situation, reason: LossReason
+    ) -> None:
+        """What a handler of a workflow writes while it runs."""
+        job = await _held(bench)
+        await bench.store.signal("default", job.id, "ring", b"1")
+        late = await situation(bench, job)
+        async for _ in _unchanged(bench, job):
             assert (await bench.store.record_step(late, STEP)).lost is reason
             answer = await bench.store.take_signal(late, STEP, "ring")
             assert (answer.lost, answer.taken) == (reason, None)
@@ -197,13 +216,11 @@ class FenceContract(Contract):
             assert isinstance(refused, LeaseLost)
             assert refused.reason == reason
 
+    @needs(USER_TRANSACTIONS)
     @every_situation
     async def test_no_transaction_completes_it(self, bench: Bench, situation: Situation, reason: LossReason) -> None:
         """A user's own writes are undone with the completion that was refused."""
-        try:
-            transaction = bench.store.transaction(MINUTE)
-        except Unsupported:
-            return
+        transaction = bench.store.transaction(MINUTE)
         job = await _held(bench)
         late = await situation(bench, job)
         async for _ in _unchanged(bench, job):
@@ -248,13 +265,16 @@ async def _many(bench: Bench) -> list[JobRecord]:
     return jobs
 
 
-def _endings(move: Move) -> list[dict[str, object]]:
+def _endings(move: Move, *, complete: bool) -> list[dict[str, object]]:
     """What a worker may send along: each takes another way through a store."""
     if move is Move.COMPLETE:
         plan = CompletionPlan(children=(new_job(),))
-        return [{"result": b"late"}, {"result": b"late", "alone": False}, {"lines": (LINE,)}, {"sequel": plan}]
+        plain: list[dict[str, object]] = [{"result": b"late"}, {"result": b"late", "alone": False}]
+        return [*plain, {"lines": (LINE,)}, {"sequel": plan}] if complete else plain
     if move is Move.SUSPEND:
         return [{"suspension": Suspension(position=0, name="nap", span_us=MINUTE)}]
+    if not complete:
+        return [{"error": BOOM}, {"error": BOOM, "crashed": True}]
     return [{"error": BOOM}, {"error": BOOM, "lines": (LINE,), "crashed": True}]
 
 
@@ -267,14 +287,15 @@ async def _unchanged(bench: Bench, job: JobRecord, *, group: str | None = None) 
 
 async def _seen(bench: Bench, job: JobRecord, group: str | None) -> Seen:
     store = bench.store
+    workflows, logs = WORKFLOWS.if_declared(store), LOGS.if_declared(store)
     trail = await store.trail("default", job.id)
     groups = {} if group is None else await store.groups("default", [group])
     return Seen(
         job=None if trail is None else trail.job,
         attempts=[] if trail is None else trail.attempts,
         events=[] if trail is None else trail.events,
-        steps=await store.steps(job.seq),
-        lines=await store.log("default", job.id),
+        steps=[] if workflows is None else await workflows.steps(job.seq),
+        lines=[] if logs is None else await logs.log("default", job.id),
         jobs=await store.count("default", Filter()),
         group=[groups, [] if group is None else await store.contributions("default", group)],
     )

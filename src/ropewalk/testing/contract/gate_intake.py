@@ -11,12 +11,14 @@ from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.workflow.dependency import Ending, ParentKind
 from ropewalk.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RopewalkError
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import chain, new_job, settlement, tree
 from ropewalk.testing.contract.flow import Flow, node, sequel
 
 
+@needs(WORKFLOWS)
 class GateRefusalContract(Contract):
     """safe-3: a graph is submitted entirely or not at all."""
 
@@ -64,6 +66,7 @@ class GateRefusalContract(Contract):
         assert await flow.states("one", "two", "b") == ["running", "completed", "scheduled"]
 
 
+@needs(WORKFLOWS)
 class InsideContract(Contract):
     """C4, decision 12: from inside a group only what has ended, siblings, and groups opened earlier."""
 
@@ -118,6 +121,7 @@ class InsideContract(Contract):
         assert await flow.states("b") == ["scheduled"]
 
 
+@needs(WORKFLOWS)
 class GraphContract(Contract):
     """C4, safe-3: a whole graph in one submission, in any order."""
 

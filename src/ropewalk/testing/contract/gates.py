@@ -13,7 +13,8 @@ from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import HOUR
 from ropewalk.domain.workflow.dependency import Ending, NamedCondition, Of, Policy
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement
 from ropewalk.testing.contract.flow import Flow, node
@@ -117,6 +118,7 @@ every_way = pytest.mark.parametrize("way", list(WAYS))
 every_condition = pytest.mark.parametrize("when", CONDITIONS, ids=str)
 
 
+@needs(WORKFLOWS)
 class GateContract(Contract):
     """safe-8, safe-9: a job starts only when its gate is open, and what can no longer open is settled at once."""
 

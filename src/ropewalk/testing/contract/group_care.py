@@ -5,11 +5,13 @@ from __future__ import annotations
 from ropewalk.domain.jobs.operations import Revival
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import DAY, MINUTE, SECOND
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 
+@needs(WORKFLOWS)
 class CancelGroupContract(Contract):
     """R8, C2: what is written into a cancelled group later is born cancelled."""
 
@@ -63,6 +65,7 @@ class CancelGroupContract(Contract):
         assert await flow.states("b", "root-a") == ["scheduled", "scheduled"]
 
 
+@needs(WORKFLOWS)
 class OrphanContract(Contract):
     """C2: a group that closes with nobody waiting is told at least once, under one id."""
 

@@ -13,10 +13,10 @@ from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitKin
 from ropewalk.domain.limits.headroom import SOON_US
 from ropewalk.domain.time import SECOND
 from ropewalk.domain.workflow.completion import Suspension
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS, DatabaseStore
 from ropewalk.ports.store.messages import LimitUse, SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, claim_request, new_job, settlement, worker_card
 
@@ -28,6 +28,7 @@ def at_most(concurrency: int, kind: LimitKind = "key", name: str = "k", *, tenan
     return FlowLimit(tenant=tenant, kind=kind, name=name, concurrency=concurrency)
 
 
+@needs(LIMITS)
 class ConcurrencyContract(Contract):
     """R13, safe-8: no start with a full limit, whatever it is on."""
 
@@ -161,6 +162,7 @@ class ConcurrencyContract(Contract):
         assert (await bench.claimed(1)).next_due is None
 
 
+@needs(LIMITS)
 class DeclaredLimitContract(Contract):
     """R13: what code declares follows the code, until it is set at run time."""
 
@@ -184,6 +186,7 @@ class DeclaredLimitContract(Contract):
         assert use.limit == declared
 
 
+@needs(LIMITS)
 class LimitChangeContract(Contract):
     """R13: limits are set, changed and removed while jobs run."""
 
@@ -252,6 +255,7 @@ class LimitChangeContract(Contract):
         assert await bench.store.held_by(await bench.job(free)) == []
 
 
+@needs(LIMITS)
 class PlaceContract(Contract):
     """R13: a place is held by what runs, and by nothing else."""
 
@@ -266,6 +270,7 @@ class PlaceContract(Contract):
         await bench.settle(first, move, error=error, delay_us=delay_us)
         assert (await bench.claim_one()).id == second
 
+    @needs(WORKFLOWS)
     async def test_who_sleeps_or_waits_holds_none(self, bench: Bench) -> None:
         """R13, C9: suspended jobs free their limits."""
         await bench.store.put_limit(at_most(1))
@@ -314,7 +319,7 @@ class PlaceContract(Contract):
     async def test_claims_that_race_never_exceed_it(self, bench: Bench, kind: LimitKind, name: str) -> None:
         """R13, safe-8: two who count at the same time, with real threads and a real clock."""
         runtime = SystemRuntime()
-        stores = [await bench.backend.open(runtime) for _ in range(3)]
+        stores = [await bench.opened(runtime) for _ in range(3)]
         await stores[0].put_limit(at_most(3, kind, name))
         await stores[0].submit([Submission(jobs=[new_job(queue="q", limit_key="k") for _ in range(3 * RACES)])])
         for _ in range(RACES):
@@ -326,7 +331,7 @@ class PlaceContract(Contract):
                 await stores[0].settle(job.owner or "", [settlement(job)])
 
 
-async def race(stores: list[Store]) -> list[JobRecord]:
+async def race(stores: list[DatabaseStore]) -> list[JobRecord]:
     """Several claims at once on each store."""
     claims = [store.claim(claim_request(owner=f"w{n}", limit=2)) for n in range(3) for store in stores]
     return [job for claimed in await asyncio.gather(*claims) for job in claimed.jobs]

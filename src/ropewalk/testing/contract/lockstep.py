@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.domain.jobs.history import assemble
@@ -14,7 +14,7 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import HOUR
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.capabilities import CompleteStore
 from ropewalk.ports.store.messages import Page, QueueInfo
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
@@ -35,7 +35,7 @@ class Lockstep:
         self._runner = asyncio.Runner()
         self._backend = backend
         self._model = MemoryStore(self.runtime)
-        self._subject = self._run(backend.open(self.runtime))
+        self._subject = cast("CompleteStore", self._run(backend.open(self.runtime)))
         self.jobs: list[JobRecord] = []
         """as of the last check, in order of submission"""
 
@@ -46,7 +46,7 @@ class Lockstep:
     def advance(self, seconds: float) -> None:
         self._run(self.runtime.advance(seconds))
 
-    def ask(self, verb: Callable[[Store], Awaitable[T]], *, compared: Callable[[T], object] = as_it_is) -> T:
+    def ask(self, verb: Callable[[CompleteStore], Awaitable[T]], *, compared: Callable[[T], object] = as_it_is) -> T:
         """Both stores' answer; `compared` leaves out what the port does not promise."""
         expected = self._run(verb(self._model))
         answer = self._run(verb(self._subject))

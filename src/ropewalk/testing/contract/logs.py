@@ -8,13 +8,15 @@ from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.logs import LINES_MAX, LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import HOUR, SECOND
+from ropewalk.ports.store.capabilities import DIAGNOSIS, LOGS
 from ropewalk.ports.store.messages import Backlog, Renewal
 from ropewalk.ports.store.removal import Deletion
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, settlement
 
 
+@needs(LOGS)
 class LogContract(Contract):
     """R10, O8: what a handler logged is written in the transactions that are there anyway."""
 
@@ -95,6 +97,7 @@ class LogContract(Contract):
         assert len(await bench.store.log("acme", job.id)) == 1
 
 
+@needs(DIAGNOSIS)
 class BacklogContract(Contract):
     """O6: what waits ready, of every tenant."""
 

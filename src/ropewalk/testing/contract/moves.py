@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pytest
 
@@ -13,8 +13,9 @@ from ropewalk.domain.jobs.states import LEGAL_MOVES, SETTLING, TERMINAL, Move, S
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.domain.workflow.dependency import Policy
+from ropewalk.ports.store.capabilities import WORKFLOWS, Capability
 from ropewalk.ports.store.messages import SkipQueue, Trail
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, case
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job
 
@@ -39,10 +40,14 @@ ILLEGAL: Final = [
 NO_ENDS: Final = [move for move in Move if move not in SETTLING]
 
 
+def _needed_by(move: Move) -> tuple[Capability[Any], ...]:
+    return (WORKFLOWS,) if move in (Move.SUSPEND, Move.RESOLVE, Move.DOOM, Move.SKIP) else ()
+
+
 class MovesContract(Contract):
     """safe-2, safe-6: one table of legal moves; terminal absorbs."""
 
-    @pytest.mark.parametrize("step", LEGAL, ids=str)
+    @pytest.mark.parametrize("step", [case(step, of=_needed_by(step[0]), id=str(step)) for step in LEGAL])
     async def test_every_legal_move_happens(self, bench: Bench, step: Step) -> None:
         move, before, after = step
         job = await _bring_to(bench, before, move)
@@ -52,7 +57,7 @@ class MovesContract(Contract):
             leased_at_once = move is Move.SUBMIT and after is Status.RUNNING
             assert (await bench.job(WALKED)).last_move is (Move.CLAIM if leased_at_once else move)
 
-    @pytest.mark.parametrize(("move", "before"), ILLEGAL)
+    @pytest.mark.parametrize(("move", "before"), [case(*each, of=_needed_by(each[0])) for each in ILLEGAL])
     async def test_every_illegal_move_is_refused(self, bench: Bench, move: Move, before: Status | None) -> None:
         """By every way that leads to it from somewhere else."""
         job = await _bring_to(bench, before, move)
@@ -61,7 +66,7 @@ class MovesContract(Contract):
             await asking(bench, job)
             assert await _all_about(bench) == untouched
 
-    @pytest.mark.parametrize("move", NO_ENDS)
+    @pytest.mark.parametrize("move", [case(move, of=_needed_by(move)) for move in NO_ENDS])
     async def test_no_attempt_ends_by_such_a_move(self, bench: Bench, move: Move) -> None:
         """A settlement that asks for what is no end of an attempt is a bug: it raises and changes nothing."""
         job = await _bring_to(bench, Status.RUNNING, move)

@@ -6,8 +6,9 @@ import asyncio
 
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.removal import Deletion, Purged
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import keyed
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
@@ -49,6 +50,7 @@ class PurgeContract(Contract):
         answer = await bench.store.purge("default", [running.id, waiting], together=True)
         assert set(answer.answers.values()) == {Deletion.DELETED}
 
+    @needs(WORKFLOWS)
     async def test_what_waited_for_it_is_settled(self, bench: Bench) -> None:
         """safe-9: as after any cancellation."""
         flow = Flow(bench)
@@ -58,6 +60,7 @@ class PurgeContract(Contract):
         assert [moved.job.id for moved in answer.ripple.moved] == ["b", "c"]
         assert await flow.states("b", "c", "other") == ["cancelled", "cancelled", "scheduled"]
 
+    @needs(WORKFLOWS)
     async def test_a_whole_graph_goes_at_once(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("a"), node("b", "a"), node("c", "a", "b"))
@@ -65,6 +68,7 @@ class PurgeContract(Contract):
         assert set(answer.answers.values()) == {Deletion.DELETED}
         assert sorted(job.id for job in answer.cancelled) == ["a", "b", "c"]
 
+    @needs(WORKFLOWS)
     async def test_the_group_of_what_is_gone_closes(self, bench: Bench) -> None:
         """safe-10."""
         flow = Flow(bench)
@@ -77,6 +81,7 @@ class PurgeContract(Contract):
             ("root", "x"), Deletion.DELETED
         )
 
+    @needs(WORKFLOWS)
     async def test_what_others_need_is_kept(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("a"), node("q"), node("after", "a", "q"))

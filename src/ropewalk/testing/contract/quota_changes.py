@@ -10,10 +10,10 @@ import pytest
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, NewJob
 from ropewalk.domain.limits.quota import Quota
 from ropewalk.domain.limits.rate import Rate
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.capabilities import QUOTAS, DatabaseStore
 from ropewalk.ports.store.messages import Submission
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import keyed, new_job
 from ropewalk.testing.contract.quotas import at_most, refused, told, use
@@ -21,6 +21,7 @@ from ropewalk.testing.contract.quotas import at_most, refused, told, use
 RACES: Final = 12
 
 
+@needs(QUOTAS)
 class QuotaChangeContract(Contract):
     """S9: quotas are set, changed and removed at run time, and belong to one tenant."""
 
@@ -97,7 +98,7 @@ class QuotaChangeContract(Contract):
     async def test_submissions_that_race_never_exceed_it(self, bench: Bench) -> None:
         """S9: two who count at the same time, with real threads and a real clock; and no room is left unused."""
         runtime = SystemRuntime()
-        stores = [await bench.backend.open(runtime) for _ in range(3)]
+        stores = [await bench.opened(runtime) for _ in range(3)]
         for number in range(RACES):
             tenant = f"t{number}"
             await stores[0].put_quota(at_most(10, tenant=tenant, submissions=Rate(25, per=3600)))
@@ -106,7 +107,7 @@ class QuotaChangeContract(Contract):
             assert waiting == 10
 
 
-async def race(stores: list[Store], tenant: str, *, keys: bool) -> int:
+async def race(stores: list[DatabaseStore], tenant: str, *, keys: bool) -> int:
     """Several submissions at once on each store, of one to three jobs each; how many jobs came in."""
     calls = [
         store.submit([Submission(jobs=[_racer(tenant, at, n, each, keys=keys) for each in range(size)])])

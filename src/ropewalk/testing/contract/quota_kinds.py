@@ -8,13 +8,15 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.rate import Algorithm, Rate
 from ropewalk.domain.time import SECOND
+from ropewalk.ports.store.capabilities import QUOTAS
 from ropewalk.ports.store.messages import SkipQueue
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import LEASE, new_job
 from ropewalk.testing.contract.quotas import at_most, refused, told, use
 
 
+@needs(QUOTAS)
 class RunningQuotaContract(Contract):
     """S9, safe-8: never more run at once than a tenant may have running."""
 
@@ -66,6 +68,7 @@ class RunningQuotaContract(Contract):
         assert len(await bench.claim(9)) == 2
 
 
+@needs(QUOTAS)
 class SubmissionQuotaContract(Contract):
     """S9: so many come in in a span of time, by the store's clock; and none that is too long."""
 

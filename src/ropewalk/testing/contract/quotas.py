@@ -15,9 +15,10 @@ from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.schedules.schedule import Every, Schedule
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict, QuotaExceeded
+from ropewalk.ports.store.capabilities import QUOTAS, SCHEDULES
 from ropewalk.ports.store.messages import SkipQueue, Submission
 from ropewalk.ports.store.schedules import ScheduleChange
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, keyed, new_job
 from ropewalk.testing.contract.clockwork import Clockwork, plan_of
@@ -44,6 +45,7 @@ async def use(bench: Bench, tenant: str = DEFAULT_TENANT) -> QuotaUse:
     return found
 
 
+@needs(QUOTAS)
 class PendingQuotaContract(Contract):
     """S9: never more jobs wait than a tenant may have, of those that come from outside."""
 
@@ -132,6 +134,7 @@ class PendingQuotaContract(Contract):
         assert (await use(bench)).pending == 2
 
 
+@needs(QUOTAS)
 class InsideQuotaContract(Contract):
     """S9: a workflow is never cut in the middle; what it brings forth counts."""
 
@@ -178,6 +181,7 @@ class InsideQuotaContract(Contract):
         await bench.sweep()
         assert (await use(bench)).pending == 2
 
+    @needs(SCHEDULES)
     async def test_a_fire_over_the_quota_is_dropped_and_its_schedule_goes_on(self, bench: Bench) -> None:
         """S9, T1: the change is made, and the answer says what became of each job."""
         await bench.store.put_quota(at_most(1))

@@ -9,9 +9,10 @@ from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
 from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND
+from ropewalk.ports.store.capabilities import LIMITS
 from ropewalk.ports.store.messages import SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, claim_request, new_job
 from ropewalk.testing.contract.limits import RACES, kinds, race
@@ -23,6 +24,7 @@ def paced(rate: Rate, kind: LimitKind = "key", name: str = "k", *, concurrency: 
     return FlowLimit(tenant="default", kind=kind, name=name, rate=rate, concurrency=concurrency)
 
 
+@needs(LIMITS)
 class RateContract(Contract):
     """R13, safe-8: no start before its rate leaves room."""
 
@@ -145,7 +147,7 @@ class RateContract(Contract):
     async def test_claims_that_race_never_exceed_it_in_time(self, bench: Bench, algorithm: Algorithm) -> None:
         """R13, safe-8: with real threads and a real clock; the window is longer than the test."""
         runtime = SystemRuntime()
-        stores = [await bench.backend.open(runtime) for _ in range(3)]
+        stores = [await bench.opened(runtime) for _ in range(3)]
         for number in range(RACES):
             await stores[0].put_limit(paced(Rate(3, per=86_400 + number, algorithm=algorithm)))  # begins anew
             await stores[0].submit([Submission(jobs=[new_job(limit_key="k") for _ in range(6)])])

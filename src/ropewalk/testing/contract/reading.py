@@ -6,8 +6,9 @@ from ropewalk.domain.jobs.operations import Amendment
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter
 from ropewalk.domain.time import HOUR, SECOND
+from ropewalk.ports.store.capabilities import DIAGNOSIS
 from ropewalk.ports.store.messages import QueueInfo, Renewal
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, worker_card
 
@@ -89,6 +90,7 @@ class QueuesContract(Contract):
         assert _without_zeros(queue).counts == {State.SCHEDULED: 1}
 
 
+@needs(DIAGNOSIS)
 class AheadContract(Contract):
     """O9: how many ready jobs of its line come first."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import SECOND
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, worker_card
 
@@ -32,6 +33,7 @@ class DeadlineContract(Contract):
         await bench.runtime.advance(0.999_999)
         assert (await bench.claim_one()).id == job_id
 
+    @needs(WORKFLOWS)
     async def test_an_expired_job_is_compensated(self, bench: Bench) -> None:
         """safe-14: once, and told that it never started."""
         overdue = await bench.add(ttl_us=SECOND, on_failure=CompensationSpec(type="undo"))

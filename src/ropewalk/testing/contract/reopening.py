@@ -7,7 +7,8 @@ import pytest
 from ropewalk.domain.jobs.operations import RetryStatus, Revival
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.workflow.dependency import Policy
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
@@ -15,6 +16,7 @@ from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 CASCADE = Revival(cascade=True)
 
 
+@needs(WORKFLOWS)
 class ReopenContract(Contract):
     """safe-10: once per reopening."""
 
@@ -102,6 +104,7 @@ class ReopenContract(Contract):
         assert await flow.value("root") == b"3"
 
 
+@needs(WORKFLOWS)
 class CascadeReviveContract(Contract):
     """storage.md, runs: resolved edges stay resolved, unless the doomed are revived with what doomed them."""
 

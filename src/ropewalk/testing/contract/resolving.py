@@ -9,8 +9,9 @@ from ropewalk.domain.jobs.operations import Resolution, Revival
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import Renewal, ResolveAnswer
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, keyed
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
@@ -18,6 +19,7 @@ from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 DONE, FAILED = Resolution(result=b"yes"), Resolution(error=BOOM)
 
 
+@needs(WORKFLOWS)
 class ResolveContract(Contract):
     """safe-13: linearizable with claim and settle; everything an ending brings follows."""
 

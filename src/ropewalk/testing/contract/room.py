@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import SECOND
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import LIMITS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, worker_card
 from ropewalk.testing.contract.limits import at_most
@@ -26,7 +27,7 @@ class RoomContract(Contract):
         for queue in ("q", "r"):
             for tenant in ("one", "other"):
                 await bench.add("t", queue=queue, tenant=tenant)
-                await bench.add("t", queue=queue, tenant=tenant, limit_key="k")
+                await bench.add("t", queue=queue, tenant=tenant, limit_key=bench.limit_key("k"))
         assert len(await bench.claim(9, room={"t": 3})) == 3
         assert len(await bench.claim(9, room={"t": 9})) == 5
 
@@ -38,6 +39,7 @@ class RoomContract(Contract):
         await bench.add()
         assert [job.id for job in await bench.claim(9, room={"t": 1})] == [lost.id]
 
+    @needs(LIMITS)
     async def test_room_beside_a_limit(self, bench: Bench) -> None:
         """R12, R13: the narrower of the two counts."""
         await bench.store.put_limit(at_most(2))

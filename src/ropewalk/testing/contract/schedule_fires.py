@@ -11,8 +11,9 @@ import pytest
 from ropewalk.domain.schedules.due import advance, due
 from ropewalk.domain.schedules.schedule import ByCron, Every, Missed, edit, fire_id, job_of, pause, resume
 from ropewalk.domain.time import HOUR, MINUTE, SECOND, to_datetime
+from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.testing.clock import START, FakeRuntime
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import new_job
 from ropewalk.testing.contract.clockwork import Clockwork, plan_of, shown
@@ -21,6 +22,7 @@ from ropewalk.testing.contract.races import in_threads
 ROUNDS = 20
 
 
+@needs(SCHEDULES)
 class FireContract(Contract):
     """T1, safe-11: at most one job per schedule and fire time, with no leader."""
 
@@ -122,6 +124,7 @@ class FireContract(Contract):
         assert await clockwork.jobs() == []
 
 
+@needs(SCHEDULES)
 class MissedFireContract(Contract):
     """T2: what becomes of fires that nobody was there for."""
 
@@ -159,6 +162,7 @@ class MissedFireContract(Contract):
         assert [job.id for job in await clockwork.jobs()] == wanted
 
 
+@needs(SCHEDULES)
 class SummerTimeContract(Contract):
     """T2: across changes of the clock, on whatever store."""
 

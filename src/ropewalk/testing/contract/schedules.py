@@ -12,9 +12,10 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Schedule, Timing, edit, pause
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.errors import Conflict, NotFound, RopewalkError
+from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.messages import SubmitAnswer
 from ropewalk.ports.store.schedules import ScheduleChange
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import gate_on, new_job
 from ropewalk.testing.contract.clockwork import Clockwork, plan_of
@@ -42,6 +43,7 @@ FULL = new_job(
 )
 
 
+@needs(SCHEDULES)
 class ScheduleContract(Contract):
     """T1, T3, safe-11: compare and set."""
 
@@ -172,6 +174,7 @@ class ScheduleContract(Contract):
         assert (await here.read("s")).schedule.generation == 2
 
 
+@needs(SCHEDULES)
 class ScheduleReadingContract(Contract):
     """T1, T3: by name, by page, by time."""
 

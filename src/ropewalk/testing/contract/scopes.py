@@ -7,12 +7,14 @@ import pytest
 from ropewalk.domain.jobs.operations import Resolution
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, Status
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 
+@needs(WORKFLOWS)
 class ScopeContract(Contract):
     """safe-10: a group closes exactly once, when nothing in it is open."""
 

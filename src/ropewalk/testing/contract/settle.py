@@ -9,7 +9,7 @@ from ropewalk.domain.failure import DEADLINE_EXCEEDED, Category, ErrorInfo
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.quarantine import Suspects
-from ropewalk.domain.jobs.record import AttemptRecord, CompensationSpec
+from ropewalk.domain.jobs.record import AttemptRecord
 from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, Status
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.testing.contract.base import Contract
@@ -205,7 +205,7 @@ class LastWordContract(Contract):
     @pytest.mark.parametrize("move", [move for move in SETTLING if move is not Move.COMPLETE])
     async def test_a_noted_cancellation_beats_everything_else(self, bench: Bench, move: Move) -> None:
         """R8: never retried."""
-        job = await bench.running(on_failure=CompensationSpec(type="undo"))
+        job = await bench.running(on_failure=bench.compensation)
         await bench.store.cancel("default", [job.id], reason="stop", force=False)
         answer = await bench.settle(job, move, error=BOOM)
         assert answer.move is Move.CANCEL

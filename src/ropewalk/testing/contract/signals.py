@@ -12,14 +12,16 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import Settled, SignalAnswer
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 
 WAIT = StepRecord(position=0, name="wait", kind="signal")
 ROUNDS = 20
 
 
+@needs(WORKFLOWS)
 class SignalContract(Contract):
     """C10: early ones are kept, each is taken once, in order; a finished job refuses."""
 

@@ -8,11 +8,13 @@ from msgspec import structs
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
 from ropewalk.errors import LeaseLost, SpawnMismatch
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import new_job
 
 
+@needs(WORKFLOWS)
 class SpawnContract(Contract):
     """R10: children written under a lease, once per (parent, key)."""
 

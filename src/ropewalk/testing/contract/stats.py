@@ -13,7 +13,8 @@ from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.statistics.statistics import Flow, Statistics
 from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND
 from ropewalk.errors import Conflict
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import STATISTICS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement
 
@@ -33,6 +34,7 @@ async def fold(bench: Bench) -> int:
     return await bench.store.fold_tallies(KEEP, 10_000)
 
 
+@needs(STATISTICS)
 class FlowContract(Contract):
     """O4: what happened in a stretch of time."""
 
@@ -165,6 +167,7 @@ class FlowContract(Contract):
         ]
 
 
+@needs(STATISTICS)
 class TellingApartContract(Contract):
     """O4: along time, and by queue, type and tenant."""
 
@@ -209,6 +212,7 @@ class TellingApartContract(Contract):
         assert [told.states.get(State.SCHEDULED, 0) for told in found] == [3, 2, 2, 1, 0]
 
 
+@needs(STATISTICS)
 class StandingContract(Contract):
     """O4: how many jobs are in each state now."""
 
@@ -252,6 +256,7 @@ class StandingContract(Contract):
         assert (told.flow.completed, told.flow.failed) == (2, 1), "what happened stays so"
 
 
+@needs(STATISTICS)
 class TenantsWithContract(Contract):
     """O4, R16: which tenants there is something to do for."""
 
@@ -292,6 +297,7 @@ class TenantsWithContract(Contract):
         assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == []
 
 
+@needs(STATISTICS)
 class FoldContract(Contract):
     """O4: tallies become few, and say the same."""
 

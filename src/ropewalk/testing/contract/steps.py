@@ -10,7 +10,8 @@ from ropewalk.domain.jobs.operations import Revival
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
-from ropewalk.testing.contract.base import Contract
+from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.flow import Flow, node
 
@@ -19,6 +20,7 @@ def step(position: int, value: bytes | None = b"1", **fields: object) -> StepRec
     return structs.replace(StepRecord(position=position, name=f"s{position}", kind="step", value=value), **fields)
 
 
+@needs(WORKFLOWS)
 class StepContract(Contract):
     """R9: what a handler finished stays finished; fenced like every write."""
 
@@ -80,6 +82,7 @@ class StepContract(Contract):
         assert await bench.store.steps(job.seq) == []
 
 
+@needs(WORKFLOWS)
 class SleepContract(Contract):
     """C10: a sleeping handler gives its slot and its attempt back and runs again from the top."""
 

@@ -11,8 +11,9 @@ from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict
+from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS
 from ropewalk.ports.store.messages import Accepted, Submission
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, keyed, new_job
 
@@ -41,7 +42,7 @@ class SubmitContract(Contract):
             group_id="g1",
             parent_id="p1",
             spawn_key="s1",
-            on_failure=CompensationSpec(type="undo", accepts=("x",)),
+            on_failure=bench.compensation,
             callback_url="https://example.org/done",
             fairness="customer-1",
             trace="00-abc-def-01",
@@ -87,6 +88,7 @@ class SubmitContract(Contract):
         assert (again.id, again.state) == (new.id, State.SCHEDULED)
         assert (await bench.job(new.id)).priority == 3, "the repetition changes nothing"
 
+    @needs(WORKFLOWS, LIMITS)
     async def test_a_repeated_id_says_which_options_are_ignored(self, bench: Bench) -> None:
         """safe-17: a repetition changes nothing, and tells what it would have changed."""
         first = _with_everything()
@@ -128,6 +130,7 @@ class SubmitContract(Contract):
             (False, ()),
         ]
 
+    @needs(WORKFLOWS, LIMITS)
     async def test_options_of_a_repeated_key_and_spawn(self, bench: Bench) -> None:
         await bench.submit(keyed("k", tags={"a": "1"}))
         [again] = await bench.submit(keyed("k", tags={"a": "2"}))

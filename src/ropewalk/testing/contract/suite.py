@@ -9,6 +9,7 @@ from ropewalk.testing.contract.claims_in_a_row import ClaimsInARowContract, Sett
 from ropewalk.testing.contract.clock_set_back import ClockSetBackContract
 from ropewalk.testing.contract.compensation import CompensationContract
 from ropewalk.testing.contract.counted_lives import CountedLivesContract
+from ropewalk.testing.contract.declared import DeclarationContract
 from ropewalk.testing.contract.examine import ExamineContract
 from ropewalk.testing.contract.fairness import AgeingContract, TurnContract
 from ropewalk.testing.contract.fence import FenceContract
@@ -65,6 +66,8 @@ from ropewalk.testing.contract.workflow import WorkflowContract
 
 
 class StoreContract(
+    # what it declares
+    DeclarationContract,
     # coming in
     SubmitContract,
     KeyContract,

@@ -7,8 +7,9 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import HOUR, SECOND
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import Renewal
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, worker_card
 
@@ -67,6 +68,7 @@ class SweepContract(Contract):
         assert await bench.claim() == []
         assert (await bench.job(job.id)).attempt == 1
 
+    @needs(WORKFLOWS)
     async def test_a_buried_job_is_compensated(self, bench: Bench) -> None:
         """safe-14: exactly as for any other terminal failure."""
         job = await bench.running(max_attempts=1, on_failure=CompensationSpec(type="undo"))
@@ -132,7 +134,7 @@ class SweepContract(Contract):
 
     async def test_a_noted_cancellation_ends_a_lost_job(self, bench: Bench) -> None:
         """R8: cancelled, never retried, and no crash counted."""
-        job = await bench.running(on_failure=CompensationSpec(type="undo"))
+        job = await bench.running(on_failure=bench.compensation)
         await bench.store.cancel("default", [job.id], reason="r", force=False)
         await bench.runtime.advance(60)
         [moved] = await bench.sweep(9)

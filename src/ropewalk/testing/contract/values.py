@@ -10,8 +10,9 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, Reducer
 from ropewalk.errors import Conflict
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import GroupContribution
-from ropewalk.testing.contract.base import Contract
+from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import settlement, tree
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
@@ -19,6 +20,7 @@ from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 FOLDED: dict[Reducer, bytes] = {"count": b"3", "sum": b"6", "min": b"-1", "max": b"5"}
 
 
+@needs(WORKFLOWS)
 class GroupValueContract(Contract):
     """C2: the last contribution, a final one, or an exact fold."""
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 from ropewalk.domain.retention import Retention
 from ropewalk.observe.publish import NOTHING_ELSE
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.capabilities import STATISTICS, WORKFLOWS
 from ropewalk.ports.store.messages import Consequences
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
@@ -95,6 +96,7 @@ class TallyFolderConfig(Struct, frozen=True):
 class TallyFolder:
     def __init__(self, bench: WorkerContext, retention: Retention, config: TallyFolderConfig | None = None) -> None:
         self._bench = bench
+        self._store = STATISTICS.of(bench.store)
         self._retention = retention
         self._config = config or TallyFolderConfig()
 
@@ -102,7 +104,7 @@ class TallyFolder:
         await every(self._config.every_seconds, self.run_once, self._bench.runtime)
 
     async def run_once(self) -> bool:
-        folded = await self._bench.store.fold_tallies(self._retention.statistics_us, self._config.batch)
+        folded = await self._store.fold_tallies(self._retention.statistics_us, self._config.batch)
         return folded >= self._config.batch
 
 
@@ -117,6 +119,7 @@ class Cascade:
         self, bench: WorkerContext, on_ripple: Callable[[Consequences], object], config: CascadeConfig | None = None
     ) -> None:
         self._bench = bench
+        self._store = WORKFLOWS.of(bench.store)
         self._on_ripple = on_ripple
         self._config = config or CascadeConfig()
         self._wake = Wake(bench.runtime)
@@ -133,7 +136,7 @@ class Cascade:
                 pass
 
     async def run_once(self) -> bool:
-        ripple = await self._bench.store.cascade(self._config.batch)
+        ripple = await self._store.cascade(self._config.batch)
         if ripple == NOTHING_ELSE:
             return False
         self._on_ripple(ripple)

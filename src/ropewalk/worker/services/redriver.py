@@ -23,6 +23,7 @@ from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import SECOND, Instant, Seconds, to_span
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.services.maintenance import every
 
@@ -102,7 +103,9 @@ class Redriver:
 
     async def _in_turn(self) -> list[str]:
         """Those whose jobs may come back, behind the one that was last."""
-        whose = self._tenants or await self._bench.store.tenants_with(Status.DEAD_LETTER, self._config.names())
+        whose = self._tenants or await STATISTICS.of(self._bench.store).tenants_with(
+            Status.DEAD_LETTER, self._config.names()
+        )
         names = sorted(set(whose))
         self._cursors = {name: self._cursors[name] for name in names if name in self._cursors}
         behind = bisect_right(names, self._last)

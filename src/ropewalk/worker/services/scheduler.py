@@ -17,6 +17,7 @@ from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.time import SECOND, Instant
 from ropewalk.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleRecord
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
@@ -43,6 +44,7 @@ class Scheduler:
         declared: Iterable[DeclaredSchedule] = (),
     ) -> None:
         self._bench = bench
+        self._store = SCHEDULES.of(bench.store)
         self._fires = fires
         self._config = config or SchedulerConfig()
         self._timetable = timetable
@@ -98,7 +100,7 @@ class Scheduler:
         after: Schedule | None = None
         fired = False
         while True:
-            found = await self._bench.store.due_schedules(after=after, limit=self._config.batch)
+            found = await self._store.due_schedules(after=after, limit=self._config.batch)
             fired |= await self._fire(found)
             if len(found.schedules) < self._config.batch:
                 self._wait_seconds = self._until(found)
@@ -111,7 +113,7 @@ class Scheduler:
         if not turns:
             return False
         changes = [ScheduleChange(before=record, after=turn.after, jobs=turn.jobs) for record, turn in turns]
-        answers = await self._bench.store.change_schedules(changes)
+        answers = await self._store.change_schedules(changes)
         for (record, turn), changed in zip(turns, answers, strict=True):
             if changed is not None:
                 self._fires.told(record.schedule, turn, changed)

@@ -19,6 +19,7 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter
 from ropewalk.domain.time import SECOND, Span, to_datetime
 from ropewalk.errors import StoreRefused, StoreUnavailable
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import GroupRecord, UnawaitedGroup
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
@@ -64,6 +65,7 @@ class UnawaitedGroups:
     ) -> None:
         self._bench = bench
         self._describe = describe
+        self._store = WORKFLOWS.of(bench.store)
         self._hook = hook
         self._awaited = awaited
         self._config = config or OrphansConfig()
@@ -82,10 +84,10 @@ class UnawaitedGroups:
             await self._wake.wait(self._config.every_seconds * (0.5 + runtime.random()))
 
     async def run_once(self) -> bool:
-        orphans = await self._bench.store.take_orphans(self._config.batch, self._config.hide_us)
+        orphans = await self._store.take_orphans(self._config.batch, self._config.hide_us)
         for orphan in orphans:
             if self._awaited.here(orphan.tenant, orphan.group_id) or await self._told(orphan):
-                await self._bench.store.orphan_told(orphan.id)
+                await self._store.orphan_told(orphan.id)
         return len(orphans) >= self._config.batch
 
     async def _told(self, orphan: UnawaitedGroup) -> bool:
@@ -106,7 +108,7 @@ class UnawaitedGroups:
         root = (await self._bench.store.get(orphan.tenant, [orphan.group_id])).jobs.get(orphan.group_id)
         if root is not None:
             try:
-                record = (await self._bench.store.groups(orphan.tenant, [root.id])).get(root.id)
+                record = (await self._store.groups(orphan.tenant, [root.id])).get(root.id)
             except StoreRefused as error:
                 missing = str(error)
             else:
@@ -143,7 +145,7 @@ class UnawaitedGroups:
         """The value, or why it cannot be told. A codec of the user's may raise anything."""
         try:
             check_group(root, record, raise_on_failure=False)
-            return await group_value(self._bench.store, root, record, self._describe), None
+            return await group_value(self._store, root, record, self._describe), None
         except StoreUnavailable:
             raise
         except Exception as error:

@@ -1,0 +1,114 @@
+"""Capability: jobs that hang together. Dependencies, groups, chains, steps, signals and compensation.
+
+What holds for every verb of a store (core.py) holds here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.time import Span
+from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.domain.workflow.dependency import Edge
+from ropewalk.ports.store.messages import (
+    Consequences,
+    Dependency,
+    GroupContribution,
+    GroupRecord,
+    Holder,
+    ResolveAnswer,
+    SignalAnswer,
+    StepAnswer,
+    UnawaitedGroup,
+)
+
+
+class WorkflowStore(Protocol):
+    """What happens between jobs: signals, steps, resolutions from outside, groups, chains and dependencies.
+
+    A store with this capability also accepts gates, compensation and spawns in `submit`, sequels and suspensions in
+    `settle`, and cascades in `retry`. A store without it is never given any of these.
+    """
+
+    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
+        """domain.jobs.operations.resolve, with everything an ending brings."""
+        ...
+
+    async def signal(
+        self, tenant: str, job_id: str, name: str, value: bytes | None, *, signal_id: str | None = None
+    ) -> SignalAnswer:
+        """Put a signal into a job's mailbox, under the job's lock: a suspension looks there under the same lock.
+
+        Sent again with the same `signal_id` within domain.workflow.completion.SIGNAL_KNOWN_FOR, it is a DUPLICATE and
+        changes nothing, also when it was taken or the job has ended meanwhile.
+        """
+        ...
+
+    async def steps(self, seq: int) -> list[StepRecord]:
+        """In order of position."""
+        ...
+
+    async def record_step(self, holder: Holder, step: StepRecord) -> StepAnswer:
+        """Keep a finished step, fenced; it replaces an unfinished one of the same position."""
+        ...
+
+    async def take_signal(self, holder: Holder, step: StepRecord, signal: str) -> StepAnswer:
+        """Take the oldest signal of this name out of the mailbox and keep it as `step`, together and fenced."""
+        ...
+
+    async def cancel_group(self, tenant: str, group_id: str, *, reason: str | None, force: bool) -> bool:
+        """Mark every scope of the group: members written from now on are born cancelled. False: not found.
+
+        The members that are there are cancelled by the caller, in batches.
+        """
+        ...
+
+    async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
+        """Somebody waits for this group for that long: if it closes meanwhile, it is no orphan."""
+        ...
+
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
+        """Orphans to tell, oldest first; each is given out again after hide_us unless it was told.
+
+        From this call on, every group that closes with nobody waiting is recorded, whatever its client asked for, until
+        nobody has called this for domain.workflow.scope.UNAWAITED_RECORDED_FOR (or up to a day less).
+        """
+        ...
+
+    async def takes_orphans(self) -> bool:
+        """Whether somebody called take_orphans so lately that the unawaited groups of every client are recorded."""
+        ...
+
+    async def orphan_told(self, orphan_id: str) -> None: ...
+
+    async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
+        """By id; a group that is only its root has no record."""
+        ...
+
+    async def contributions(self, tenant: str, group_id: str) -> list[GroupContribution]:
+        """In the order they were folded."""
+        ...
+
+    async def cascade(self, limit: int) -> Consequences:
+        """Go on with up to `limit` edges and scopes that a transition left for later."""
+        ...
+
+    async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
+        """The members of the chain this job is in, first to last; a job that never continued is alone in it.
+
+        A chain can be asked for by the id of its first member when that one is deleted. Its end may be gone, too: the
+        last of these then has the flag CONTINUED.
+        With `last` only so many from its end, at a cost that does not depend on its length.
+        """
+        ...
+
+    async def dependencies(self, seq: int) -> list[Dependency]:
+        """What this job waits for or waited for, by position; of groups with their values."""
+        ...
+
+    async def edges(self, seqs: Sequence[int]) -> list[Edge]:
+        """What these jobs wait for or waited for, by child and position."""
+        ...
