@@ -52,9 +52,9 @@ OTHER_COLUMNS: Final = (
     *(("attempt", column) for column in ("error", "move")),
     *(("scope", column) for column in ("cancel", "value")),
     *(("edge", column) for column in ("parent_kind", "ending")),
-    *(("tally", "counts"), ("tally_sum", "counts"), ("schedule", "plan"), ("step", "kind")),
-    *(("flow_limit", "algorithm"), ("flow_rate", "state"), ("quota", "algorithm"), ("quota_use", "spent")),
-    *(("cascade", "item"), ("cascade", "kind"), ("outbox", "payload"), ("log", "fields")),
+    *(("counters", "counts"), ("counter_sums", "counts"), ("schedule", "plan"), ("step", "kind")),
+    *(("fleet_limit", "algorithm"), ("fleet_rate", "state"), ("quota", "algorithm"), ("quota_charge", "charge")),
+    *(("deferred_work", "item"), ("deferred_work", "kind"), ("outbox", "payload"), ("log", "fields")),
 )
 SHAPES: Final = ("junk", "[1]", '"text"', '{"a": ')
 
@@ -289,7 +289,7 @@ class TestDamagedRowsOnPostgres(DamagedRowContract):
         backend = bench.backend
         assert isinstance(backend, PostgresBackend)
         if table == "job":
-            table = "submitted" if column in {"backoff", "tags", "on_failure", "origin"} else "standing"
+            table = "submitted" if column in {"backoff", "tags", "on_failure", "origin"} else "job_by_stage"
             where = f"seq = (SELECT seq FROM submitted WHERE {where})"
         async with await psycopg.AsyncConnection.connect(backend.url, autocommit=True) as db:
             await db.execute(f"SET search_path TO {backend.schema}".encode())

@@ -69,7 +69,7 @@ def test_a_killed_workers_lease_that_nobody_takes_back(
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
     with sqlite3.connect(place / "jobs.db") as db:  # as if that were long ago
-        db.execute("UPDATE job SET lease_expires_at = lease_expires_at - 120000000 WHERE place = 2")
+        db.execute("UPDATE job SET lease_expires_at = lease_expires_at - 120000000 WHERE stage = 2")
         db.execute("UPDATE worker SET beat_at = beat_at - 120000000")
     db.close()
     examined = ropewalk("doctor", "--json")

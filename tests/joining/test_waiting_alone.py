@@ -78,7 +78,7 @@ async def test_an_id_held_by_an_open_transaction(app: App, driver: Driver) -> No
 @on(PsycopgAsync)
 async def test_a_parent_locked_by_an_open_transaction(app: App, driver: Driver, place: Place) -> None:
     parent = await app.enqueue(greet("parent"), delay=60)
-    lock = "SELECT 1 FROM standing JOIN submitted USING (seq) WHERE id = %s FOR UPDATE"
+    lock = "SELECT 1 FROM job_by_stage JOIN submitted USING (seq) WHERE id = %s FOR UPDATE"
     async with holding(place, lock, parent.id):
         waiting = await passes(app, [app.enqueue(greet("child"), depends_on=[parent.id]), parent.cancel()])
     async with asyncio.timeout(SECONDS_MAX):
@@ -90,7 +90,7 @@ async def test_a_quota_locked_by_an_open_transaction(app: App, driver: Driver, p
     tenant = app.tenant("acme")
     await tenant.set_quota(pending=100)
     await tenant.enqueue(greet("first"))
-    async with holding(place, "SELECT 1 FROM quota_use WHERE tenant = 'acme' FOR UPDATE"):
+    async with holding(place, "SELECT 1 FROM quota_charge WHERE tenant = 'acme' FOR UPDATE"):
         waiting = await passes(app, [tenant.enqueue(greet("second"))])
     async with asyncio.timeout(SECONDS_MAX):
         await asyncio.gather(*waiting)

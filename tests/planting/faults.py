@@ -18,7 +18,7 @@ LEASE: Final = SOURCE / "ropewalk" / "domain" / "jobs" / "lease.py"
 _BLOCK: Final = re.compile(r"^-- (?:name|part): (\w+)\n", re.MULTILINE)
 _VALUE: Final = r"(?:\?\d*|%s|%\(\d+\)s|:\w+|each\(\d+ bigint\)|(?:done|renewed|changed)\.\w+)"
 _CONDITION: Final = re.compile(
-    rf"(?:WHERE|AND) (?P<what>(?:\w+\.)?(?:(?:(?P<fence>fence)|(?P<owner>owner)) = {_VALUE}|place = 2))"
+    rf"(?:WHERE|AND) (?P<what>(?:\w+\.)?(?:(?:(?P<fence>fence)|(?P<owner>owner)) = {_VALUE}|stage = 2))"
 )
 _RUNNING: Final = re.compile(r"(?:FROM|UPDATE) (?P<what>running)\b")
 _RISING: Final = re.compile(r"(?P<what>fence = (?:max|greatest)\(fence, (?P<first>.+?)\) \+ 1), ")
@@ -84,7 +84,7 @@ def _in_sql(file: Path) -> Iterator[Fault]:
                 check = "fence" if each["fence"] else "owner" if each["owner"] else "running"
                 yield _fault(file, each, f"({each['what']} OR TRUE)", name[1], check)
             for each in _RUNNING.finditer(text, name.end(), end):
-                yield _fault(file, each, "standing AS running", name[1], "running")
+                yield _fault(file, each, "job_by_stage AS running", name[1], "running")
         for each in _RISING.finditer(text, name.end(), end):
             yield _fault(file, each, f"fence = fence + 0 * ({each['first']})", name[1], "rises")
         for each in _COUNTED.finditer(text, name.end(), end):

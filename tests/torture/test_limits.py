@@ -36,7 +36,7 @@ async def test_a_fleet_on_one_file(tmp_path: Path) -> None:
         pass
     db = sqlite3.connect(f"file:{tmp_path / 'jobs.db'}?mode=ro", uri=True, isolation_level=None)
     try:
-        await overrun(url, tmp_path, lambda: int(db.execute("SELECT count(*) FROM job WHERE place = 2").fetchone()[0]))
+        await overrun(url, tmp_path, lambda: int(db.execute("SELECT count(*) FROM job WHERE stage = 2").fetchone()[0]))
     finally:
         db.close()
 

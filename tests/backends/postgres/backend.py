@@ -36,7 +36,7 @@ CROSS JOIN generate_series(taken.before + 1, taken.last) AS number
 """
 
 SET_FORMAT = """
-UPDATE standing SET format = %s FROM submitted WHERE standing.seq = submitted.seq AND tenant = %s AND id = %s
+UPDATE job_by_stage SET format = %s FROM submitted WHERE job_by_stage.seq = submitted.seq AND tenant = %s AND id = %s
 """
 
 

@@ -25,7 +25,7 @@ from tests.servers.postgres import Postgres, Settings
 pytestmark = pytest.mark.asyncio
 
 HOUR_US = 3_600_000_000
-RAISE = "UPDATE standing SET priority = 1 WHERE seq = (SELECT seq FROM submitted WHERE id = %s)"
+RAISE = "UPDATE job_by_stage SET priority = 1 WHERE seq = (SELECT seq FROM submitted WHERE id = %s)"
 
 
 async def test_the_time_is_the_servers(url: str) -> None:
@@ -73,7 +73,7 @@ async def test_a_commit_whose_answer_is_lost_is_unknown(open_store: OpenStore, u
             "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$"
         )
         db.execute(
-            "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON jobs.once DEFERRABLE INITIALLY DEFERRED "
+            "CREATE CONSTRAINT TRIGGER die AFTER INSERT ON jobs.once_key DEFERRABLE INITIALLY DEFERRED "
             "FOR EACH ROW EXECUTE FUNCTION jobs.die()"
         )
     with pytest.raises(OutcomeUnknown, match="same id"):

@@ -82,8 +82,8 @@ async def test_sessions_that_wait_for_a_lock(url: str, app: App, monkeypatch: py
     dsn = url.partition("?")[0]
     assert await app.queues() == []
     with psycopg.connect(dsn) as holder, psycopg.connect(dsn) as waiter:
-        holder.execute("LOCK TABLE jobs.once")
-        waiting = threading.Thread(target=lambda: waiter.execute("LOCK TABLE jobs.once"))
+        holder.execute("LOCK TABLE jobs.once_key")
+        waiting = threading.Thread(target=lambda: waiter.execute("LOCK TABLE jobs.once_key"))
         waiting.start()
         async with asyncio.timeout(20):
             while not (seen := await looked(url)).lock_waits:

@@ -28,18 +28,18 @@ async def test_what_somebody_folds_is_passed_over(open_store: OpenStore, url: st
     await submitted(store, new_job())
     await submitted(store, new_job())
     with psycopg.connect(url.partition("?")[0]) as other:
-        other.execute("SELECT 1 FROM jobs.tally ORDER BY id LIMIT 1 FOR UPDATE")
-        other.execute("SELECT 1 FROM jobs.tally_sum FOR UPDATE")
+        other.execute("SELECT 1 FROM jobs.counters ORDER BY id LIMIT 1 FOR UPDATE")
+        other.execute("SELECT 1 FROM jobs.counter_sums FOR UPDATE")
         async with asyncio.timeout(5):
             assert await store.fold_tallies(None, ALL) == 1
         assert await _submitted(store) == 3
         assert other.execute(
-            "SELECT max(n) FROM (SELECT count(*) n FROM jobs.tally_sum GROUP BY span_us) s"
+            "SELECT max(n) FROM (SELECT count(*) n FROM jobs.counter_sums GROUP BY span_us) s"
         ).fetchone() == (2,)
     assert await store.fold_tallies(None, ALL) == 1
     assert await _submitted(store) == 3
     with psycopg.connect(url.partition("?")[0]) as other:
-        assert other.execute("SELECT count(*) FROM jobs.tally_sum").fetchone() == (3,), "one for each span again"
+        assert other.execute("SELECT count(*) FROM jobs.counter_sums").fetchone() == (3,), "one for each span again"
 
 
 async def test_many_fold_while_jobs_come(open_store: OpenStore) -> None:

@@ -68,7 +68,8 @@ async def test_neither_happens_when_the_job_is_taken_while_it_waits(
     transaction = store.transaction(LONG)
     await transaction.execute("INSERT INTO written VALUES (1)")
     with psycopg.connect(table) as other:
-        other.execute("UPDATE jobs.standing SET place = 1, status = 'waiting', owner = NULL WHERE seq = %s", (job.seq,))
+        given_back = "UPDATE jobs.job_by_stage SET stage = 1, status = 'waiting', owner = NULL WHERE seq = %s"
+        other.execute(given_back, (job.seq,))
         settling = asyncio.ensure_future(transaction.settle("w", settlement(job)))
         async with asyncio.timeout(20):
             while not waiting_for_a_lock(postgres, table):

@@ -16,7 +16,7 @@ from tests.backends.postgres.test_races import claimed, submitted
 pytestmark = pytest.mark.asyncio
 
 ONE = FlowLimit(tenant="default", kind="key", name="k", concurrency=1)
-HOLD = "SELECT 1 FROM jobs.flow_limit WHERE name = 'k' FOR UPDATE"
+HOLD = "SELECT 1 FROM jobs.fleet_limit WHERE name = 'k' FOR UPDATE"
 
 
 async def test_a_limit_that_somebody_holds_is_passed_over(open_store: OpenStore, url: str) -> None:
@@ -40,7 +40,8 @@ async def test_what_another_gave_out_is_counted_as_soon_as_its_limit_is_free(ope
     await submitted(store, new_job(id="a", limit_key="k"), new_job(id="b", limit_key="k"))
     with psycopg.connect(url.partition("?")[0]) as claimer:
         claimer.execute(HOLD)
-        given = f"UPDATE jobs.standing SET place = 2, status = 'running', lease_expires_at = {1 << 60} WHERE seq = %s"
+        changed = f"stage = 2, status = 'running', lease_expires_at = {1 << 60}"
+        given = f"UPDATE jobs.job_by_stage SET {changed} WHERE seq = %s"
         [(seq,)] = claimer.execute("SELECT min(seq) FROM jobs.ready").fetchall()
         claimer.execute(given, (seq,))
         assert await claimed(store, 9, owner="w") == []

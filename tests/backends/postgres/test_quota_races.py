@@ -18,7 +18,7 @@ from tests.backends.postgres.test_races import submitted
 
 pytestmark = pytest.mark.asyncio
 
-HOLD = "SELECT 1 FROM jobs.quota_use WHERE tenant = 'a' FOR UPDATE"
+HOLD = "SELECT 1 FROM jobs.quota_charge WHERE tenant = 'a' FOR UPDATE"
 TWIN = """
 INSERT INTO jobs.{table}
 SELECT (jsonb_populate_record(each, '{{"seq": 999999, "id": "x"}}')).* FROM jobs.{table} AS each
@@ -51,7 +51,7 @@ async def test_what_another_let_in_is_counted_when_its_row_is_free(
         submitter.execute(HOLD)
         waiting = asyncio.create_task(one(store, "a", key))
         await somebody_waits(plain)
-        for table in ("submitted", "standing"):
+        for table in ("submitted", "job_by_stage"):
             submitter.execute(TWIN.format(table=table).encode())
         submitter.commit()
     async with asyncio.timeout(10):

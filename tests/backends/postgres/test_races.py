@@ -255,7 +255,7 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(cache, "DEAR_US", -1)
         first = await claimed(store, 10, owner="w")
-        assert store._outlook.streams is not None, "every look counts as dear"
+        assert store._outlook.sublanes is not None, "every look counts as dear"
         await submitted(store, new_job(id="urgent", priority=900))
         seen = [job.id for job in first]
         while jobs := await claimed(store, 10, owner="w"):

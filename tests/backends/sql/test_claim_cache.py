@@ -45,7 +45,7 @@ def test_what_was_cheap_to_find_is_looked_for_every_time() -> None:
     outlook = ClaimCache(Clock())
     outlook.looked([2, 4], DEAR_US)
     outlook.reached(2, (0, 5, 9))
-    assert outlook.streams is None
+    assert outlook.sublanes is None
     assert outlook.start_of(2) == BEFORE_ALL
 
 
@@ -55,10 +55,10 @@ def test_what_was_dear_is_remembered_for_a_second() -> None:
     outlook.looked([2, 4], DEAR_US + 1)
     outlook.reached(2, (0, 5, 9))
     clock.seconds += 0.99
-    assert outlook.streams == [2, 4]
+    assert outlook.sublanes == [2, 4]
     assert (outlook.start_of(2), outlook.start_of(4)) == ((0, 5, 9), BEFORE_ALL)
     clock.seconds += 0.02
-    assert outlook.streams is None
+    assert outlook.sublanes is None
     outlook.looked([2], DEAR_US + 1)
     assert outlook.start_of(2) == BEFORE_ALL, "a new look begins at the beginning"
 
@@ -68,9 +68,9 @@ def test_looking_takes_at_most_a_tenth_of_the_time() -> None:
     outlook = ClaimCache(clock)
     outlook.looked([2], SECOND // 2)
     clock.seconds += 4.9
-    assert outlook.streams == [2]
+    assert outlook.sublanes == [2]
     clock.seconds += 0.2
-    assert outlook.streams is None
+    assert outlook.sublanes is None
 
 
 def test_after_a_claim_that_was_held_up_the_next_reads_as_many_as_can_start() -> None:
@@ -83,17 +83,17 @@ def test_after_a_claim_that_was_held_up_the_next_reads_as_many_as_can_start() ->
     assert outlook.readable(claim_request(limit=300, slots=0)) == 1
 
 
-def test_streams_of_keys_are_looked_at_in_turns() -> None:
+def test_sublanes_of_keys_are_looked_at_in_turns() -> None:
     """Some at a time, each once before any comes again, for every lane by itself."""
     first = 3 * KEYED_FROM
     ready = list(range(first + 2, first + 27))
 
     def survey(behind: int, before: int, count: int) -> list[int]:
-        return [stream for stream in ready if behind < stream < before][:count]
+        return [sublane for sublane in ready if behind < sublane < before][:count]
 
     outlook = ClaimCache(Clock())
     looks = [outlook.keys_of(3, 10, survey) for _ in range(4)]
-    assert [stream for streams, _ in looks[:3] for stream in streams] == ready
+    assert [sublane for sublanes, _ in looks[:3] for sublane in sublanes] == ready
     assert looks[3] == looks[0]
     assert all(more for _, more in looks)
     assert outlook.keys_of(2, 10, survey) == ([], False)

@@ -14,12 +14,6 @@ CREATE TABLE attempt (
     PRIMARY KEY (seq, rev)
 ) WITHOUT ROWID;
 
-CREATE TABLE cascade (
-    id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,
-    item TEXT NOT NULL
-);
-
 CREATE TABLE contribution (
     scope INTEGER NOT NULL,
     position INTEGER NOT NULL,
@@ -27,6 +21,36 @@ CREATE TABLE contribution (
     type TEXT NOT NULL,
     value BLOB,
     PRIMARY KEY (scope, position)
+) WITHOUT ROWID;
+
+CREATE TABLE counter_sums (
+    id INTEGER PRIMARY KEY,
+    span_us INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    counts TEXT NOT NULL
+);
+
+CREATE INDEX counter_sums_by_age ON counter_sums (span_us, at);
+
+CREATE INDEX counter_sums_of_lane ON counter_sums (span_us, lane, at);
+
+CREATE TABLE counters (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    counts TEXT NOT NULL
+);
+
+CREATE TABLE deferred_work (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    item TEXT NOT NULL
+);
+
+CREATE TABLE dropped_results (
+    type TEXT PRIMARY KEY,
+    results_upto INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE edge (
@@ -50,7 +74,7 @@ CREATE TABLE event (
     PRIMARY KEY (seq, rev)
 ) WITHOUT ROWID;
 
-CREATE TABLE flow_limit (
+CREATE TABLE fleet_limit (
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -62,7 +86,7 @@ CREATE TABLE flow_limit (
     PRIMARY KEY (tenant, kind, name)
 ) WITHOUT ROWID;
 
-CREATE TABLE flow_rate (
+CREATE TABLE fleet_rate (
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     limit_name TEXT NOT NULL,
@@ -72,16 +96,11 @@ CREATE TABLE flow_rate (
     PRIMARY KEY (tenant, kind, limit_name, name)
 ) WITHOUT ROWID;
 
-CREATE INDEX flow_rate_idle ON flow_rate (idle_at);
-
-CREATE TABLE forgotten (
-    type TEXT PRIMARY KEY,
-    results_upto INTEGER NOT NULL
-) WITHOUT ROWID;
+CREATE INDEX fleet_rate_idle ON fleet_rate (idle_at);
 
 CREATE TABLE job (
     seq INTEGER PRIMARY KEY,
-    place INTEGER NOT NULL,
+    stage INTEGER NOT NULL,
     lane INTEGER NOT NULL,
     id TEXT NOT NULL,
     tenant TEXT NOT NULL,
@@ -142,7 +161,7 @@ CREATE TABLE job (
     input BLOB NOT NULL,
     checkpoint BLOB,
     result BLOB,
-    stream INTEGER GENERATED ALWAYS AS (2 * lane + (crashes > 0)) VIRTUAL
+    sublane INTEGER GENERATED ALWAYS AS (2 * lane + (crashes > 0)) VIRTUAL
 );
 
 CREATE UNIQUE INDEX job_by_chain ON job (chain_id, chain_index, tenant) WHERE chain_id IS NOT NULL;
@@ -159,25 +178,25 @@ CREATE INDEX job_by_tenant ON job (tenant) WHERE tenant <> 'default';
 
 CREATE INDEX job_by_workflow ON job (workflow_id) WHERE workflow_id IS NOT NULL;
 
-CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL AND place < 2;
+CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL AND stage < 2;
 
-CREATE INDEX job_due ON job (run_at) WHERE place = 0 AND unmet = 0;
+CREATE INDEX job_due ON job (run_at) WHERE stage = 0 AND unmet = 0;
 
-CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
+CREATE INDEX job_finished ON job (status, type, finished_at) WHERE stage = 3;
 
-CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
+CREATE INDEX job_lease ON job (lease_expires_at) WHERE stage = 2;
 
-CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
+CREATE INDEX job_ready ON job (sublane, prio_key, time_key) WHERE stage = 1;
 
 CREATE INDEX job_shared_result ON job (type, finished_at)
-    WHERE place = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL;
+    WHERE stage = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL;
 
 CREATE INDEX job_wait_began ON job (updated_at)
-    WHERE place = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0));
+    WHERE stage = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0));
 
-CREATE INDEX job_waiting ON job (lane) WHERE place = 0;
+CREATE INDEX job_waiting ON job (lane) WHERE stage = 0;
 
-CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
+CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND stage = 0;
 
 CREATE TABLE key (
     tenant TEXT NOT NULL,
@@ -224,7 +243,7 @@ CREATE TABLE meta (
 
 CREATE TABLE migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, compat TEXT NOT NULL);
 
-CREATE TABLE once (
+CREATE TABLE once_key (
     tenant TEXT NOT NULL,
     key TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
@@ -232,7 +251,7 @@ CREATE TABLE once (
     PRIMARY KEY (tenant, key)
 ) WITHOUT ROWID;
 
-CREATE INDEX once_expiry ON once (expires_at);
+CREATE INDEX once_key_expiry ON once_key (expires_at);
 
 CREATE TABLE outbox (
     id TEXT PRIMARY KEY,
@@ -262,9 +281,9 @@ CREATE TABLE quota (
     payload_bytes INTEGER
 ) WITHOUT ROWID;
 
-CREATE TABLE quota_use (
+CREATE TABLE quota_charge (
     tenant TEXT PRIMARY KEY,
-    spent TEXT NOT NULL
+    charge TEXT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE schedule (
@@ -324,25 +343,6 @@ CREATE TABLE step (
     value BLOB,
     PRIMARY KEY (seq, position)
 ) WITHOUT ROWID;
-
-CREATE TABLE tally (
-    id INTEGER PRIMARY KEY,
-    at INTEGER NOT NULL,
-    lane INTEGER NOT NULL,
-    counts TEXT NOT NULL
-);
-
-CREATE TABLE tally_sum (
-    id INTEGER PRIMARY KEY,
-    span_us INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    lane INTEGER NOT NULL,
-    counts TEXT NOT NULL
-);
-
-CREATE INDEX tally_sum_by_age ON tally_sum (span_us, at);
-
-CREATE INDEX tally_sum_of_lane ON tally_sum (span_us, lane, at);
 
 CREATE TABLE worker (
     id TEXT PRIMARY KEY,

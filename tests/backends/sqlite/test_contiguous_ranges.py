@@ -105,7 +105,7 @@ async def test_everybody_gets_its_own_result(store: SqliteStore, result: Callabl
     assert await results(store, jobs) == wanted
 
 
-@pytest.mark.parametrize("lost", ["owner = 'other'", "fence = fence + 1", "place = 1, status = 'waiting'"])
+@pytest.mark.parametrize("lost", ["owner = 'other'", "fence = fence + 1", "stage = 1, status = 'waiting'"])
 async def test_what_is_not_held_stands_in_the_row_and_is_not_touched(store: SqliteStore, lost: str) -> None:
     """safe-5: a lease that was lost, between those that are simply completed."""
     jobs = await leased(store, 100)
@@ -139,7 +139,7 @@ async def test_a_row_of_jobs_is_one_statement(store: SqliteStore) -> None:
     assert sum("UPDATE job" in statement for statement in seen) == 1
     held = await store._writer.ask(
         lambda tx: tx.value(
-            "SELECT json_group_array(ticket) FROM (SELECT ticket FROM job WHERE place = 2 ORDER BY seq)"
+            "SELECT json_group_array(ticket) FROM (SELECT ticket FROM job WHERE stage = 2 ORDER BY seq)"
         )
     )
     assert held == str([job.ticket for job in more]).replace(" ", "")

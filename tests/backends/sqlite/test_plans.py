@@ -36,9 +36,10 @@ from tests.backends.sqlite.conftest import plain, submit
 
 READY = "SEARCH job USING INDEX job_ready"
 WAKE = "SEARCH job USING INDEX job_wake"
-NEXT = f"{READY} (stream=? AND (prio_key,time_key)>(?,?))"
-SUM = "SEARCH tally_sum USING INTEGER PRIMARY KEY (rowid=?)"
-SUMS = "SEARCH tally_sum USING INDEX tally_sum_of_lane (span_us=? AND lane=?"
+NEXT = f"{READY} (sublane=? AND (prio_key,time_key)>(?,?))"
+BY_AGE = "counter_sums_by_age (span_us=? AND at<?)"
+SUM = "SEARCH counter_sums USING INTEGER PRIMARY KEY (rowid=?)"
+SUMS = "SEARCH counter_sums USING INDEX counter_sums_of_lane (span_us=? AND lane=?"
 ORPHANS = "\n".join(f"SEARCH outbox USING INDEX outbox_due (kind=? AND next_at{bound}?)" for bound in "<>")
 BY_NUMBER = "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"
 IN_A_ROW = "SEARCH job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
@@ -67,17 +68,17 @@ def plan(
     [
         (SQL.promote_due, f"{BY_NUMBER}\nSEARCH job USING INDEX job_due (run_at<?)"),
         (SQL.ready_jobs, f"{NEXT}\n{BY_NUMBER}"),
-        (SQL.survey, f"{READY}\n{READY} (stream>?)"),
-        (SQL.ready_key_streams, "\n".join([f"{READY} (stream>? AND stream<?)"] * 2)),
-        (SQL.claim_snapshot, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)\n{READY}\n{READY} (stream>?)"),
+        (SQL.survey, f"{READY}\n{READY} (sublane>?)"),
+        (SQL.ready_key_sublanes, "\n".join([f"{READY} (sublane>? AND sublane<?)"] * 2)),
+        (SQL.claim_snapshot, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)\n{READY}\n{READY} (sublane>?)"),
         (SQL.earliest_expiry, "SEARCH job USING INDEX job_lease (lease_expires_at>?)"),
-        (SQL.ready_heads, f"{BY_NUMBER}\nSEARCH head USING INDEX job_ready (stream=? AND (prio_key,time_key)>(?,?))"),
+        (SQL.ready_heads, f"{BY_NUMBER}\nSEARCH head USING INDEX job_ready (sublane=? AND (prio_key,time_key)>(?,?))"),
         (SQL.running_lanes, "SCAN job USING INDEX job_lease"),
         (
             SQL.waiting_of,
             "\n".join(
                 (
-                    *[f"{READY} (stream>? AND stream<?)"] * 2,
+                    *[f"{READY} (sublane>? AND sublane<?)"] * 2,
                     "SEARCH job USING INDEX job_waiting (lane=?)",
                     "SEARCH job USING INDEX job_waiting (lane>? AND lane<?)",
                 )
@@ -120,10 +121,10 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.last_positions, "contribution", "SEARCH contribution USING PRIMARY KEY (scope=?)"),
         (SQL.close_keys, "key ", "SEARCH key USING PRIMARY KEY (tenant=? AND type=? AND key=?)"),
         (SQL.lines_of, "log", "SEARCH log USING PRIMARY KEY (seq=?)"),
-        (SQL.sums_to_fold, "tally_sum", f"{SUMS} AND at=?)"),
+        (SQL.sums_to_fold, "counter_sums", f"{SUMS} AND at=?)"),
         (SQL.lanes_of_types, "lane", "SEARCH lane USING INTEGER PRIMARY KEY (rowid<?)"),
-        (SQL.counters_of, "tally_sum", f"{SUMS} AND at>? AND at<?)\n{SUMS})"),
-        (SQL.forget_sums, "tally_sum", f"{SUM}\nSEARCH tally_sum USING INDEX tally_sum_by_age (span_us=? AND at<?)"),
+        (SQL.counters_of, "counter_sums", f"{SUMS} AND at>? AND at<?)\n{SUMS})"),
+        (SQL.forget_sums, "counter_sums", f"{SUM}\nSEARCH counter_sums USING INDEX {BY_AGE}"),
         (SQL.finished_counts_of, "job", BY_NUMBER),
         (SQL.due_unawaited_groups, "outbox", ORPHANS),
         (SQL.update_schedule, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
@@ -142,7 +143,7 @@ def test_so_does_what_is_between_jobs(db: sqlite.Connection, statement: str, tab
 
 
 def test_the_backlog_looks_at_what_is_ready_and_due(db: sqlite.Connection) -> None:
-    wanted = f"{READY}\n{READY} (stream>?)\n{READY} (stream=?)\nSEARCH job USING INDEX job_due (run_at<?)"
+    wanted = f"{READY}\n{READY} (sublane>?)\n{READY} (sublane=?)\nSEARCH job USING INDEX job_due (run_at<?)"
     assert plan(db, SQL.backlog, (0, 10)) == wanted
 
 
@@ -168,13 +169,13 @@ async def test_a_plain_job_is_in_the_index_of_its_place_only(store: SqliteStore)
     """What a plain job costs: its row, its id, and one entry; three while it is delayed."""
     await submit(store, plain("a"))
     indexes = ({"job_due", "job_waiting", "job_wait_began"}, {"job_ready"}, {"job_lease"}, {"job_finished"})
-    for place, wanted in enumerate(indexes):
-        held = await store._writer.ask(partial(_indexes, place=place))
+    for stage, wanted in enumerate(indexes):
+        held = await store._writer.ask(partial(_indexes, stage=stage))
         assert held == {"job_by_id", *wanted}
 
 
-def _indexes(tx: Tx, place: int) -> set[str]:
-    tx.run("UPDATE job SET place = ?", (place,))
+def _indexes(tx: Tx, stage: int) -> set[str]:
+    tx.run("UPDATE job SET stage = ?", (stage,))
     names = tx.value("SELECT group_concat(name) FROM sqlite_master WHERE type = 'index' AND tbl_name = 'job'")
     return {name for name in names.split(",") if _entries(tx, name)}
 

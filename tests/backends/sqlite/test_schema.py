@@ -45,7 +45,7 @@ def test_every_field_of_a_record_has_its_column(path: Path) -> None:
     columns = {name for _, name, *_ in db.execute("PRAGMA table_info(job)")}
     db.close()
     read_from_the_others = {"damaged"}
-    assert columns == {*JobRecord.__struct_fields__, "place", "lane"} - read_from_the_others
+    assert columns == {*JobRecord.__struct_fields__, "stage", "lane"} - read_from_the_others
 
 
 def test_what_most_jobs_do_not_have_is_optional_in_the_record() -> None:

@@ -236,7 +236,7 @@ class Counted:
         self.do(lambda tx, lanes: submitting.submit(tx, lanes, [submission]))
 
     def lease(self) -> None:
-        self._db.execute("UPDATE job SET place = 2, status = 'running', fence = 1, owner = 'worker', started_at = 1")
+        self._db.execute("UPDATE job SET stage = 2, status = 'running', fence = 1, owner = 'worker', started_at = 1")
 
     def job(self, seq: int) -> JobRecord:
         [job] = load(Tx(self._db, 0), [seq])

@@ -34,7 +34,7 @@ from ropewalk.backends.postgres.user_transactions import Identity, PostgresJoini
 from ropewalk.backends.postgres.waiting import WaitingSessions
 from ropewalk.backends.sql import leases, queries, quotas, steps, submission
 from ropewalk.backends.sql.claim import claim as claiming
-from ropewalk.backends.sql.claim import single_stream
+from ropewalk.backends.sql.claim import single_sublane
 from ropewalk.backends.sql.lanes import KNOWN_MAX, QuotaBook
 from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
@@ -191,19 +191,19 @@ class PostgresStore(SqlStore):
             claimed = await self._claimed_at_once(request)
             if claimed is None:
                 claimed = await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
-        except single_stream.LeasedUnread as error:
+        except single_sublane.LeasedUnread as error:
             unread = error
-            claimed = await self._claims.ask(lambda tx: single_stream.read_leased(tx, tx.lanes, unread))
+            claimed = await self._claims.ask(lambda tx: single_sublane.read_leased(tx, tx.lanes, unread))
         return claimed
 
     async def _claimed_at_once(self, request: ClaimRequest) -> Claimed | None:
-        asked = single_stream.ask(self._outlook, request, None)
+        asked = single_sublane.ask(self._outlook, request, None)
         if asked is None:
             return None
-        answers = await self._claims.at_once(said(SQL.claim_single_stream, asked.values))
+        answers = await self._claims.at_once(said(SQL.claim_single_sublane, asked.values))
         if answers is None:
             return None
-        return single_stream.tell(answers[0].fetchone(), asked, self._outlook, request, self._claims.names_of)
+        return single_sublane.tell(answers[0].fetchone(), asked, self._outlook, request, self._claims.names_of)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         asked = completion.ask(owner, settlements, None)

@@ -31,7 +31,7 @@ from ropewalk.domain.time import Instant
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
-_INTEGERS: Final = frozenset({"priority", "flags", "format", "chain_index", "unmet", "depth", "place"})
+_INTEGERS: Final = frozenset({"priority", "flags", "format", "chain_index", "unmet", "depth", "stage"})
 _BIGINTS: Final = frozenset(
     {
         *("seq", "prio_key", "time_key", "created_at", "run_at", "updated_at", "max_attempts", "max_crashes", "lane"),
@@ -41,7 +41,7 @@ _BIGINTS: Final = frozenset(
 _STANDING: Final = frozenset(
     {
         *("seq", "prio_key", "time_key", "created_at", "run_at", "updated_at", "max_attempts", "deadline", "wake_at"),
-        *("flags", "priority", "unmet", "format", "place", "awaits", "gate"),
+        *("flags", "priority", "unmet", "format", "stage", "awaits", "gate"),
     }
 )
 """what of a new job is in the row that moves; the rest is in the one that stays"""
@@ -198,7 +198,7 @@ def _insert_block(columns: tuple[str, ...], own: int, next_seq: str) -> str:
         f"WITH own AS MATERIALIZED ("  # noqa: S608  the names are ours
         f"SELECT {number}own.* FROM unnest({arrays}) AS own ({names}){unchanged}){given}, "
         f"kept AS (INSERT INTO submitted ({stays}) SELECT {stays} FROM {source}) "
-        f"INSERT INTO standing ({moves}, stream) SELECT {moves}, 2 * lane FROM {source}"
+        f"INSERT INTO job_by_stage ({moves}, sublane) SELECT {moves}, 2 * lane FROM {source}"
     )
 
 

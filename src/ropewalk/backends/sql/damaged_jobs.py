@@ -19,7 +19,7 @@ _STORED: Final = tuple(field for field in structs.fields(JobRecord) if field.nam
 _SIMPLE: Final = frozenset({int, int | None, str, str | None, bytes, bytes | None})
 _TIMES: Final = frozenset({"time_key", "created_at", "run_at", "updated_at"})
 _STATUS_IN: Final = (Status.WAITING, Status.WAITING, Status.RUNNING, Status.DEAD_LETTER)
-"""by place, where the status itself is junk"""
+"""by stage, where the status itself is junk"""
 
 
 def read_one_by_one(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
@@ -38,7 +38,7 @@ def _read(tx: Tx, seq: int) -> JobRecord:
     columns = ", ".join(tx.sql.one_column.format(column=field.name) for field in _STORED)
     found = tx.row(tx.sql.one_job.format(columns=columns), (seq,))
     assert found is not None, f"job {seq} is there"
-    place, *pairs = found
+    stage, *pairs = found
     damaged: list[str] = []
     read: dict[str, Any] = {}
     for field, value, is_text in zip(_STORED, pairs[::2], pairs[1::2], strict=True):
@@ -46,7 +46,7 @@ def _read(tx: Tx, seq: int) -> JobRecord:
             read[field.name] = _decoded(field, value, is_text=bool(is_text))
         except (msgspec.DecodeError, UnicodeDecodeError):
             damaged.append(field.name)
-            read[field.name] = _stand_in(tx, field, value, place)
+            read[field.name] = _stand_in(tx, field, value, stage)
     return JobRecord(**read, damaged=tuple(damaged))
 
 
@@ -60,10 +60,10 @@ def _decoded(field: structs.FieldInfo, value: Any, *, is_text: bool) -> Any:
     return msgspec.json.decode(value, type=field.type)
 
 
-def _stand_in(tx: Tx, field: structs.FieldInfo, value: Any, place: int) -> Any:
+def _stand_in(tx: Tx, field: structs.FieldInfo, value: Any, stage: int) -> Any:
     """What the record holds instead of junk."""
     if field.name == "status":
-        return _STATUS_IN[place]
+        return _STATUS_IN[stage]
     if field.name in _TIMES:
         return tx.now
     if field.default is not NODEFAULT:

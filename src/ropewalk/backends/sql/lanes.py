@@ -20,11 +20,11 @@ from ropewalk.domain.limits.rate import Algorithm, Rate
 from ropewalk.domain.time import SECOND, Span
 
 KEYS_MAX: Final = 1 << 40
-"""the lanes of keys below lane n are numbered from n * KEYS_MAX on, and their streams twice that"""
+"""the lanes of keys below lane n are numbered from n * KEYS_MAX on, and their sublanes twice that"""
 KNOWN_MAX: Final = 50_000
 
 _lanes = msgspec.json.Decoder(list[tuple[int, str, str, str, str]])
-_limits = Rows("flow_limit", tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None, int])
+_limits = Rows("fleet_limit", tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None, int])
 _quotas = Rows("quota", tuple[str, int | None, int | None, int | None, Span | None, Algorithm | None, int | None])
 
 

@@ -25,7 +25,7 @@ from ropewalk.ports.store.messages import LimitUse
 Counted: TypeAlias = dict[LaneName, int]
 
 _counts = msgspec.json.Decoder(list[tuple[int, int]])
-_states = Rows("flow_rate", tuple[str, LimitKind, str, str, RateState])
+_states = Rows("fleet_rate", tuple[str, LimitKind, str, str, RateState])
 
 
 class Flow:

@@ -28,16 +28,16 @@ from ropewalk.ports.store.diagnosis import Work
 from ropewalk.ports.store.messages import Backlog, Page, QueueInfo, Snapshot, Trail, WorkerCard
 
 _STATES: Final[dict[State, str]] = {
-    State.PENDING: "place < 2 AND unmet > 0",
-    State.SCHEDULED: "place < 2 AND unmet = 0 AND run_at <= :now",
-    State.RETRYING: "place < 2 AND unmet = 0 AND run_at > :now AND last_move = 'retry'",
-    State.DELAYED: "place < 2 AND unmet = 0 AND run_at > :now AND last_move <> 'retry'",
+    State.PENDING: "stage < 2 AND unmet > 0",
+    State.SCHEDULED: "stage < 2 AND unmet = 0 AND run_at <= :now",
+    State.RETRYING: "stage < 2 AND unmet = 0 AND run_at > :now AND last_move = 'retry'",
+    State.DELAYED: "stage < 2 AND unmet = 0 AND run_at > :now AND last_move <> 'retry'",
     # Few among many: by their own index, instead of walking past everything else.
-    State.RUNNING: "seq IN (SELECT seq FROM job WHERE place = 2)",
-    State.COMPLETED: "place = 3 AND {completed}",
-    State.FAILED: "place = 3 AND status = 'failed'",
-    State.DEAD_LETTER: "place = 3 AND status = 'dead_letter'",
-    State.CANCELLED: "place = 3 AND status = 'cancelled'",
+    State.RUNNING: "seq IN (SELECT seq FROM job WHERE stage = 2)",
+    State.COMPLETED: "stage = 3 AND {completed}",
+    State.FAILED: "stage = 3 AND status = 'failed'",
+    State.DEAD_LETTER: "stage = 3 AND status = 'dead_letter'",
+    State.CANCELLED: "stage = 3 AND status = 'cancelled'",
 }
 _ONE_OF: Final = {
     "types": "type",

@@ -19,7 +19,7 @@ from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quot
 from ropewalk.domain.limits.rate import used
 from ropewalk.ports.store.messages import Submission
 
-_spent = Rows("quota_use", tuple[str, QuotaCharge])
+_spent = Rows("quota_charge", tuple[str, QuotaCharge])
 
 
 def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:

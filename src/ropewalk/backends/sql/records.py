@@ -43,7 +43,7 @@ _changing = attrgetter(
 _seqs = msgspec.json.Decoder(list[int])
 
 
-def place_of(job: JobRecord, now: Instant) -> int:
+def stage_of(job: JobRecord, now: Instant) -> int:
     match job.status:
         case Status.WAITING:
             return READY if job.ready_at(now) else WAITING
@@ -73,14 +73,14 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
     rows = [
         (
             *_always(job),
-            place_of(job, tx.now),
+            stage_of(job, tx.now),
             lane,
             tx.blob(job.input),
             *extra,
         )
         for job, lane, extra in zip(jobs, of_each, extras, strict=False)
     ]
-    columns = (*_ALWAYS, "place", "lane", "input", *used)
+    columns = (*_ALWAYS, "stage", "lane", "input", *used)
     tx.run_rows(tx.insert_block(columns, own=len(columns)), rows)
     count_submitted(tx, lanes, of_each)
 
@@ -131,7 +131,7 @@ def _shared(tx: Tx, lanes: LaneBook, first: JobRecord) -> dict[str, SqlValue]:
     for name in _OWN:
         del always[name]
     sometimes = {name: column[0] for name, column in _used_columns([first]).items()}
-    return {**always, "place": place_of(first, tx.now), "lane": lanes.id_of(tx, first.lane), **sometimes}
+    return {**always, "stage": stage_of(first, tx.now), "lane": lanes.id_of(tx, first.lane), **sometimes}
 
 
 def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
@@ -148,7 +148,7 @@ def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
 
 
 def _save_row(job: JobRecord, now: Instant) -> Row:
-    row: list[SqlValue] = [job.seq, job.fence, place_of(job, now), job.status.value, job.last_move.value]
+    row: list[SqlValue] = [job.seq, job.fence, stage_of(job, now), job.status.value, job.last_move.value]
     row += _changing(job)
     row += json_text(job.gate), json_text(job.progress), json_text(job.error), json_text(job.cancel)
     row += job.input, job.checkpoint, job.result

@@ -50,11 +50,11 @@ class Statements(Struct, frozen=True, kw_only=True):
     note_unanswered: str
     leases_of_tickets: str
     promote_due: str
-    claim_single_stream: str = ""
-    """a whole claim of one stream, where every statement is a trip"""
+    claim_single_sublane: str = ""
+    """a whole claim of one sublane, where every statement is a trip"""
     claim_snapshot: str
     survey: str
-    ready_key_streams: str
+    ready_key_sublanes: str
     ready_heads: str
     ready_jobs: str
     lease_jobs: str
@@ -68,7 +68,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     put_rates: str
     forget_rates: str
     prune_rates: str
-    # tallies.sql
+    # counters.sql
     insert_counters: str
     oldest_counters: str
     delete_counters: str

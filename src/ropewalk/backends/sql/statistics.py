@@ -27,9 +27,9 @@ from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 _EMPTY: Final = Counters()
 _places = msgspec.json.Decoder(list[tuple[int, str, str]])
 _owners = msgspec.json.Decoder(list[tuple[int, str]])
-_rows = Rows("tally", tuple[int, Instant, int, Counters])
-_sums = Rows("tally_sum", tuple[int, Span, Instant, int, Counters])
-_told = Rows("tally", tuple[Span | None, Instant, int, Counters])
+_rows = Rows("counters", tuple[int, Instant, int, Counters])
+_sums = Rows("counter_sums", tuple[int, Span, Instant, int, Counters])
+_told = Rows("counters", tuple[Span | None, Instant, int, Counters])
 _apart = msgspec.json.Decoder(list[tuple[int, State, int]])
 _endings = Rows("job", tuple[int, Status, int])
 

@@ -152,7 +152,7 @@ class SqlLedger(UnitOfWork):
         except msgspec.DecodeError as error:
             if not self._tx.careful:
                 raise
-            left_out(self._tx, "cascade", error)
+            left_out(self._tx, "deferred_work", error)
             return None
 
     def report_orphan(self, scope: Scope) -> None:

@@ -46,7 +46,7 @@ class ConcurrencyContract(Contract):
 
     @kinds
     async def test_others_are_not_held_up(self, bench: Bench, kind: LimitKind, name: str) -> None:
-        """R13, live-5: a stream without room is passed over, whatever stands in it."""
+        """R13, live-5: a sublane without room is passed over, whatever stands in it."""
         await bench.store.put_limit(at_most(1, kind, name))
         held = [await bench.add(queue="q", limit_key="k", priority=9) for _ in range(30)]
         free = [await bench.add("a", queue="other", limit_key="free"), await bench.add("b")]

@@ -20,7 +20,7 @@ from tests.backends.postgres.conftest import OpenStore
 
 pytestmark = pytest.mark.asyncio
 
-COUNT = "INSERT INTO tally (at, lane, counts) SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[])"
+COUNT = "INSERT INTO counters (at, lane, counts) SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[])"
 END_SESSION = "UPDATE meta SET epoch = length(pg_terminate_backend(pg_backend_pid())::text) + (%s::bigint[])[1]"
 
 
@@ -82,7 +82,7 @@ async def test_a_reader_is_told_before_its_transaction_ends(
     with counted(monkeypatch) as trips:
 
         def look(tx: Tx) -> int:
-            value: int = tx.value("SELECT count(*) FROM standing")
+            value: int = tx.value("SELECT count(*) FROM job_by_stage")
             told_after.append(len(trips))
             return value
 
@@ -110,7 +110,7 @@ def counting(*lanes: int) -> Callable[[Tx], None]:
 
 
 async def counts(store: PostgresStore) -> int:
-    found: int = await store._read(lambda tx: tx.value("SELECT count(*) FROM tally WHERE at = 1"))
+    found: int = await store._read(lambda tx: tx.value("SELECT count(*) FROM counters WHERE at = 1"))
     return found
 
 
@@ -125,7 +125,7 @@ async def test_what_is_put_off_is_done_in_order(open_store: OpenStore) -> None:
 
     def work(tx: Tx) -> int:
         counting(1)(tx)
-        found: int = tx.value("SELECT count(*) FROM tally WHERE at = 1")
+        found: int = tx.value("SELECT count(*) FROM counters WHERE at = 1")
         return found
 
     assert await store._write(work) == 1
@@ -136,7 +136,7 @@ async def test_nothing_is_committed_behind_a_statement_that_failed(open_store: O
 
     def work(tx: Tx) -> None:
         counting(1)(tx)
-        tx.run_rows_later("INSERT INTO tally (at, lane, counts) SELECT 1, 1 / (%s::bigint[])[1], ''", [(0,)])
+        tx.run_rows_later("INSERT INTO counters (at, lane, counts) SELECT 1, 1 / (%s::bigint[])[1], ''", [(0,)])
 
     with pytest.raises(Exception, match="division by zero"):
         await store._write(work)
@@ -152,7 +152,7 @@ async def test_a_conflict_on_the_way_to_the_commit_is_run_again(open_store: Open
 
     def work(tx: Tx) -> None:
         tries.append(1)
-        tx.run_rows_later(f"INSERT INTO tally (at, lane, counts) SELECT 1, {MOVED}, ''", [(len(tries),)])
+        tx.run_rows_later(f"INSERT INTO counters (at, lane, counts) SELECT 1, {MOVED}, ''", [(len(tries),)])
 
     await store._write(work)
     assert len(tries) == 2
@@ -201,7 +201,7 @@ async def test_a_transaction_goes_on_behind_a_value_that_cannot_be_sent(open_sto
         counting(1)(tx)
         with pytest.raises(Exception, match="NUL"):
             tx.run("SELECT %s::text", ("\0",))
-        tx.run("INSERT INTO tally (at, lane, counts) VALUES (1, 2, '')")
+        tx.run("INSERT INTO counters (at, lane, counts) VALUES (1, 2, '')")
         if undone:
             raise ValueError
 
@@ -212,10 +212,10 @@ async def test_a_transaction_goes_on_behind_a_value_that_cannot_be_sent(open_sto
 
 async def test_what_a_failure_kept_from_being_prepared_is_prepared_later(open_store: OpenStore) -> None:
     store = await open_store()
-    late = "INSERT INTO tally (at, lane, counts) SELECT 1, 1, 'late' || cardinality(%s::bigint[])"
+    late = "INSERT INTO counters (at, lane, counts) SELECT 1, 1, 'late' || cardinality(%s::bigint[])"
 
     def failing(tx: Tx) -> None:
-        tx.run_rows_later("INSERT INTO tally (at, lane, counts) SELECT 1, 1 / (%s::bigint[])[1], ''", [(0,)])
+        tx.run_rows_later("INSERT INTO counters (at, lane, counts) SELECT 1, 1 / (%s::bigint[])[1], ''", [(0,)])
         tx.run_rows_later(late, [(1,)])
 
     with pytest.raises(Exception, match="division by zero"):

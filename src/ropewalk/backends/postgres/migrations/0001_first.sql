@@ -49,14 +49,14 @@ CREATE INDEX submitted_by_group ON submitted (group_id) WHERE group_id IS NOT NU
 CREATE UNIQUE INDEX submitted_by_parent ON submitted (parent_id, spawn_key, tenant) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX submitted_by_chain ON submitted (chain_id, chain_index, tenant) WHERE chain_id IS NOT NULL;
 
--- How a job stands, in a table for each place: 0 waits for its time or for others, 1 ready, 2 running, 3 finished. A row
--- that gets another `place` moves, and whoever waited for it begins again. So a claim never meets what is finished or not
--- due, and each place keeps only the indexes it needs. When a lease ends is in none: a renewal then stays within its page
+-- How a job stands, in a table for each stage: 0 waits for its time or for others, 1 ready, 2 running, 3 finished. A row
+-- that gets another `stage` moves, and whoever waited for it begins again. So a claim never meets what is finished or not
+-- due, and each stage keeps only the indexes it needs. When a lease ends is in none: a renewal then stays within its page
 -- (few jobs are running, looking through them now and then is cheap).
-CREATE TABLE standing (
+CREATE TABLE job_by_stage (
     seq bigint NOT NULL,
     -- Twice the lane, and one more for jobs that were running when a worker died: how many of those are given is limited.
-    stream bigint NOT NULL,
+    sublane bigint NOT NULL,
     prio_key bigint NOT NULL,
     time_key bigint NOT NULL,
     created_at bigint NOT NULL,
@@ -79,7 +79,7 @@ CREATE TABLE standing (
     start_rev integer NOT NULL DEFAULT 0,
     unmet integer NOT NULL DEFAULT 0,
     format smallint NOT NULL,
-    place smallint NOT NULL,
+    stage smallint NOT NULL,
     status text COLLATE "C" NOT NULL DEFAULT 'waiting',
     last_move text COLLATE "C" NOT NULL DEFAULT 'submit',
     owner text COLLATE "C",
@@ -90,48 +90,48 @@ CREATE TABLE standing (
     error text,
     checkpoint bytea,
     result bytea
-) PARTITION BY LIST (place);
+) PARTITION BY LIST (stage);
 
-CREATE TABLE waiting PARTITION OF standing FOR VALUES IN (0)
+CREATE TABLE waiting PARTITION OF job_by_stage FOR VALUES IN (0)
     WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 CREATE UNIQUE INDEX waiting_by_seq ON waiting (seq);
 CREATE INDEX waiting_due ON waiting (run_at) WHERE unmet = 0;
 CREATE INDEX waiting_began ON waiting (updated_at)
     WHERE wake_at IS NOT NULL OR (unmet = 0 AND (flags & 65536) = 0);
-CREATE INDEX waiting_by_stream ON waiting (stream);
+CREATE INDEX waiting_by_sublane ON waiting (sublane);
 CREATE INDEX waiting_wake ON waiting (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX waiting_deadline ON waiting (deadline) WHERE deadline IS NOT NULL;
 
-CREATE TABLE ready PARTITION OF standing FOR VALUES IN (1)
+CREATE TABLE ready PARTITION OF job_by_stage FOR VALUES IN (1)
     WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 CREATE UNIQUE INDEX ready_by_seq ON ready (seq);
-CREATE UNIQUE INDEX ready_in_order ON ready (stream, prio_key, time_key, seq);
+CREATE UNIQUE INDEX ready_in_order ON ready (sublane, prio_key, time_key, seq);
 CREATE INDEX ready_deadline ON ready (deadline) WHERE deadline IS NOT NULL;
 
-CREATE TABLE running PARTITION OF standing FOR VALUES IN (2) WITH (
+CREATE TABLE running PARTITION OF job_by_stage FOR VALUES IN (2) WITH (
     fillfactor = 80,
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1
 );
 CREATE UNIQUE INDEX running_by_seq ON running (seq);
 
-CREATE TABLE finished PARTITION OF standing FOR VALUES IN (3) WITH (
+CREATE TABLE finished PARTITION OF job_by_stage FOR VALUES IN (3) WITH (
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05
 );
 CREATE UNIQUE INDEX finished_by_seq ON finished (seq);
-CREATE INDEX finished_in_order ON finished (status, stream, finished_at);
-CREATE INDEX finished_shared_result ON finished (stream, finished_at)
+CREATE INDEX finished_in_order ON finished (status, sublane, finished_at);
+CREATE INDEX finished_shared_result ON finished (sublane, finished_at)
     WHERE status = 'completed' AND (flags & 769) <> 0 AND result IS NOT NULL;
 
 -- Both rows as one, for those who only look.
 CREATE VIEW job AS
 SELECT
-    standing.*, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index, id, tenant, type, queue,
+    job_by_stage.*, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index, id, tenant, type, queue,
     idempotency_key, correlation_id, workflow_id, workflow_type, group_id, parent_id, spawn_key, chain_id, callback_url,
     fairness, limit_key, trace, backoff, tags, on_failure, origin, input
-FROM standing
-JOIN submitted ON submitted.seq = standing.seq;
+FROM job_by_stage
+JOIN submitted ON submitted.seq = job_by_stage.seq;
 
--- (tenant, queue, type, limit key) as one number, half of `stream`. Never deleted: a number keeps its meaning. The lanes of
+-- (tenant, queue, type, limit key) as one number, half of `sublane`. Never deleted: a number keeps its meaning. The lanes of
 -- keys, which may be very many, are numbered from 2^40 times the number of the lane without one on.
 CREATE SEQUENCE lane_number CACHE 1;
 CREATE SEQUENCE keyed_lane_number CACHE 1;
@@ -225,19 +225,19 @@ CREATE TABLE worker (
     draining integer NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
-CREATE TABLE once (
+CREATE TABLE once_key (
     tenant text COLLATE "C", key text COLLATE "C", expires_at bigint NOT NULL,
     taken_by text COLLATE "C", -- the id of the caller who was first: repeated after a lost answer, it is first again
     PRIMARY KEY (tenant, key)
 );
-CREATE INDEX once_expiry ON once (expires_at);
+CREATE INDEX once_key_expiry ON once_key (expires_at);
 
 -- Up to which finish time the results of a type are already forgotten, so that no job is looked at twice.
-CREATE TABLE forgotten (type text COLLATE "C" PRIMARY KEY, results_upto bigint NOT NULL);
+CREATE TABLE dropped_results (type text COLLATE "C" PRIMARY KEY, results_upto bigint NOT NULL);
 
 -- What was counted where jobs move, by lane (of a limit key: the lane without it) and minute. A row is written once, and
 -- taken away when it is folded into the sums.
-CREATE TABLE tally (
+CREATE TABLE counters (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at bigint NOT NULL,
     lane bigint NOT NULL,
@@ -245,15 +245,15 @@ CREATE TABLE tally (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 1);
 
 -- The same of a minute, an hour, or for good (`span_us` 0). There may be several of the same: they add up.
-CREATE TABLE tally_sum (
+CREATE TABLE counter_sums (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     span_us bigint NOT NULL,
     at bigint NOT NULL,
     lane bigint NOT NULL,
     counts text NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX tally_sum_of_lane ON tally_sum (span_us, lane, at);
-CREATE INDEX tally_sum_by_age ON tally_sum (span_us, at);
+CREATE INDEX counter_sums_of_lane ON counter_sums (span_us, lane, at);
+CREATE INDEX counter_sums_by_age ON counter_sums (span_us, at);
 
 -- One row. `epoch` is in the high bits of every fence; `control` counts cancellations and pauses, so that a watcher sees
 -- that there was one.
@@ -311,11 +311,11 @@ CREATE TABLE edge (
 CREATE INDEX edge_by_parent ON edge (parent, parent_kind, ending);
 
 -- What a transition left for later because there was too much of it: edges to resolve, changes of scopes.
-CREATE TABLE cascade (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text NOT NULL, item text NOT NULL);
+CREATE TABLE deferred_work (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text NOT NULL, item text NOT NULL);
 
 -- What may run at once, and start in a span of time. What runs is counted, never kept: nothing has to be given back. Who
 -- gives out jobs under a limit holds its row.
-CREATE TABLE flow_limit (
+CREATE TABLE fleet_limit (
     tenant text COLLATE "C" NOT NULL,
     kind text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
@@ -328,7 +328,7 @@ CREATE TABLE flow_limit (
 );
 
 -- What has started lately under a rate; of a family of keys, for each key. From `idle_at` on it makes no difference.
-CREATE TABLE flow_rate (
+CREATE TABLE fleet_rate (
     tenant text COLLATE "C" NOT NULL,
     kind text COLLATE "C" NOT NULL,
     limit_name text COLLATE "C" NOT NULL,
@@ -337,9 +337,9 @@ CREATE TABLE flow_rate (
     state text NOT NULL,
     PRIMARY KEY (tenant, kind, limit_name, name)
 ) WITH (fillfactor = 50);
-CREATE INDEX flow_rate_idle ON flow_rate (idle_at);
+CREATE INDEX fleet_rate_idle ON fleet_rate (idle_at);
 
--- What a tenant may have and do; '*' is for those that have no row. `running` is also a flow_limit, which claims know.
+-- What a tenant may have and do; '*' is for those that have no row. `running` is also a fleet_limit, which claims know.
 CREATE TABLE quota (
     tenant text COLLATE "C" PRIMARY KEY,
     pending bigint,
@@ -350,9 +350,9 @@ CREATE TABLE quota (
     payload_bytes bigint
 );
 
--- A row for each tenant that ever submitted under a quota, held by whoever submits for it. `spent` is what came in under
+-- A row for each tenant that ever submitted under a quota, held by whoever submits for it. `charge` is what came in under
 -- its rate.
-CREATE TABLE quota_use (tenant text COLLATE "C" PRIMARY KEY, spent text) WITH (fillfactor = 50);
+CREATE TABLE quota_charge (tenant text COLLATE "C" PRIMARY KEY, charge text) WITH (fillfactor = 50);
 
 CREATE TABLE step (
     seq bigint NOT NULL,

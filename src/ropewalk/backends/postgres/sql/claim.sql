@@ -2,7 +2,7 @@
 WITH due AS MATERIALIZED (
     SELECT seq FROM waiting WHERE unmet = 0 AND run_at <= %s ORDER BY run_at LIMIT %s FOR UPDATE SKIP LOCKED
 )
-UPDATE standing SET place = 1 WHERE place = 0 AND seq = ANY (ARRAY(SELECT seq FROM due))
+UPDATE job_by_stage SET stage = 1 WHERE stage = 0 AND seq = ANY (ARRAY(SELECT seq FROM due))
 
 -- part: noted
 -- What the worker has started is written on the way, because every trip takes time. A claim that arrives after a later
@@ -37,19 +37,19 @@ SELECT coalesce(json_agg(seq), '[]') FROM held
 (SELECT control FROM meta) AS control,
 (SELECT coalesce(json_agg(json_build_array(tenant, name)), '[]') FROM queue WHERE paused = 1) AS paused,
 (SELECT coalesce(json_agg(json_build_array(run_at, lane)), '[]') FROM (
-    SELECT run_at, stream / 2 AS lane FROM waiting WHERE unmet = 0 ORDER BY run_at LIMIT :dues
+    SELECT run_at, sublane / 2 AS lane FROM waiting WHERE unmet = 0 ORDER BY run_at LIMIT :dues
 ) AS due) AS dues,
 (SELECT min(wake_at) FROM waiting WHERE wake_at IS NOT NULL) AS next_wait
 
 -- name: claim_snapshot
 -- What is paused, and what comes due next; `control` tells whether the limits known are still those that hold. With
--- `look` also which streams have ready jobs.
+-- `look` also which sublanes have ready jobs.
 WITH /* see noted */
 SELECT /* see situation_columns */,
     CASE WHEN :look::boolean THEN (/* see survey */) END
 
--- name: claim_single_stream
--- A whole claim, if one stream has all ready jobs, nothing else is due, `control` is the one under which nothing was
+-- name: claim_single_sublane
+-- A whole claim, if one sublane has all ready jobs, nothing else is due, `control` is the one under which nothing was
 -- limited or paused, and each of the first jobs may be given as it stands: in time, not on its last attempt unless there
 -- is a slot for it, with the lease of its type. Otherwise it leases nothing. Without `look` it goes on behind the rank it is
 -- given, and there must be as many as were asked for. What is leased is what lease_jobs would write; it is told as it was
@@ -67,11 +67,11 @@ expected AS MATERIALIZED (
     WHERE control = :control::bigint
         AND coalesce((dues -> 0 ->> 0)::bigint > now, true) AND coalesce(next_wait > now, true)
         AND coalesce(json_array_length(survey -> 0) <= 1, true)
-        AND coalesce((survey -> 0 ->> 0)::bigint = :stream::bigint, true)
+        AND coalesce((survey -> 0 ->> 0)::bigint = :sublane::bigint, true)
 ),
 found AS MATERIALIZED (
     SELECT * FROM ready
-    WHERE stream = :stream::bigint
+    WHERE sublane = :sublane::bigint
         AND (prio_key, time_key, seq) > (:prio_key::bigint, :time_key::bigint, :seq::bigint)
         AND format <= :format::integer
         AND EXISTS (SELECT FROM expected)
@@ -93,13 +93,13 @@ given AS MATERIALIZED (
     ) AS numbered
 ),
 leased AS (
-    UPDATE standing SET
-        place = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = (SELECT now FROM expected),
+    UPDATE job_by_stage SET
+        stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = (SELECT now FROM expected),
         attempt = attempt + 1, fence = greatest(fence, (SELECT first_fence FROM expected)) + 1, owner = :owner,
         ticket = ((SELECT tickets FROM given))[width_bucket(seq, (SELECT seqs FROM given))],
         lease_expires_at = (SELECT now FROM expected) + :lease_us::bigint, start_rev = rev + 1,
         started_at = (SELECT now FROM expected)
-    WHERE place = 1 AND seq = ANY ((SELECT seqs FROM given)::bigint[]) AND (SELECT as_expected FROM given)
+    WHERE stage = 1 AND seq = ANY ((SELECT seqs FROM given)::bigint[]) AND (SELECT as_expected FROM given)
 )
 SELECT
     (SELECT now FROM situation), (SELECT as_expected FROM given), (SELECT epoch FROM situation),
@@ -115,48 +115,48 @@ FROM (SELECT * FROM found WHERE (SELECT as_expected FROM given)) AS head
 JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = head.seq OFFSET 0) AS body USING (seq)
 
 -- name: survey
--- Which streams have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin
+-- Which sublanes have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin
 -- at 2^41: of each (tenant, queue, type) only the first. And how long that took here, in µs: dead rows on the
 -- way show in nothing else.
-WITH RECURSIVE found (began, stream) AS (
-    SELECT clock_timestamp(), (SELECT stream FROM ready ORDER BY stream LIMIT 1)
+WITH RECURSIVE found (began, sublane) AS (
+    SELECT clock_timestamp(), (SELECT sublane FROM ready ORDER BY sublane LIMIT 1)
     UNION ALL
     SELECT began, (
-        SELECT ready.stream FROM ready
-        WHERE ready.stream >= CASE
-            WHEN found.stream < 2199023255552 THEN found.stream + 1 ELSE ((found.stream >> 41) + 1) << 41
+        SELECT ready.sublane FROM ready
+        WHERE ready.sublane >= CASE
+            WHEN found.sublane < 2199023255552 THEN found.sublane + 1 ELSE ((found.sublane >> 41) + 1) << 41
         END
-        ORDER BY ready.stream
+        ORDER BY ready.sublane
         LIMIT 1
     )
     FROM found
-    WHERE found.stream IS NOT NULL
+    WHERE found.sublane IS NOT NULL
 )
 SELECT json_build_array(
-    coalesce(json_agg(stream) FILTER (WHERE stream IS NOT NULL), '[]'),
+    coalesce(json_agg(sublane) FILTER (WHERE sublane IS NOT NULL), '[]'),
     (extract(epoch FROM clock_timestamp() - min(began)) * 1000000)::bigint
 )
 FROM found
 
--- name: ready_key_streams
--- The next streams of the limit keys of one (tenant, queue, type).
+-- name: ready_key_sublanes
+-- The next sublanes of the limit keys of one (tenant, queue, type).
 WITH RECURSIVE given AS (SELECT %s::bigint AS behind, %s::bigint AS before, %s::integer AS most),
-found (stream, number) AS (
+found (sublane, number) AS (
     SELECT (
-        SELECT ready.stream FROM ready
-        WHERE ready.stream > given.behind AND ready.stream < given.before ORDER BY ready.stream LIMIT 1
+        SELECT ready.sublane FROM ready
+        WHERE ready.sublane > given.behind AND ready.sublane < given.before ORDER BY ready.sublane LIMIT 1
     ), 1
     FROM given
     UNION ALL
     SELECT (
-        SELECT ready.stream FROM ready
-        WHERE ready.stream > found.stream AND ready.stream < given.before ORDER BY ready.stream LIMIT 1
+        SELECT ready.sublane FROM ready
+        WHERE ready.sublane > found.sublane AND ready.sublane < given.before ORDER BY ready.sublane LIMIT 1
     ), number + 1
     FROM found
     CROSS JOIN given
-    WHERE found.stream IS NOT NULL AND number < given.most
+    WHERE found.sublane IS NOT NULL AND number < given.most
 )
-SELECT coalesce(json_agg(stream), '[]') FROM found WHERE stream IS NOT NULL
+SELECT coalesce(json_agg(sublane), '[]') FROM found WHERE sublane IS NOT NULL
 
 -- part: ready_columns
 -- The record_columns of jobs that are about to be leased: what a lease sets is left open. Put together as text, which
@@ -173,14 +173,14 @@ coalesce('[' || string_agg(concat('[', concat_ws(
 coalesce(json_agg(seq), '[]')
 
 -- name: ready_heads
--- The first jobs of each of many streams, behind the rank given with it. Whatever another claim is looking at is passed
+-- The first jobs of each of many sublanes, behind the rank given with it. Whatever another claim is looking at is passed
 -- over.
 WITH found AS MATERIALIZED (
     SELECT head.*
     FROM json_array_elements(%s) AS wanted
     CROSS JOIN LATERAL (
         SELECT * FROM ready
-        WHERE stream = (wanted ->> 0)::bigint
+        WHERE sublane = (wanted ->> 0)::bigint
             AND (prio_key, time_key, seq) > ((wanted ->> 1)::bigint, (wanted ->> 2)::bigint, (wanted ->> 3)::bigint)
             AND format <= %s
         ORDER BY prio_key, time_key, seq
@@ -193,10 +193,10 @@ FROM found
 JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = found.seq OFFSET 0) AS body USING (seq)
 
 -- name: ready_jobs
--- The next jobs of one stream, in order. Whatever another claim is looking at is passed over.
+-- The next jobs of one sublane, in order. Whatever another claim is looking at is passed over.
 WITH found AS MATERIALIZED (
     SELECT * FROM ready
-    WHERE stream = %s AND (prio_key, time_key, seq) > (%s::bigint, %s::bigint, %s::bigint) AND format <= %s
+    WHERE sublane = %s AND (prio_key, time_key, seq) > (%s::bigint, %s::bigint, %s::bigint) AND format <= %s
     ORDER BY prio_key, time_key, seq
     LIMIT %s
     FOR UPDATE SKIP LOCKED
@@ -207,8 +207,8 @@ JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = found.seq OFFSET 0) 
 
 -- name: lease_jobs
 -- What domain.jobs.transition.claim does to the record.
-UPDATE standing SET
-    place = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = %(4)s, attempt = attempt + 1,
+UPDATE job_by_stage SET
+    stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = %(4)s, attempt = attempt + 1,
     fence = greatest(fence, %(5)s) + 1, owner = %(6)s, ticket = each(2 bigint), lease_expires_at = each(3 bigint),
     start_rev = rev + 1, started_at = %(7)s
-WHERE place = 1 AND seq = ANY (%(1)s::bigint[])
+WHERE stage = 1 AND seq = ANY (%(1)s::bigint[])

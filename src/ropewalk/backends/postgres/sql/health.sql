@@ -1,4 +1,4 @@
--- What an examination asks, of all tenants. Each place holds only what stands there.
+-- What an examination asks, of all tenants. Each stage holds only what stands there.
 
 -- name: all_paused
 SELECT coalesce(json_agg(json_build_array(tenant, name)), '[]') FROM queue WHERE paused = 1
@@ -7,12 +7,12 @@ SELECT coalesce(json_agg(json_build_array(tenant, name)), '[]') FROM queue WHERE
 SELECT count(*), min(lease_expires_at) FROM running WHERE lease_expires_at <= %s
 
 -- name: newer_records
-SELECT count(*) FROM standing WHERE place < 3 AND format > %s
+SELECT count(*) FROM job_by_stage WHERE stage < 3 AND format > %s
 
 -- name: dead_letters
 SELECT coalesce(json_object_agg(type, jobs), '{}') FROM (
     SELECT type, sum(jobs)::bigint AS jobs
-    FROM (SELECT stream / 2 AS id, count(*) AS jobs FROM finished WHERE status = 'dead_letter' GROUP BY stream / 2) AS dead
+    FROM (SELECT sublane / 2 AS id, count(*) AS jobs FROM finished WHERE status = 'dead_letter' GROUP BY sublane / 2) AS dead
     JOIN lane USING (id)
     GROUP BY type
 ) AS named

@@ -11,13 +11,13 @@ WITH given AS MATERIALIZED (
     SELECT coalesce(%(4)s::bigint, /* see begun */) AS updated, coalesce(%(5)s::bigint, /* see begun */) AS finished
 ),
 done AS (
-    UPDATE standing SET
-        place = 3, status = 'completed', last_move = 'complete', rev = rev + 1,
+    UPDATE job_by_stage SET
+        stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1,
         updated_at = (SELECT updated FROM given), finished_at = (SELECT finished FROM given), lease_expires_at = NULL,
         error = NULL, result = each(3 bytea)
-    WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
+    WHERE stage = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
         AND (flags & ~(%(7)s::integer)) = 0
-    RETURNING seq, stream / 2 AS lane, run_at, started_at, created_at, finished_at
+    RETURNING seq, sublane / 2 AS lane, run_at, started_at, created_at, finished_at
 )
 SELECT json_build_array(
     coalesce(json_agg(seq), '[]'), coalesce(json_agg(lane), '[]'), coalesce(json_agg(started_at - run_at), '[]'),
@@ -31,14 +31,14 @@ SELECT json_build_array(
 -- piece, each from its place on.
 WITH given AS MATERIALIZED (SELECT coalesce(:now::bigint, /* see begun */) AS now),
 done AS (
-    UPDATE standing SET
-        place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = (SELECT now FROM given),
+    UPDATE job_by_stage SET
+        stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = (SELECT now FROM given),
         finished_at = (SELECT now FROM given), lease_expires_at = NULL, error = NULL,
         result = substring(:results::bytea FROM each(3 integer) FOR each(4 integer))
-    WHERE place = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = :owner
+    WHERE stage = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = :owner
         AND (flags & ~(:flags::integer)) = 0
     RETURNING
-        stream / 2 AS lane, greatest(0, started_at - run_at) + coalesce(each(5 bigint), 0) AS wait,
+        sublane / 2 AS lane, greatest(0, started_at - run_at) + coalesce(each(5 bigint), 0) AS wait,
         coalesce(each(6 bigint), greatest(0, finished_at - started_at)) AS run,
         greatest(0, finished_at - created_at) AS total
 ),
@@ -75,7 +75,7 @@ histogram AS (
     GROUP BY lane, kind
 ),
 tallied AS (
-    INSERT INTO tally (at, lane, counts)
+    INSERT INTO counters (at, lane, counts)
     SELECT
         (SELECT now / 60000000 * 60000000 FROM given), lane,
         concat('{"ended":{"completed":', max(jobs), '},', ltrim(json_object_agg(kind, spans)::text, '{'))
@@ -94,7 +94,7 @@ WITH held AS MATERIALIZED (
 SELECT coalesce(json_agg(json_build_array(seq, fence, cancel::json)), '[]') FROM held
 
 -- name: standing_of
-SELECT coalesce(json_agg(json_build_array(seq, fence, owner, status)), '[]') FROM standing
+SELECT coalesce(json_agg(json_build_array(seq, fence, owner, status)), '[]') FROM job_by_stage
 WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: insert_lines

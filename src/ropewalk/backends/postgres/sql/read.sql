@@ -19,12 +19,12 @@ FROM worker
 LEFT JOIN (SELECT owner, count(*) AS held FROM running GROUP BY owner) AS busy ON busy.owner = worker.id
 
 -- name: live_counts
--- By lane, so that no job has to be looked up: each place holds only what stands there.
+-- By lane, so that no job has to be looked up: each stage holds only what stands there.
 WITH live (queue, state, run_at) AS (
     SELECT
         lane.queue,
         CASE
-            WHEN place = 2 THEN 'running'
+            WHEN stage = 2 THEN 'running'
             WHEN unmet > 0 THEN 'pending'
             WHEN run_at <= given.now THEN 'scheduled'
             WHEN last_move = 'retry' THEN 'retrying'
@@ -33,39 +33,39 @@ WITH live (queue, state, run_at) AS (
         run_at
     FROM (SELECT %s::text AS tenant, %s::bigint AS now) AS given
     JOIN lane ON lane.tenant = given.tenant
-    JOIN standing ON standing.place < 3 AND standing.stream / 2 = lane.id
+    JOIN job_by_stage ON job_by_stage.stage < 3 AND job_by_stage.sublane / 2 = lane.id
 )
 SELECT coalesce(json_agg(json_build_array(queue, state, jobs, oldest)), '[]') FROM (
     SELECT queue, state, count(*) AS jobs, min(run_at) AS oldest FROM live GROUP BY queue, state
 ) AS counted
 
 -- name: backlog
--- Stream by stream of those that have some, each counted so far and no further; and what is due but was not promoted yet.
+-- Sublane by sublane of those that have some, each counted so far and no further; and what is due but was not promoted yet.
 WITH RECURSIVE given AS (SELECT %s::bigint AS now, %s::bigint AS most),
-occupied (stream) AS (
-    (SELECT stream FROM ready ORDER BY stream LIMIT 1)
+occupied (sublane) AS (
+    (SELECT sublane FROM ready ORDER BY sublane LIMIT 1)
     UNION ALL
-    SELECT (SELECT ready.stream FROM ready WHERE ready.stream > occupied.stream ORDER BY ready.stream LIMIT 1)
+    SELECT (SELECT ready.sublane FROM ready WHERE ready.sublane > occupied.sublane ORDER BY ready.sublane LIMIT 1)
     FROM occupied
-    WHERE occupied.stream IS NOT NULL
+    WHERE occupied.sublane IS NOT NULL
 )
 SELECT coalesce(json_agg(json_build_array(tenant, queue, type, jobs, oldest)), '[]') FROM (
     SELECT lane.tenant, lane.queue, lane.type, found.jobs, found.oldest
     FROM given
     CROSS JOIN occupied
-    JOIN lane ON lane.id = occupied.stream / 2
+    JOIN lane ON lane.id = occupied.sublane / 2
     CROSS JOIN LATERAL (
         SELECT count(*) AS jobs, min(run_at) AS oldest FROM (
-            SELECT run_at FROM ready WHERE ready.stream = occupied.stream LIMIT given.most
+            SELECT run_at FROM ready WHERE ready.sublane = occupied.sublane LIMIT given.most
         ) AS counted
     ) AS found
     UNION ALL
     SELECT lane.tenant, lane.queue, lane.type, count(*), min(due.run_at)
     FROM given
     CROSS JOIN LATERAL (
-        SELECT stream, run_at FROM waiting WHERE unmet = 0 AND run_at <= given.now ORDER BY run_at LIMIT given.most
+        SELECT sublane, run_at FROM waiting WHERE unmet = 0 AND run_at <= given.now ORDER BY run_at LIMIT given.most
     ) AS due
-    JOIN lane ON lane.id = due.stream / 2
+    JOIN lane ON lane.id = due.sublane / 2
     GROUP BY lane.tenant, lane.queue, lane.type
 ) AS counted
 WHERE jobs > 0
@@ -88,14 +88,14 @@ SELECT count(*) FROM (
     SELECT 1
     FROM given
     JOIN lane ON lane.tenant = given.tenant AND lane.queue = given.queue
-    JOIN ready ON ready.stream IN (2 * lane.id, 2 * lane.id + 1)
+    JOIN ready ON ready.sublane IN (2 * lane.id, 2 * lane.id + 1)
         AND (ready.prio_key, ready.time_key, ready.seq) < (given.prio_key, given.time_key, given.seq)
     UNION ALL
     SELECT 1
     FROM given
     JOIN waiting ON waiting.unmet = 0 AND waiting.run_at <= given.now
         AND (waiting.prio_key, waiting.time_key, waiting.seq) < (given.prio_key, given.time_key, given.seq)
-    JOIN lane ON lane.id = waiting.stream / 2 AND lane.tenant = given.tenant AND lane.queue = given.queue
+    JOIN lane ON lane.id = waiting.sublane / 2 AND lane.tenant = given.tenant AND lane.queue = given.queue
     LIMIT (SELECT most FROM given)
 ) AS before
 

@@ -49,7 +49,7 @@ WITH loaded AS MATERIALIZED (
     FROM (
         SELECT value::bigint AS seq, at FROM json_array_elements_text(%s) WITH ORDINALITY AS given (value, at) ORDER BY 1
     ) AS wanted
-    CROSS JOIN LATERAL (SELECT * FROM standing WHERE standing.seq = wanted.seq FOR UPDATE) AS head
+    CROSS JOIN LATERAL (SELECT * FROM job_by_stage WHERE job_by_stage.seq = wanted.seq FOR UPDATE) AS head
     CROSS JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = wanted.seq FOR UPDATE) AS body
 )
 SELECT /* see record_columns */
@@ -57,26 +57,26 @@ FROM (SELECT * FROM loaded ORDER BY wanted_at) AS job
 
 -- name: note_dependants
 -- domain.jobs.flags.HAS_DEPENDANTS is 1.
-UPDATE standing SET flags = flags | 1 WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+UPDATE job_by_stage SET flags = flags | 1 WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: note_live_dependants
 -- The same of those among these (tenant, id) that have not ended, and that have not got the flag yet.
-UPDATE standing SET flags = flags | 1
-WHERE place < 3 AND flags & 1 = 0 AND seq = ANY (ARRAY(
+UPDATE job_by_stage SET flags = flags | 1
+WHERE stage < 3 AND flags & 1 = 0 AND seq = ANY (ARRAY(
     SELECT submitted.seq
     FROM json_array_elements(%s) AS wanted
     JOIN submitted ON submitted.id = wanted ->> 1 AND submitted.tenant = wanted ->> 0
 ))
 
 -- name: one_job
-SELECT place, {columns} FROM job WHERE seq = %s
+SELECT stage, {columns} FROM job WHERE seq = %s
 
 -- name: one_column
 -- A value, and whether it is text that is given as bytes: this store's text is always UTF-8.
 {column}, false
 
 -- name: mend_fence
-UPDATE standing SET fence = %s WHERE seq = %s
+UPDATE job_by_stage SET fence = %s WHERE seq = %s
 
 -- name: save_jobs
 WITH rewritten AS (
@@ -84,11 +84,11 @@ WITH rewritten AS (
     WHERE seq = ANY (%(1)s::bigint[])
         AND (chain_id, chain_index, input) IS DISTINCT FROM (each(22 text), each(23 integer), each(31 bytea))
 )
-UPDATE standing SET
-    place = each(3 smallint), status = each(4 text), last_move = each(5 text), priority = each(6 integer),
+UPDATE job_by_stage SET
+    stage = each(3 smallint), status = each(4 text), last_move = each(5 text), priority = each(6 integer),
     prio_key = each(7 bigint), time_key = each(8 bigint), run_at = each(9 bigint), updated_at = each(10 bigint),
     flags = each(11 integer), run = each(12 integer), rev = each(13 integer), attempt = each(14 bigint),
-    stream = stream / 2 * 2 + (each(15 bigint) > 0)::integer, crashes = each(15 bigint), owner = each(16 text),
+    sublane = sublane / 2 * 2 + (each(15 bigint) > 0)::integer, crashes = each(15 bigint), owner = each(16 text),
     lease_expires_at = each(17 bigint), start_rev = each(18 integer), started_at = each(19 bigint),
     finished_at = each(20 bigint), deadline = each(21 bigint), unmet = each(24 integer), awaits = each(25 text),
     wake_at = each(26 bigint), gate = each(27 text), progress = each(28 text), error = each(29 text),

@@ -18,7 +18,7 @@ SELECT coalesce(json_object_agg(id, json_build_array(started_upto, unstarted::js
 
 -- name: past_deadline
 WITH late AS MATERIALIZED (
-    SELECT seq FROM standing WHERE deadline IS NOT NULL AND deadline <= %s AND place < 2
+    SELECT seq FROM job_by_stage WHERE deadline IS NOT NULL AND deadline <= %s AND stage < 2
     ORDER BY deadline, seq
     LIMIT %s
     FOR UPDATE SKIP LOCKED
@@ -65,13 +65,13 @@ EXISTS (SELECT 1 FROM scope WHERE scope.id = old.seq AND closed_at IS NULL)
 OR EXISTS (
     SELECT 1
     FROM edge
-    CROSS JOIN LATERAL (SELECT 1 FROM standing WHERE seq = edge.seq AND place < 3 OFFSET 0) AS child
+    CROSS JOIN LATERAL (SELECT 1 FROM job_by_stage WHERE seq = edge.seq AND stage < 3 OFFSET 0) AS child
     WHERE edge.parent = old.seq
 )
 OR (body.chain_index > 0 AND EXISTS (
     SELECT 1
     FROM edge
-    CROSS JOIN LATERAL (SELECT 1 FROM standing WHERE seq = edge.seq AND place < 3 OFFSET 0) AS child
+    CROSS JOIN LATERAL (SELECT 1 FROM job_by_stage WHERE seq = edge.seq AND stage < 3 OFFSET 0) AS child
     WHERE edge.parent = body.scope_id AND edge.parent_kind = 'chain'
 ))
 
@@ -84,10 +84,10 @@ gone AS MATERIALIZED (
     SELECT old.seq
     FROM given
     JOIN lane ON lane.type = given.type
-    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (stream)
+    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (sublane)
     CROSS JOIN LATERAL (
         SELECT seq, flags FROM finished
-        WHERE status = given.status AND stream = wanted.stream AND finished_at <= given.upto
+        WHERE status = given.status AND sublane = wanted.sublane AND finished_at <= given.upto
         ORDER BY finished_at
         FOR UPDATE SKIP LOCKED
     ) AS old
@@ -136,17 +136,17 @@ WITH gone AS (
 DELETE FROM submitted WHERE seq = ANY (ARRAY(SELECT seq FROM gone))
 
 -- name: results_upto
-SELECT coalesce((SELECT results_upto FROM forgotten WHERE type = %s), 0)
+SELECT coalesce((SELECT results_upto FROM dropped_results WHERE type = %s), 0)
 
 -- name: old_results
 WITH old AS MATERIALIZED (
     SELECT seq, finished_at
     FROM (SELECT %(1)s::text AS type, %(2)s::bigint AS upto, %(3)s::bigint AS before, %(4)s::bigint AS most) AS given
     JOIN lane ON lane.type = given.type
-    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (stream)
+    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (sublane)
     CROSS JOIN LATERAL (
         SELECT seq, finished_at FROM finished
-        WHERE status = 'completed' AND stream = wanted.stream
+        WHERE status = 'completed' AND sublane = wanted.sublane
             AND finished_at BETWEEN given.upto AND given.before AND result IS NOT NULL AND (flags & 769) = 0
         ORDER BY finished_at
         LIMIT given.most
@@ -165,11 +165,11 @@ found AS MATERIALIZED (
     SELECT old.seq
     FROM given
     JOIN lane ON lane.type = given.type
-    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (stream)
+    CROSS JOIN unnest(ARRAY[2 * lane.id, 2 * lane.id + 1]) AS wanted (sublane)
     CROSS JOIN LATERAL (
         SELECT seq, finished_at FROM finished
         WHERE status = 'completed' AND (flags & 769) <> 0 AND result IS NOT NULL
-            AND stream = wanted.stream AND finished_at <= given.before
+            AND sublane = wanted.sublane AND finished_at <= given.before
         ORDER BY finished_at
         FOR UPDATE SKIP LOCKED
     ) AS old
@@ -185,26 +185,26 @@ UPDATE finished SET result = NULL, flags = flags | %s
 WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: note_forgotten
-INSERT INTO forgotten (type, results_upto) VALUES (%s, %s)
-ON CONFLICT (type) DO UPDATE SET results_upto = greatest(forgotten.results_upto, excluded.results_upto)
+INSERT INTO dropped_results (type, results_upto) VALUES (%s, %s)
+ON CONFLICT (type) DO UPDATE SET results_upto = greatest(dropped_results.results_upto, excluded.results_upto)
 
 -- name: prune_once
-WITH gone AS MATERIALIZED (SELECT ctid FROM once WHERE expires_at <= %s LIMIT %s FOR UPDATE SKIP LOCKED)
-DELETE FROM once WHERE ctid = ANY (ARRAY(SELECT ctid FROM gone))
+WITH gone AS MATERIALIZED (SELECT ctid FROM once_key WHERE expires_at <= %s LIMIT %s FOR UPDATE SKIP LOCKED)
+DELETE FROM once_key WHERE ctid = ANY (ARRAY(SELECT ctid FROM gone))
 
 -- name: prune_workers
 DELETE FROM worker WHERE beat_at <= %s
 
 -- name: take_once
 -- Whoever was first and asks again under the same id is told so again, and does not hold the key for longer.
-INSERT INTO once (tenant, key, taken_by, expires_at) VALUES (%s, %s, %s, %s)
+INSERT INTO once_key (tenant, key, taken_by, expires_at) VALUES (%s, %s, %s, %s)
 ON CONFLICT (tenant, key) DO UPDATE SET
-    expires_at = CASE WHEN once.expires_at <= %s THEN excluded.expires_at ELSE once.expires_at END,
+    expires_at = CASE WHEN once_key.expires_at <= %s THEN excluded.expires_at ELSE once_key.expires_at END,
     taken_by = excluded.taken_by
-WHERE once.expires_at <= %s OR once.taken_by = excluded.taken_by
+WHERE once_key.expires_at <= %s OR once_key.taken_by = excluded.taken_by
 
 -- name: is_taken_once
-SELECT 1 FROM once WHERE tenant = %s AND key = %s AND expires_at > %s
+SELECT 1 FROM once_key WHERE tenant = %s AND key = %s AND expires_at > %s
 
 -- name: set_paused
 INSERT INTO queue (tenant, name, paused) VALUES (%s, %s, %s)

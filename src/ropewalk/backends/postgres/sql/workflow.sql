@@ -114,21 +114,21 @@ UPDATE scope SET awaited_until = greatest(awaited_until, %s) WHERE group_id = %s
 -- name: groups
 -- Every job of a group but its root is a member of exactly one of its scopes.
 SELECT coalesce(json_agg(json_build_object(
-    'id', id, 'generation', generation, 'open', members - ended + (place < 3)::integer,
+    'id', id, 'generation', generation, 'open', members - ended + (stage < 3)::integer,
     'completed', completed + (status = 'completed')::integer,
     'failed', failed + (status IN ('failed', 'dead_letter'))::integer,
     'cancelled', cancelled + (status = 'cancelled')::integer, 'closed_at', closed_at, 'cancelled_by', cancel::json,
     'value', coalesce(value, '{}')::json
 )), '[]') FROM (
     SELECT
-        root.group_id AS id, root.generation, root.closed_at, root.cancel, root.value, job.place, job.status,
+        root.group_id AS id, root.generation, root.closed_at, root.cancel, root.value, job.stage, job.status,
         sum(part.members) AS members, sum(part.completed + part.failed + part.cancelled) AS ended,
         sum(part.completed) AS completed, sum(part.failed) AS failed, sum(part.cancelled) AS cancelled
     FROM json_array_elements_text(%s) AS wanted
     JOIN scope AS root ON root.group_id = wanted.value AND root.tenant = %s AND root.id = root.root
     JOIN job ON job.seq = root.id
     JOIN scope AS part ON part.group_id = root.group_id AND part.tenant = root.tenant
-    GROUP BY root.id, job.place, job.status
+    GROUP BY root.id, job.stage, job.status
 ) AS summed
 
 -- name: last_positions
@@ -187,12 +187,12 @@ CROSS JOIN LATERAL (SELECT scope_id FROM submitted WHERE submitted.seq = held.se
 WHERE scope_id IS NOT NULL
 
 -- name: insert_cascade
-INSERT INTO cascade (kind, item) SELECT * FROM unnest(%s::text[], %s::text[])
+INSERT INTO deferred_work (kind, item) SELECT * FROM unnest(%s::text[], %s::text[])
 
 -- name: oldest_cascade
 -- Two that ask at once must not get the same: what is given is gone.
-WITH oldest AS MATERIALIZED (SELECT id FROM cascade ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED), taken AS (
-    DELETE FROM cascade WHERE id = ANY (ARRAY(SELECT id FROM oldest)) RETURNING id, kind, item
+WITH oldest AS MATERIALIZED (SELECT id FROM deferred_work ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED), taken AS (
+    DELETE FROM deferred_work WHERE id = ANY (ARRAY(SELECT id FROM oldest)) RETURNING id, kind, item
 )
 SELECT coalesce(json_agg(json_build_array(kind, item) ORDER BY id), '[]') FROM taken
 
@@ -201,7 +201,7 @@ SELECT coalesce(json_agg(json_build_array(kind, item) ORDER BY id), '[]') FROM t
 SELECT %s::bigint
 
 -- name: any_cascade
-SELECT 1 FROM cascade LIMIT 1
+SELECT 1 FROM deferred_work LIMIT 1
 
 -- name: is_held
 SELECT 1 FROM running WHERE seq = %s AND fence = %s AND owner = %s FOR NO KEY UPDATE
@@ -280,12 +280,12 @@ CROSS JOIN LATERAL (
 WHERE EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL) OR EXISTS (
     SELECT 1
     FROM edge
-    CROSS JOIN LATERAL (SELECT seq FROM standing WHERE standing.seq = edge.seq AND place < 3 OFFSET 0) AS child
+    CROSS JOIN LATERAL (SELECT seq FROM job_by_stage WHERE job_by_stage.seq = edge.seq AND stage < 3 OFFSET 0) AS child
     WHERE edge.parent = job.seq AND child.seq NOT IN (SELECT seq FROM wanted)
 ) OR (job.chain_index > 0 AND EXISTS (
     SELECT 1
     FROM edge
-    CROSS JOIN LATERAL (SELECT seq FROM standing WHERE standing.seq = edge.seq AND place < 3 OFFSET 0) AS child
+    CROSS JOIN LATERAL (SELECT seq FROM job_by_stage WHERE job_by_stage.seq = edge.seq AND stage < 3 OFFSET 0) AS child
     WHERE edge.parent = job.scope_id AND edge.parent_kind = 'chain' AND child.seq NOT IN (SELECT seq FROM wanted)
 ))
 

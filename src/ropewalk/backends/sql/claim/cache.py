@@ -9,7 +9,8 @@ second, or ten times as long as a look takes.
 Whole jobs are read, and where last attempts may only go into free slots, most of a claim's would be read in vain: then
 the next one reads as many as there are slots, and on from there.
 
-Streams of limit keys may be very many: a look at those of one lane takes some of them, and the next one goes on behind.
+There may be very many sublanes of limit keys. A look at those of one lane takes some of them, and the next look goes on
+behind them.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.ports.store.claims import ClaimRequest
 
 SurveyKeys: TypeAlias = Callable[[int, int, int], Sequence[int]]
-"""streams (behind this, before that, so many)"""
+"""sublanes (behind this, before that, so many)"""
 
 
-class SingleStream(NamedTuple):
+class SingleSublane(NamedTuple):
     """All that was ready, when somebody last looked, and nothing held it back."""
 
-    stream: int
+    sublane: int
     lane: LaneName
     control: int
     """under which there was no limit, and its queue was not paused"""
 
 
 Rank: TypeAlias = tuple[int, Instant, int]
-"""(prio_key, time_key, seq): where a job stands in its stream"""
+"""(prio_key, time_key, seq): where a job stands in its sublane"""
 
 BEFORE_ALL: Final[Rank] = (-(1 << 63), -(1 << 63), -(1 << 63))
 KEYED_FROM: Final = 2 * KEYS_MAX
-"""streams of limit keys have numbers from here on"""
+"""sublanes of limit keys have numbers from here on"""
 SWEEP_EVERY_US: Final[Span] = SECOND
 DEAR_US: Final[Span] = 500
 """five times what a look takes where nothing dead is in the way"""
@@ -56,14 +57,14 @@ class ClaimCache:
         self._monotonic = monotonic
         self._sweep_from: Instant = 0
         self._sweep_by: Instant = 0
-        self._streams: Sequence[int] | None = None
+        self._sublanes: Sequence[int] | None = None
         self._reached: dict[int, Rank] = {}
         self._trusted_until = 0.0
         self.was_held_up = False
-        self.single: SingleStream | None = None
-        """the stream that was all there was to give"""
+        self.single: SingleSublane | None = None
+        """the sublane that was all there was to give"""
         self._behind: dict[int, int] = {}
-        """by lane: where to go on among the streams of its keys"""
+        """by lane: where to go on among the sublanes of its keys"""
 
     def sweep_due(self, now: Instant) -> bool:
         """Whether to look for lost leases this time. A clock that was set back counts as time passed."""
@@ -88,41 +89,41 @@ class ClaimCache:
         self.was_held_up = True
 
     @property
-    def streams(self) -> Sequence[int] | None:
+    def sublanes(self) -> Sequence[int] | None:
         """Those that had ready jobs; None when it is time to look again."""
-        return self._streams if self._monotonic() < self._trusted_until else None
+        return self._sublanes if self._monotonic() < self._trusted_until else None
 
-    def looked(self, streams: Sequence[int], took_us: Span) -> None:
+    def looked(self, sublanes: Sequence[int], took_us: Span) -> None:
         """These have ready jobs; remembered where it took the store itself long to find out."""
         self.look_again()
         if took_us > DEAR_US:
-            self._streams = streams
+            self._sublanes = sublanes
             trusted_seconds = max(TRUSTED_SECONDS_MIN, took_us / SECOND / SHARE_OF_LOOKING)
             self._trusted_until = self._monotonic() + trusted_seconds
 
     def look_again(self) -> None:
         """Jobs came back that stand in front of what was given out last."""
-        self._streams, self._trusted_until = None, 0.0
+        self._sublanes, self._trusted_until = None, 0.0
         self._reached.clear()
 
     def keys_of(self, lane: int, most: int, survey: SurveyKeys) -> tuple[Sequence[int], bool]:
-        """Some of the streams of a lane's keys, from where the last look ended; and whether there may be others."""
+        """Some of the sublanes of a lane's keys, from where the last look ended; and whether there may be others."""
         first = lane * KEYED_FROM
         behind = self._behind.pop(lane, first)
-        streams = survey(behind, first + KEYED_FROM, most)
-        if len(streams) == most:
-            self._behind[lane] = streams[-1]
-        return streams, len(streams) == most or behind > first
+        sublanes = survey(behind, first + KEYED_FROM, most)
+        if len(sublanes) == most:
+            self._behind[lane] = sublanes[-1]
+        return sublanes, len(sublanes) == most or behind > first
 
     @property
     def remembers(self) -> bool:
         """Whether it is worth telling what was reached."""
-        return self._streams is not None
+        return self._sublanes is not None
 
-    def start_of(self, stream: int) -> Rank:
-        """Everything of the stream up to there has been given out, as far as known."""
-        return self._reached.get(stream, BEFORE_ALL)
+    def start_of(self, sublane: int) -> Rank:
+        """Everything of the sublane up to there has been given out, as far as known."""
+        return self._reached.get(sublane, BEFORE_ALL)
 
-    def reached(self, stream: int, rank: Rank) -> None:
-        if self._streams is not None:
-            self._reached[stream] = rank
+    def reached(self, sublane: int, rank: Rank) -> None:
+        if self._sublanes is not None:
+            self._reached[sublane] = rank

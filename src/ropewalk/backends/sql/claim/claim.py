@@ -1,6 +1,6 @@
 """Giving out work: the order of ready jobs, and which of them may not go into a worker's buffer.
 
-Streams of ready jobs are read a few at a time, merged by order within a line, and taken in turns between lines; one
+Sublanes of ready jobs are read a few at a time, merged by order within a line, and taken in turns between lines; one
 whose limits leave no room is passed over whole. What is read is about what is given.
 """
 
@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.backends.sql.claim.cache import KEYED_FROM, ClaimCache, SingleStream
-from ropewalk.backends.sql.claim.single_stream import claim_single_stream
+from ropewalk.backends.sql.claim.cache import KEYED_FROM, ClaimCache, SingleSublane
+from ropewalk.backends.sql.claim.single_sublane import claim_single_sublane
 from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, Heads, asked_by, first_of_each, next_of, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
@@ -36,13 +36,13 @@ CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000
 EXPIRED_PER_CLAIM_MAX: Final = 1000
 KEYS_LOOKED_AT_MAX: Final = 256
-"""streams of limit keys, shared among the lanes that have some"""
+"""sublanes of limit keys, shared among the lanes that have some"""
 KEYS_LOOKED_AT_MIN: Final = 16
 """of each lane"""
 LOOKS_PER_CLAIM_MAX: Final = 2
 """while it is not full"""
 READ_ONE_BY_ONE_MAX: Final = 8
-"""streams, beyond which the first jobs of all of them are read in one statement"""
+"""sublanes, beyond which the first jobs of all of them are read in one statement"""
 
 _leased = attrgetter("seq", "ticket", "lease_expires_at")
 _expiry = attrgetter("lease_expires_at")
@@ -50,7 +50,7 @@ _ints = msgspec.json.Decoder(list[int])
 
 
 def claim(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -> Claimed:
-    at_once = claim_single_stream(tx, lanes, outlook, request)
+    at_once = claim_single_sublane(tx, lanes, outlook, request)
     if at_once is not None:
         return at_once
     if tx.sql.note_started:
@@ -59,7 +59,7 @@ def claim(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -
     if request.unanswered:
         before = give_back(tx, lanes, request)
         outlook.look_again()
-    look = outlook.streams is None
+    look = outlook.sublanes is None
     situation = ClaimSnapshot.read(tx, request, look=look)
     take_back = request.takes_back(tx.now) and outlook.sweep_due(tx.now)
     if take_back or situation.wait_is_over:
@@ -87,7 +87,7 @@ class Claiming:
         self._situation = situation
         self._request = request
         self._rules = lanes.rules(tx, situation.control)
-        self._streams: Sequence[int] = ()
+        self._sublanes: Sequence[int] = ()
         """all that have ready jobs, as far as known"""
         self._begin()
 
@@ -108,9 +108,9 @@ class Claiming:
 
     def run(self, before: Consequences) -> Claimed:
         """`before` is what happened on the way here."""
-        remembered = self._outlook.streams
+        remembered = self._outlook.sublanes
         if remembered is not None:
-            self._streams = remembered
+            self._sublanes = remembered
             self._choose(remembered)
         if remembered is None or (self._wants_more() and self._held_up is None):
             self._begin()
@@ -131,29 +131,29 @@ class Claiming:
         )
 
     def _look(self) -> None:
-        """Choose among all streams, but of those of limit keys look at no more than some."""
-        streams, took_us = self._situation.survey(self._tx)
-        self._outlook.looked(streams, took_us)
-        self._streams = streams
+        """Choose among all sublanes, but of those of limit keys look at no more than some."""
+        sublanes, took_us = self._situation.survey(self._tx)
+        self._outlook.looked(sublanes, took_us)
+        self._sublanes = sublanes
         for _ in range(LOOKS_PER_CLAIM_MAX):
-            self._choose(streams)
+            self._choose(sublanes)
             if self._held_up is not None or not self._more_keys or not self._wants_more():
                 return
 
-    def _single(self) -> SingleStream | None:
-        """The stream that was all there is to give, and all of it as it came."""
-        if not self._tx.sql.claim_single_stream or len(self._streams) != 1 or not self._given or self._rules:
+    def _single(self) -> SingleSublane | None:
+        """The sublane that was all there is to give, and all of it as it came."""
+        if not self._tx.sql.claim_single_sublane or len(self._sublanes) != 1 or not self._given or self._rules:
             return None
-        [stream] = self._streams
+        [sublane] = self._sublanes
         as_it_came = not self._overdue and not self._outlook.was_held_up
-        if not as_it_came or self._bounded or self._request.passing or stream >= KEYED_FROM or stream % 2:
+        if not as_it_came or self._bounded or self._request.passing or sublane >= KEYED_FROM or sublane % 2:
             return None
-        return SingleStream(stream, self._given[0].lane, self._situation.control)
+        return SingleSublane(sublane, self._given[0].lane, self._situation.control)
 
-    def _with_keys(self, streams: Sequence[int]) -> list[int]:
-        """A survey names one stream of all keys of a lane. They are looked at only where the lane itself could give."""
-        plain = [stream for stream in streams if stream < KEYED_FROM]
-        above = [stream // KEYED_FROM for stream in streams if stream >= KEYED_FROM]
+    def _with_keys(self, sublanes: Sequence[int]) -> list[int]:
+        """A survey names one sublane of all keys of a lane. They are read only if the lane itself could give jobs."""
+        plain = [sublane for sublane in sublanes if sublane < KEYED_FROM]
+        above = [sublane // KEYED_FROM for sublane in sublanes if sublane >= KEYED_FROM]
         self._more_keys = False
         if not above:
             return plain
@@ -170,18 +170,18 @@ class Claiming:
         return plain
 
     def _survey_keys(self, behind: int, before: int, count: int) -> list[int]:
-        return _ints.decode(self._tx.value(self._tx.sql.ready_key_streams, (behind, before, count)))
+        return _ints.decode(self._tx.value(self._tx.sql.ready_key_sublanes, (behind, before, count)))
 
-    def _choose(self, streams: Sequence[int]) -> None:
+    def _choose(self, sublanes: Sequence[int]) -> None:
         """Which jobs to give."""
-        streams = [stream for stream in self._with_keys(streams) if stream not in self._seen]
-        self._seen.update(streams)
-        lines = self._lines(streams)
-        # About as many as will be given, however many streams share the claim.
+        sublanes = [sublane for sublane in self._with_keys(sublanes) if sublane not in self._seen]
+        self._seen.update(sublanes)
+        lines = self._lines(sublanes)
+        # About as many as will be given, however many sublanes share the claim.
         number = sum(map(len, lines.values()))
         chunk = max(1, self._outlook.readable(self._request) // max(1, number))
         heads = self._heads(lines.values(), chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
-        in_order = [self._in_order(line, streams, chunk, heads) for line, streams in lines.items()]
+        in_order = [self._in_order(line, sublanes, chunk, heads) for line, sublanes in lines.items()]
         start = start_of(list(lines), self._request.first, self._request.turn)
         wanted = self._request.limit - len(self._given)
         gauges, room = self._flow.gauges if self._flow.gauges else None, self._room
@@ -195,21 +195,21 @@ class Claiming:
                 gauges.give(lane)
                 self._limited.append(job.seq)
 
-    def _lines(self, streams: Sequence[int]) -> dict[TenantQueue, list[int]]:
-        """The streams to look into, line by line in order of name."""
+    def _lines(self, sublanes: Sequence[int]) -> dict[TenantQueue, list[int]]:
+        """The sublanes to look into, line by line in order of name."""
         found: dict[TenantQueue, list[int]] = {line: [] for line in self._keyed}
-        names = self._lanes.names_of(self._tx, {stream // 2 for stream in streams})
-        for stream in streams:
-            suspects = stream % 2 == 1
-            if (suspects and self._quarantine.closed) or stream // 2 not in names:
+        names = self._lanes.names_of(self._tx, {sublane // 2 for sublane in sublanes})
+        for sublane in sublanes:
+            suspects = sublane % 2 == 1
+            if (suspects and self._quarantine.closed) or sublane // 2 not in names:
                 continue
-            line = self._situation.line_of(names[stream // 2])
+            line = self._situation.line_of(names[sublane // 2])
             if line is not None:
-                found.setdefault(line, []).append(stream)
+                found.setdefault(line, []).append(sublane)
         if self._rules:
-            self._flow.meet({stream // 2 for of_line in found.values() for stream in of_line})
+            self._flow.meet({sublane // 2 for of_line in found.values() for sublane in of_line})
         return {
-            line: [stream for stream in found[line] if self._open(stream // 2, names[stream // 2].type)]
+            line: [sublane for sublane in found[line] if self._open(sublane // 2, names[sublane // 2].type)]
             for line in sorted(found)
         }
 
@@ -223,17 +223,17 @@ class Claiming:
         return (self._room is None or self._room.admits(job_type)) and self._flow.gauges.admits(lane)
 
     def _heads(self, lines: Iterable[list[int]], count: int) -> Heads:
-        """The first jobs of each of many streams, in one statement."""
-        starts = [(stream, self._outlook.start_of(stream)) for streams in lines for stream in streams]
+        """The first jobs of each of many sublanes, in one statement."""
+        starts = [(sublane, self._outlook.start_of(sublane)) for sublanes in lines for sublane in sublanes]
         return first_of_each(self._tx, self._lanes, starts, count)
 
-    def _in_order(self, line: TenantQueue, streams: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
+    def _in_order(self, line: TenantQueue, sublanes: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
 
         One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
         """
         now, bounded, passing = self._tx.now, self._bounded, self._request.passing
-        for job in heapq.merge(*(self._ready(stream, chunk, heads) for stream in streams), key=rank_of):
+        for job in heapq.merge(*(self._ready(sublane, chunk, heads) for sublane in sublanes), key=rank_of):
             if self._held_up is not None:
                 return
             if (job.crashes and self._quarantine.closed) or (bounded and not self._open(self._lane_of(job), job.type)):
@@ -252,26 +252,26 @@ class Claiming:
                 return
             yield job
 
-    def _ready(self, stream: int, chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
-        """The ready jobs of one stream, read a chunk at a time and no further than asked for."""
-        lane, suspects = divmod(stream, 2)
+    def _ready(self, sublane: int, chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
+        """The ready jobs of one sublane, read a chunk at a time and no further than asked for."""
+        lane, suspects = divmod(sublane, 2)
         bounded, remembers = self._bounded, self._outlook.remembers and not suspects
         if heads is None:
             if self._room is not None:
                 chunk = self._room.most(self._lanes.names_of(self._tx, [lane])[lane].type, chunk)
-            found, size = next_of(self._tx, stream, self._outlook.start_of(stream), chunk), chunk
+            found, size = next_of(self._tx, sublane, self._outlook.start_of(sublane), chunk), chunk
         else:
-            found, size = heads.get(stream, []), chunk + 1
+            found, size = heads.get(sublane, []), chunk + 1
         while found and not (suspects and self._quarantine.closed):
             for job in found:
                 yield job
                 if bounded and not self._open(lane, job.type):
                     return
                 if remembers:
-                    self._outlook.reached(stream, rank_of(job))  # asked for the next: this one is taken
+                    self._outlook.reached(sublane, rank_of(job))  # asked for the next: this one is taken
             if len(found) < size:
                 return
-            found, size, chunk = next_of(self._tx, stream, rank_of(found[-1]), chunk), chunk, 2 * chunk
+            found, size, chunk = next_of(self._tx, sublane, rank_of(found[-1]), chunk), chunk, 2 * chunk
 
     def _lease(self) -> list[JobRecord]:
         tx, request, jobs, epoch = self._tx, self._request, self._given, self._situation.epoch
@@ -294,7 +294,7 @@ class Claiming:
 
     def _next_due(self) -> Instant | None:
         """When there is something to do again: a job of these types comes due, a limit leaves room, there are more
-        streams to look into, or a wait of any type is over."""
+        sublanes to look into, or a wait of any type is over."""
         unseen = self._tx.now + SOON_US if self._more_keys and self._wants_more() else None
         next_ready = self._situation.next_ready(lambda dues: self._lanes.names_of(self._tx, dues))
         times = (next_ready, self._flow.gauges.room_at(), unseen, self._situation.next_wait)

@@ -1,6 +1,6 @@
 """What a claim has to know beside the jobs: what is paused, what comes due next, and where ready jobs are.
 
-Ready jobs as a claim reads them: whole records, in the order of their stream, from a given rank on.
+Ready jobs as a claim reads them: whole records, in the order of their sublane, from a given rank on.
 
 What is read is locked where a store has locks for rows; who gets it is decided in claim.py.
 """
@@ -24,28 +24,28 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.store.claims import ClaimRequest
 
 Heads: TypeAlias = dict[int, list[JobRecord]]
-"""the first jobs of each stream"""
+"""the first jobs of each sublane"""
 Start: TypeAlias = tuple[int, Rank]
-"""a stream, and the rank behind which to read"""
+"""a sublane, and the rank behind which to read"""
 
 rank_of: Final[Callable[[JobRecord], Rank]] = attrgetter("prio_key", "time_key", "seq")
 
 
-def next_of(tx: Tx, stream: int, after: Rank, count: int) -> list[JobRecord]:
-    """The next `count` jobs of a stream, fewer where it ends."""
+def next_of(tx: Tx, sublane: int, after: Rank, count: int) -> list[JobRecord]:
+    """The next `count` jobs of a sublane, fewer where it ends."""
     try:
-        return records_in(tx, tx.row(tx.sql.ready_jobs, (stream, *after, RECORD_FORMAT, count)))
+        return records_in(tx, tx.row(tx.sql.ready_jobs, (sublane, *after, RECORD_FORMAT, count)))
     except TooMuch:
         if count == 1:
             raise
-        first = next_of(tx, stream, after, count // 2)
+        first = next_of(tx, sublane, after, count // 2)
         if len(first) < count // 2:
             return first
-        return first + next_of(tx, stream, rank_of(first[-1]), count - len(first))
+        return first + next_of(tx, sublane, rank_of(first[-1]), count - len(first))
 
 
 def first_of_each(tx: Tx, lanes: LaneBook, starts: Sequence[Start], count: int) -> Heads:
-    """At most `count` jobs of each of many streams, in one statement."""
+    """At most `count` jobs of each of many sublanes, in one statement."""
     heads: Heads = {}
     for job in sorted(_first_of_each(tx, starts, count), key=rank_of):
         heads.setdefault(2 * lanes.id_of(tx, job.lane) + job.suspect, []).append(job)
@@ -54,9 +54,9 @@ def first_of_each(tx: Tx, lanes: LaneBook, starts: Sequence[Start], count: int) 
 
 def _first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> list[JobRecord]:
     if len(starts) == 1:
-        [(stream, after)] = starts
-        return next_of(tx, stream, after, count)
-    wanted = msgspec.json.encode([(stream, *after) for stream, after in starts]).decode()
+        [(sublane, after)] = starts
+        return next_of(tx, sublane, after, count)
+    wanted = msgspec.json.encode([(sublane, *after) for sublane, after in starts]).decode()
     try:
         return records_in(tx, tx.row(tx.sql.ready_heads, (wanted, RECORD_FORMAT, count)))
     except TooMuch:
@@ -102,7 +102,7 @@ class ClaimSnapshot:
         return self.next_wait is not None and self.next_wait <= self._now
 
     def survey(self, tx: Tx) -> tuple[list[int], Span]:
-        """Which streams have ready jobs, and how long it took the store to find out, in µs."""
+        """Which sublanes have ready jobs, and how long it took the store to find out, in µs."""
         if self._survey is None:
             self._survey = tx.value(tx.sql.survey)
         return self.surveyed()

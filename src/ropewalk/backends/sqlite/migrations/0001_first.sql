@@ -1,12 +1,12 @@
 -- compat: breaking
 -- Times are µs since 1970 (…_at) or µs (…_us). Structured values are JSON text, NULL where they are empty.
 
--- One row a job, from submission to retention. `place` says where it stands: 0 waits for its time or for others,
--- 1 ready, 2 running, 3 finished. Every index on it is partial, so a job costs only the index of its place, and a claim
+-- One row a job, from submission to retention. `stage` says where it stands: 0 waits for its time or for others,
+-- 1 ready, 2 running, 3 finished. Every index on it is partial, so a job costs only the index of its stage, and a claim
 -- never meets what is finished or not due. Large columns come last: reading past them is what costs.
 CREATE TABLE job (
     seq INTEGER PRIMARY KEY,
-    place INTEGER NOT NULL,
+    stage INTEGER NOT NULL,
     lane INTEGER NOT NULL,
     id TEXT NOT NULL,
     tenant TEXT NOT NULL,
@@ -68,21 +68,21 @@ CREATE TABLE job (
     checkpoint BLOB,
     result BLOB,
     -- How many jobs that were running when a worker died are given is limited: they stand apart from the rest of the lane.
-    stream INTEGER GENERATED ALWAYS AS (2 * lane + (crashes > 0)) VIRTUAL
+    sublane INTEGER GENERATED ALWAYS AS (2 * lane + (crashes > 0)) VIRTUAL
 );
 
 CREATE UNIQUE INDEX job_by_id ON job (id, tenant);
-CREATE INDEX job_ready ON job (stream, prio_key, time_key) WHERE place = 1;
-CREATE INDEX job_due ON job (run_at) WHERE place = 0 AND unmet = 0;
+CREATE INDEX job_ready ON job (sublane, prio_key, time_key) WHERE stage = 1;
+CREATE INDEX job_due ON job (run_at) WHERE stage = 0 AND unmet = 0;
 CREATE INDEX job_wait_began ON job (updated_at)
-    WHERE place = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0));
-CREATE INDEX job_waiting ON job (lane) WHERE place = 0;
-CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND place = 0;
-CREATE INDEX job_lease ON job (lease_expires_at) WHERE place = 2;
-CREATE INDEX job_finished ON job (status, type, finished_at) WHERE place = 3;
+    WHERE stage = 0 AND (wake_at IS NOT NULL OR (unmet = 0 AND flags & 65536 = 0));
+CREATE INDEX job_waiting ON job (lane) WHERE stage = 0;
+CREATE INDEX job_wake ON job (wake_at) WHERE wake_at IS NOT NULL AND stage = 0;
+CREATE INDEX job_lease ON job (lease_expires_at) WHERE stage = 2;
+CREATE INDEX job_finished ON job (status, type, finished_at) WHERE stage = 3;
 CREATE INDEX job_shared_result ON job (type, finished_at)
-    WHERE place = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL;
-CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL AND place < 2;
+    WHERE stage = 3 AND status = 'completed' AND flags & 769 <> 0 AND result IS NOT NULL;
+CREATE INDEX job_deadline ON job (deadline) WHERE deadline IS NOT NULL AND stage < 2;
 CREATE INDEX job_by_tenant ON job (tenant) WHERE tenant <> 'default';
 CREATE INDEX job_by_workflow ON job (workflow_id) WHERE workflow_id IS NOT NULL;
 CREATE INDEX job_by_correlation ON job (correlation_id) WHERE correlation_id IS NOT NULL;
@@ -182,7 +182,7 @@ CREATE TABLE worker (
     draining INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
-CREATE TABLE once (
+CREATE TABLE once_key (
     tenant TEXT NOT NULL,
     key TEXT NOT NULL,
     expires_at INTEGER NOT NULL,
@@ -190,17 +190,17 @@ CREATE TABLE once (
     taken_by TEXT,
     PRIMARY KEY (tenant, key)
 ) WITHOUT ROWID;
-CREATE INDEX once_expiry ON once (expires_at);
+CREATE INDEX once_key_expiry ON once_key (expires_at);
 
 -- Up to which finish time the results of a type are already forgotten, so that no job is looked at twice.
-CREATE TABLE forgotten (
+CREATE TABLE dropped_results (
     type TEXT PRIMARY KEY,
     results_upto INTEGER NOT NULL
 ) WITHOUT ROWID;
 
 -- What was counted where jobs move, by lane (of a limit key: the lane without it) and minute. A row is written once, and
 -- taken away when it is folded into the sums.
-CREATE TABLE tally (
+CREATE TABLE counters (
     id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     lane INTEGER NOT NULL,
@@ -208,15 +208,15 @@ CREATE TABLE tally (
 );
 
 -- The same of a minute, an hour, or for good (`span_us` 0). There may be several of the same: they add up.
-CREATE TABLE tally_sum (
+CREATE TABLE counter_sums (
     id INTEGER PRIMARY KEY,
     span_us INTEGER NOT NULL,
     at INTEGER NOT NULL,
     lane INTEGER NOT NULL,
     counts TEXT NOT NULL
 );
-CREATE INDEX tally_sum_of_lane ON tally_sum (span_us, lane, at);
-CREATE INDEX tally_sum_by_age ON tally_sum (span_us, at);
+CREATE INDEX counter_sums_of_lane ON counter_sums (span_us, lane, at);
+CREATE INDEX counter_sums_by_age ON counter_sums (span_us, at);
 
 -- One row. `last_seq` numbers jobs (a number is never used twice, whatever is deleted); `epoch` is in the high bits of
 -- every fence; `control` counts cancellations and pauses, so that a watcher sees that there was one.
@@ -275,14 +275,14 @@ CREATE TABLE edge (
 CREATE INDEX edge_by_parent ON edge (parent, parent_kind, ending);
 
 -- What a transition left for later because there was too much of it: edges to resolve, changes of scopes.
-CREATE TABLE cascade (
+CREATE TABLE deferred_work (
     id INTEGER PRIMARY KEY,
     kind TEXT NOT NULL,
     item TEXT NOT NULL
 );
 
 -- What may run at once, and start in a span of time. What runs is counted, never kept: nothing has to be given back.
-CREATE TABLE flow_limit (
+CREATE TABLE fleet_limit (
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -295,7 +295,7 @@ CREATE TABLE flow_limit (
 ) WITHOUT ROWID;
 
 -- What has started lately under a rate; of a family of keys, for each key. From `idle_at` on it makes no difference.
-CREATE TABLE flow_rate (
+CREATE TABLE fleet_rate (
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
     limit_name TEXT NOT NULL,
@@ -304,9 +304,9 @@ CREATE TABLE flow_rate (
     state TEXT NOT NULL,
     PRIMARY KEY (tenant, kind, limit_name, name)
 ) WITHOUT ROWID;
-CREATE INDEX flow_rate_idle ON flow_rate (idle_at);
+CREATE INDEX fleet_rate_idle ON fleet_rate (idle_at);
 
--- What a tenant may have and do; '*' is for those that have no row. `running` is also a flow_limit, which claims know.
+-- What a tenant may have and do; '*' is for those that have no row. `running` is also a fleet_limit, which claims know.
 CREATE TABLE quota (
     tenant TEXT PRIMARY KEY,
     pending INTEGER,
@@ -318,9 +318,9 @@ CREATE TABLE quota (
 ) WITHOUT ROWID;
 
 -- What came in under a tenant's rate.
-CREATE TABLE quota_use (
+CREATE TABLE quota_charge (
     tenant TEXT PRIMARY KEY,
-    spent TEXT NOT NULL
+    charge TEXT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE step (

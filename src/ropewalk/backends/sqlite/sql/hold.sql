@@ -10,33 +10,33 @@ SELECT json_array(
 )
 FROM json_each(?1) AS done
 CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER)
-WHERE job.fence = done.value AND job.owner = ?4 AND job.place = 2 AND job.flags & ~?5 = 0
+WHERE job.fence = done.value AND job.owner = ?4 AND job.stage = 2 AND job.flags & ~?5 = 0
 -- neighbours: up, same, bytes
 SELECT json_array(
     json_group_array(seq), json_group_array(lane),
     json_group_array(started_at - run_at), json_group_array(?5 - started_at), json_group_array(?5 - created_at)
 )
 FROM job
-WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?7 AND place = 2 AND flags & ~?8 = 0
+WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?7 AND stage = 2 AND flags & ~?8 = 0
 -- then
 WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)
 UPDATE job SET
-    place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?, finished_at = ?,
+    stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?, finished_at = ?,
     lease_expires_at = NULL, error = NULL, result = done.result
 FROM done
-WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.place = 2 AND job.flags & ~? = 0
+WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.stage = 2 AND job.flags & ~? = 0
 -- neighbours: up, same, bytes
 UPDATE job SET
-    place = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?5, finished_at = ?6,
+    stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?5, finished_at = ?6,
     lease_expires_at = NULL, error = NULL,
     result = substr(?3, 1 + (seq - ?1) * (length(?3) / ?4), length(?3) / ?4)
-WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?7 AND place = 2 AND flags & ~?8 = 0
+WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?7 AND stage = 2 AND flags & ~?8 = 0
 
 -- name: leases_to_renew
 SELECT json_group_array(json_array(job.seq, fence, json(cancel)))
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
-WHERE place = 2 AND owner = ?
+WHERE stage = 2 AND owner = ?
 
 -- name: standing_of
 SELECT json_group_array(json_array(job.seq, fence, owner, status))
@@ -57,10 +57,10 @@ WITH renewed (seq, fence, lease_expires_at, progress) AS (VALUES (?, ?, ?, ?) /*
 UPDATE job SET
     lease_expires_at = renewed.lease_expires_at, progress = coalesce(renewed.progress, job.progress)
 FROM renewed
-WHERE job.seq = renewed.seq AND job.fence = renewed.fence AND job.owner = ? AND job.place = 2
+WHERE job.seq = renewed.seq AND job.fence = renewed.fence AND job.owner = ? AND job.stage = 2
 
 -- name: write_note
-UPDATE job SET checkpoint = ?, progress = ? WHERE seq = ? AND fence = ? AND owner = ? AND place = 2
+UPDATE job SET checkpoint = ?, progress = ? WHERE seq = ? AND fence = ? AND owner = ? AND stage = 2
 
 -- name: register_worker
 INSERT INTO worker (id, host, pid, types, queues, tenants, concurrency, started_at, beat_at, lease_us)

@@ -22,30 +22,30 @@ SELECT ?
 SELECT count(*) FROM (
     SELECT 1
     FROM lane
-    CROSS JOIN job ON job.place = 1 AND job.stream >= 2 * lane.id AND job.stream <= 2 * lane.id + 1
+    CROSS JOIN job ON job.stage = 1 AND job.sublane >= 2 * lane.id AND job.sublane <= 2 * lane.id + 1
     WHERE lane.tenant = ?1 AND lane.limit_key = ''
     UNION ALL
     SELECT 1
     FROM lane
-    CROSS JOIN job ON job.place = 1 AND job.stream >= lane.id << 41 AND job.stream < (lane.id + 1) << 41
+    CROSS JOIN job ON job.stage = 1 AND job.sublane >= lane.id << 41 AND job.sublane < (lane.id + 1) << 41
     WHERE lane.tenant = ?1 AND lane.limit_key = ''
     UNION ALL
     SELECT 1
     FROM lane
-    CROSS JOIN job ON job.place = 0 AND job.lane = lane.id
+    CROSS JOIN job ON job.stage = 0 AND job.lane = lane.id
     WHERE lane.tenant = ?1 AND lane.limit_key = ''
     UNION ALL
     SELECT 1
     FROM lane
-    CROSS JOIN job ON job.place = 0 AND job.lane >= lane.id << 40 AND job.lane < (lane.id + 1) << 40
+    CROSS JOIN job ON job.stage = 0 AND job.lane >= lane.id << 40 AND job.lane < (lane.id + 1) << 40
     WHERE lane.tenant = ?1 AND lane.limit_key = ''
     LIMIT ?2
 )
 
 -- name: quota_charges
-SELECT json_group_array(json_array(tenant, json(spent)))
+SELECT json_group_array(json_array(tenant, json(charge)))
 FROM json_each(?) AS wanted
-CROSS JOIN quota_use ON tenant = wanted.value
+CROSS JOIN quota_charge ON tenant = wanted.value
 
 -- name: charge_quotas
-INSERT OR REPLACE INTO quota_use (tenant, spent) VALUES (?, ?) /* each row */
+INSERT OR REPLACE INTO quota_charge (tenant, charge) VALUES (?, ?) /* each row */

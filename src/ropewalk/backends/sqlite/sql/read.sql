@@ -15,7 +15,7 @@ SELECT json_group_array(json_object(
     'draining', json(iif(draining, 'true', 'false')), 'held', coalesce(held, 0)
 )) FROM (
     SELECT * FROM worker
-    LEFT JOIN (SELECT owner, count(*) AS held FROM job WHERE place = 2 GROUP BY owner) ON owner = id
+    LEFT JOIN (SELECT owner, count(*) AS held FROM job WHERE stage = 2 GROUP BY owner) ON owner = id
     ORDER BY worker.started_at, id
 )
 
@@ -24,41 +24,41 @@ SELECT json_group_array(json_object(
 WITH live (queue, state, run_at) AS (
     SELECT lane.queue, 'scheduled', job.run_at
     FROM lane
-    CROSS JOIN job ON job.place = 1 AND job.stream IN (2 * lane.id, 2 * lane.id + 1)
+    CROSS JOIN job ON job.stage = 1 AND job.sublane IN (2 * lane.id, 2 * lane.id + 1)
     WHERE lane.tenant = ?1
     UNION ALL
     SELECT queue, iif(run_at <= ?2, 'scheduled', iif(last_move = 'retry', 'retrying', 'delayed')), run_at
-    FROM job WHERE place = 0 AND unmet = 0 AND tenant = ?1
+    FROM job WHERE stage = 0 AND unmet = 0 AND tenant = ?1
     UNION ALL
-    SELECT queue, 'pending', run_at FROM job WHERE place = 0 AND unmet > 0 AND tenant = ?1
+    SELECT queue, 'pending', run_at FROM job WHERE stage = 0 AND unmet > 0 AND tenant = ?1
     UNION ALL
-    SELECT queue, 'running', run_at FROM job WHERE place = 2 AND tenant = ?1
+    SELECT queue, 'running', run_at FROM job WHERE stage = 2 AND tenant = ?1
 )
 SELECT json_group_array(json_array(queue, state, jobs, oldest)) FROM (
     SELECT queue, state, count(*) AS jobs, min(run_at) AS oldest FROM live GROUP BY queue, state
 )
 
 -- name: backlog
--- Stream by stream of those that have some, each counted so far and no further; and what is due but was not promoted yet.
-WITH RECURSIVE occupied (stream) AS (
-    SELECT min(stream) FROM job WHERE place = 1
+-- Sublane by sublane of those that have some, each counted so far and no further; and what is due but was not promoted yet.
+WITH RECURSIVE occupied (sublane) AS (
+    SELECT min(sublane) FROM job WHERE stage = 1
     UNION ALL
-    SELECT (SELECT job.stream FROM job WHERE place = 1 AND job.stream > occupied.stream ORDER BY job.stream LIMIT 1)
+    SELECT (SELECT job.sublane FROM job WHERE stage = 1 AND job.sublane > occupied.sublane ORDER BY job.sublane LIMIT 1)
     FROM occupied
-    WHERE occupied.stream IS NOT NULL
+    WHERE occupied.sublane IS NOT NULL
 ),
 counted (tenant, queue, type, found) AS MATERIALIZED (
     SELECT lane.tenant, lane.queue, lane.type, (
         SELECT json_array(count(*), min(run_at)) FROM (
-            SELECT run_at FROM job WHERE place = 1 AND job.stream = occupied.stream LIMIT ?2 + 0
+            SELECT run_at FROM job WHERE stage = 1 AND job.sublane = occupied.sublane LIMIT ?2 + 0
         )
     )
     FROM occupied
-    CROSS JOIN lane ON lane.id = occupied.stream / 2
+    CROSS JOIN lane ON lane.id = occupied.sublane / 2
     UNION ALL
     SELECT tenant, queue, type, json_array(count(*), min(run_at)) FROM (
         SELECT tenant, queue, type, run_at FROM job
-        WHERE place = 0 AND unmet = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2 + 0
+        WHERE stage = 0 AND unmet = 0 AND run_at <= ?1 ORDER BY run_at LIMIT ?2 + 0
     ) GROUP BY tenant, queue, type
 )
 SELECT json_group_array(json_array(tenant, queue, type, found ->> 0, found ->> 1)) FROM counted WHERE found ->> 0 > 0
@@ -74,11 +74,11 @@ SELECT json_group_array(name) FROM queue WHERE tenant = ? AND paused = 1
 SELECT count(*) FROM (
     SELECT 1
     FROM lane
-    CROSS JOIN job ON job.place = 1 AND job.stream IN (2 * lane.id, 2 * lane.id + 1)
+    CROSS JOIN job ON job.stage = 1 AND job.sublane IN (2 * lane.id, 2 * lane.id + 1)
     WHERE lane.tenant = ?1 AND lane.queue = ?2 AND (job.prio_key, job.time_key, job.seq) < (?3, ?4, ?5)
     UNION ALL
     SELECT 1 FROM job
-    WHERE place = 0 AND unmet = 0 AND run_at <= ?6 AND tenant = ?1 AND queue = ?2
+    WHERE stage = 0 AND unmet = 0 AND run_at <= ?6 AND tenant = ?1 AND queue = ?2
         AND (prio_key, time_key, seq) < (?3, ?4, ?5)
     LIMIT ?7 + 0
 )

@@ -59,7 +59,7 @@ CROSS JOIN job ON job.seq = wanted.value
 UPDATE job SET flags = flags | 1 WHERE seq IN (SELECT value FROM json_each(?))
 
 -- name: one_job
-SELECT place, {columns} FROM job WHERE seq = ?
+SELECT stage, {columns} FROM job WHERE seq = ?
 
 -- name: one_column
 -- A value, and whether it is text; text as its bytes, which need not be UTF-8.
@@ -70,7 +70,7 @@ UPDATE job SET fence = ? WHERE seq = ?
 
 -- name: save_jobs
 WITH changed (
-    seq, fence, place, status, last_move, priority, prio_key, time_key, run_at, updated_at, flags, run, rev, attempt,
+    seq, fence, stage, status, last_move, priority, prio_key, time_key, run_at, updated_at, flags, run, rev, attempt,
     crashes, owner, lease_expires_at, start_rev, started_at, finished_at, deadline, chain_id, chain_index, unmet,
     awaits, wake_at, gate, progress, error, cancel, input, checkpoint, result
 ) AS (
@@ -79,7 +79,7 @@ WITH changed (
     ) /* each row */
 )
 UPDATE job SET
-    place = changed.place, status = changed.status, last_move = changed.last_move, priority = changed.priority,
+    stage = changed.stage, status = changed.status, last_move = changed.last_move, priority = changed.priority,
     prio_key = changed.prio_key, time_key = changed.time_key, run_at = changed.run_at,
     updated_at = changed.updated_at, flags = changed.flags, run = changed.run, rev = changed.rev,
     attempt = changed.attempt, crashes = changed.crashes, owner = changed.owner,

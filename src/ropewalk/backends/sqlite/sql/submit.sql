@@ -43,6 +43,6 @@ SELECT epoch, control FROM meta
 
 -- name: lease_new_job
 UPDATE job SET
-    place = 2, status = ?, last_move = ?, rev = ?, updated_at = ?, attempt = ?, fence = ?, owner = ?, ticket = ?,
+    stage = 2, status = ?, last_move = ?, rev = ?, updated_at = ?, attempt = ?, fence = ?, owner = ?, ticket = ?,
     lease_expires_at = ?, start_rev = ?, started_at = ?
-WHERE seq = ? AND place = 1
+WHERE seq = ? AND stage = 1

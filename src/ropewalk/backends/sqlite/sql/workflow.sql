@@ -86,13 +86,13 @@ UPDATE scope SET awaited_until = max(coalesce(awaited_until, 0), ?) WHERE group_
 -- name: groups
 -- Every job of a group but its root is a member of exactly one of its scopes.
 SELECT json_group_array(json_object(
-    'id', id, 'generation', generation, 'open', members - ended + (place < 3),
+    'id', id, 'generation', generation, 'open', members - ended + (stage < 3),
     'completed', completed + (status = 'completed'), 'failed', failed + (status IN ('failed', 'dead_letter')),
     'cancelled', cancelled + (status = 'cancelled'), 'closed_at', closed_at, 'cancelled_by', json(cancel),
     'value', json(coalesce(value, '{}'))
 )) FROM (
     SELECT
-        root.group_id AS id, root.generation, root.closed_at, root.cancel, root.value, job.place, job.status,
+        root.group_id AS id, root.generation, root.closed_at, root.cancel, root.value, job.stage, job.status,
         sum(part.members) AS members, sum(part.completed + part.failed + part.cancelled) AS ended,
         sum(part.completed) AS completed, sum(part.failed) AS failed, sum(part.cancelled) AS cancelled
     FROM json_each(?) AS wanted
@@ -129,7 +129,7 @@ SELECT json_group_array(seq) FROM (
 -- name: expired_waits
 SELECT json_group_array(seq) FROM (
     SELECT seq FROM job
-    WHERE wake_at IS NOT NULL AND wake_at <= ? AND place = 0
+    WHERE wake_at IS NOT NULL AND wake_at <= ? AND stage = 0
     ORDER BY wake_at, seq
     LIMIT ? + 0
 )
@@ -139,25 +139,25 @@ SELECT json_group_array(seq) FROM (
 SELECT json_group_array(json_array(job.seq, fence, scope_id))
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq = wanted.value
-WHERE place = 2 AND owner = ? AND scope_id IS NOT NULL AND flags & ~? = 0
+WHERE stage = 2 AND owner = ? AND scope_id IS NOT NULL AND flags & ~? = 0
 
 -- name: insert_cascade
-INSERT INTO cascade (kind, item) VALUES (?, ?) /* each row */
+INSERT INTO deferred_work (kind, item) VALUES (?, ?) /* each row */
 
 -- name: oldest_cascade
-SELECT json_group_array(json_array(kind, item)) FROM (SELECT kind, item FROM cascade ORDER BY id LIMIT ? + 0)
+SELECT json_group_array(json_array(kind, item)) FROM (SELECT kind, item FROM deferred_work ORDER BY id LIMIT ? + 0)
 
 -- name: delete_cascade
-DELETE FROM cascade WHERE id IN (SELECT id FROM cascade ORDER BY id LIMIT ? + 0)
+DELETE FROM deferred_work WHERE id IN (SELECT id FROM deferred_work ORDER BY id LIMIT ? + 0)
 
 -- name: any_cascade
-SELECT 1 FROM cascade LIMIT 1
+SELECT 1 FROM deferred_work LIMIT 1
 
 -- name: is_held
-SELECT 1 FROM job WHERE seq = ? AND fence = ? AND owner = ? AND place = 2
+SELECT 1 FROM job WHERE seq = ? AND fence = ? AND owner = ? AND stage = 2
 
 -- name: add_flag
-UPDATE job SET flags = flags | ? WHERE seq = ? AND fence = ? AND owner = ? AND place = 2
+UPDATE job SET flags = flags | ? WHERE seq = ? AND fence = ? AND owner = ? AND stage = 2
 
 -- name: steps_of
 SELECT
@@ -224,12 +224,12 @@ WHERE EXISTS (SELECT 1 FROM scope WHERE scope.id = job.seq AND closed_at IS NULL
     SELECT 1
     FROM edge
     CROSS JOIN job AS child ON child.seq = edge.seq
-    WHERE edge.parent = job.seq AND child.place < 3 AND child.seq NOT IN (SELECT value FROM json_each(?1))
+    WHERE edge.parent = job.seq AND child.stage < 3 AND child.seq NOT IN (SELECT value FROM json_each(?1))
 ) OR (job.chain_index > 0 AND EXISTS (
     SELECT 1
     FROM edge
     CROSS JOIN job AS child ON child.seq = edge.seq
-    WHERE edge.parent = job.scope_id AND edge.parent_kind = 'chain' AND child.place < 3
+    WHERE edge.parent = job.scope_id AND edge.parent_kind = 'chain' AND child.stage < 3
         AND child.seq NOT IN (SELECT value FROM json_each(?1))
 ))
 

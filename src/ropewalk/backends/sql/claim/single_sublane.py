@@ -1,9 +1,10 @@
-"""A claim in one trip, where all that is ready is one stream: most of the time, of most workers.
+"""A claim in one trip, where all that is ready is one sublane: most of the time, of most workers.
 
-The claim before found one stream and nothing that held any of it back. If that is still so, which the statement itself
-sees, it leases what comes first, as claim.py would, and the transaction ends with it. If anything is otherwise (some
-other stream has ready jobs, something is due, a limit was set, a queue paused, or one of the jobs is past its deadline,
-may not wait in a buffer, or has a lease of its own), it leases nothing, and the claim is made as any other.
+The claim before found one sublane and nothing that held any of its jobs back. If that is still so, which the
+statement itself sees, it leases what comes first, as claim.py would, and the transaction ends with it. If anything is
+otherwise (another sublane has ready jobs, something is due, a limit was set, a queue was paused, or one of the jobs is
+past its deadline, may not wait in a buffer, or has a lease of its own), it leases nothing, and the claim is made as any
+other.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ropewalk.backends.sql.claim.cache import BEFORE_ALL, ClaimCache, Rank, SingleStream
+from ropewalk.backends.sql.claim.cache import BEFORE_ALL, ClaimCache, Rank, SingleSublane
 from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, NamesOf, asked_by, rank_of
 from ropewalk.backends.sql.damage import ids_of
 from ropewalk.backends.sql.lanes import LaneBook
@@ -32,17 +33,17 @@ from ropewalk.ports.store.messages import Claimed
 
 
 class Asked(NamedTuple):
-    single: SingleStream
+    single: SingleSublane
     look: bool
     values: dict[str, SqlValue]
 
 
-def claim_single_stream(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -> Claimed | None:
+def claim_single_sublane(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -> Claimed | None:
     """None where it takes more than that."""
     asked = None if tx.careful else ask(outlook, request, tx.given_now)
     if asked is None:
         return None
-    found = tx.last_row(tx.sql.claim_single_stream, asked.values)
+    found = tx.last_row(tx.sql.claim_single_sublane, asked.values)
     return tell(found, asked, outlook, request, lambda dues: lanes.names_of(tx, dues))
 
 
@@ -53,8 +54,8 @@ def ask(outlook: ClaimCache, request: ClaimRequest, now: Instant | None) -> Aske
         return None
     if now is not None and request.takes_back(now) and outlook.sweep_due(now):
         return None
-    look = outlook.streams is None
-    after = BEFORE_ALL if look else outlook.start_of(single.stream)
+    look = outlook.sublanes is None
+    after = BEFORE_ALL if look else outlook.start_of(single.sublane)
     return Asked(single, look, _values(single, request, now, look=look, after=after))
 
 
@@ -74,7 +75,7 @@ def tell(
         outlook.looked(*situation.surveyed())
     if jobs:
         outlook.granted(now + request.types[asked.single.lane.type])
-        outlook.reached(asked.single.stream, rank_of(jobs[-1]))
+        outlook.reached(asked.single.sublane, rank_of(jobs[-1]))
     if request.takes_back(now) and outlook.sweep_due(now):
         outlook.single = None  # the next claim looks for lost leases
     times = (situation.next_ready(names), situation.next_wait)
@@ -104,7 +105,7 @@ def _records(found: Sequence[Any]) -> list[JobRecord]:
         raise LeasedUnread(frozenset(ids_of(found[0]))) from error
 
 
-def _suits(single: SingleStream, request: ClaimRequest) -> bool:
+def _suits(single: SingleSublane, request: ClaimRequest) -> bool:
     tenant, queue, job_type, _ = single.lane
     return (
         job_type in request.types
@@ -117,7 +118,7 @@ def _suits(single: SingleStream, request: ClaimRequest) -> bool:
 
 
 def _values(
-    single: SingleStream, request: ClaimRequest, now: Instant | None, *, look: bool, after: Rank
+    single: SingleSublane, request: ClaimRequest, now: Instant | None, *, look: bool, after: Rank
 ) -> dict[str, SqlValue]:
     prio_key, time_key, seq = after
     return {
@@ -127,7 +128,7 @@ def _values(
         "prio_key": prio_key,
         "time_key": time_key,
         "seq": seq,
-        "stream": single.stream,
+        "sublane": single.sublane,
         "control": single.control,
         "format": RECORD_FORMAT,
         "limit": request.limit,

@@ -8,21 +8,21 @@ counts
 readable_json(counts)
 
 -- name: insert_counters
-INSERT INTO tally (at, lane, counts) SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
+INSERT INTO counters (at, lane, counts) SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[])
 
 -- name: oldest_counters
-WITH oldest AS MATERIALIZED (SELECT id, at, lane, counts FROM tally ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
+WITH oldest AS MATERIALIZED (SELECT id, at, lane, counts FROM counters ORDER BY id LIMIT %s FOR UPDATE SKIP LOCKED)
 SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', id, at, lane, /* see counts */), ','), '') || ']' FROM oldest
 
 -- name: delete_counters
-DELETE FROM tally WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+DELETE FROM counters WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: sums_to_fold
 WITH held AS MATERIALIZED (
     SELECT found.*
     FROM json_array_elements(%s) AS wanted
     CROSS JOIN LATERAL (
-        SELECT id, span_us, at, lane, counts FROM tally_sum
+        SELECT id, span_us, at, lane, counts FROM counter_sums
         WHERE span_us = (wanted ->> 0)::bigint AND lane = (wanted ->> 2)::bigint AND at = (wanted ->> 1)::bigint
         FOR UPDATE SKIP LOCKED
     ) AS found
@@ -31,21 +31,21 @@ SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s,%%s]', id, span_us, a
 FROM held
 
 -- name: delete_sums
-DELETE FROM tally_sum WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
+DELETE FROM counter_sums WHERE id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
 
 -- name: insert_sums
-INSERT INTO tally_sum (span_us, at, lane, counts)
+INSERT INTO counter_sums (span_us, at, lane, counts)
 SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[])
 
 -- name: forget_sums
 WITH old AS MATERIALIZED (
-    SELECT id FROM tally_sum WHERE span_us = %s AND at <= %s LIMIT %s FOR UPDATE SKIP LOCKED
+    SELECT id FROM counter_sums WHERE span_us = %s AND at <= %s LIMIT %s FOR UPDATE SKIP LOCKED
 )
-DELETE FROM tally_sum WHERE id = ANY (ARRAY(SELECT id FROM old))
+DELETE FROM counter_sums WHERE id = ANY (ARRAY(SELECT id FROM old))
 
 -- name: finished_counts_of
 SELECT coalesce(json_agg(json_build_array(lane, status, jobs)), '[]') FROM (
-    SELECT stream / 2 AS lane, status, count(*) AS jobs FROM finished
+    SELECT sublane / 2 AS lane, status, count(*) AS jobs FROM finished
     WHERE seq = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(%s)))
     GROUP BY 1, 2
 ) AS gone
@@ -65,20 +65,20 @@ WHERE id < %s AND type = ANY (ARRAY(SELECT json_array_elements_text(%s)))
 -- What is not folded yet, the sums of one span, and those for good.
 WITH wanted AS MATERIALIZED (SELECT value::bigint AS lane FROM json_array_elements_text(%(1)s))
 SELECT '[' || coalesce(string_agg(format('[%%s,%%s,%%s,%%s]', span_us, at, lane, /* see counts */), ','), '') || ']' FROM (
-    SELECT 'null' AS span_us, at, lane, counts FROM tally WHERE lane = ANY (ARRAY(SELECT lane FROM wanted))
+    SELECT 'null' AS span_us, at, lane, counts FROM counters WHERE lane = ANY (ARRAY(SELECT lane FROM wanted))
     UNION ALL
     SELECT found.*
     FROM wanted
     CROSS JOIN LATERAL (
-        SELECT span_us::text, at, tally_sum.lane, counts FROM tally_sum
-        WHERE span_us = %(2)s AND tally_sum.lane = wanted.lane AND at >= %(3)s AND at < %(4)s
+        SELECT span_us::text, at, counter_sums.lane, counts FROM counter_sums
+        WHERE span_us = %(2)s AND counter_sums.lane = wanted.lane AND at >= %(3)s AND at < %(4)s
         OFFSET 0
     ) AS found
     UNION ALL
     SELECT found.*
     FROM wanted
     CROSS JOIN LATERAL (
-        SELECT '0', at, tally_sum.lane, counts FROM tally_sum WHERE span_us = 0 AND tally_sum.lane = wanted.lane
+        SELECT '0', at, counter_sums.lane, counts FROM counter_sums WHERE span_us = 0 AND counter_sums.lane = wanted.lane
         OFFSET 0
     ) AS found
 ) AS counted
@@ -89,10 +89,10 @@ SELECT coalesce(json_agg(json_build_array(lane, state, jobs)), '[]') FROM (
     SELECT lane.id AS lane, state, count(*) AS jobs
     FROM (SELECT %s::text AS tenant, %s::bigint AS now) AS given
     JOIN lane ON lane.tenant = given.tenant
-    JOIN standing ON place IN (0, 2) AND stream / 2 = lane.id
+    JOIN job_by_stage ON stage IN (0, 2) AND sublane / 2 = lane.id
     CROSS JOIN LATERAL (
         SELECT CASE
-            WHEN place = 2 THEN 'running'
+            WHEN stage = 2 THEN 'running'
             WHEN unmet > 0 THEN 'pending'
             WHEN run_at <= given.now THEN 'scheduled'
             WHEN last_move = 'retry' THEN 'retrying'

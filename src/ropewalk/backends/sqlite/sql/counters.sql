@@ -8,36 +8,36 @@ counts
 iif(json_valid(counts), counts, 'null')
 
 -- name: insert_counters
-INSERT INTO tally (at, lane, counts) VALUES (?, ?, ?) /* each row */
+INSERT INTO counters (at, lane, counts) VALUES (?, ?, ?) /* each row */
 
 -- name: oldest_counters
 SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%s]', id, at, lane, /* see counts */)), '') || ']'
-FROM (SELECT * FROM tally ORDER BY id LIMIT ? + 0)
+FROM (SELECT * FROM counters ORDER BY id LIMIT ? + 0)
 
 -- name: delete_counters
-DELETE FROM tally WHERE id IN (SELECT value FROM json_each(?))
+DELETE FROM counters WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: sums_to_fold
-SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%d,%s]', tally_sum.id, span_us, at, lane, /* see counts */)), '') || ']'
+SELECT '[' || coalesce(group_concat(printf('[%d,%d,%d,%d,%s]', counter_sums.id, span_us, at, lane, /* see counts */)), '') || ']'
 FROM json_each(?) AS wanted
-CROSS JOIN tally_sum ON span_us = json_extract(wanted.value, '$[0]') AND lane = json_extract(wanted.value, '$[2]')
+CROSS JOIN counter_sums ON span_us = json_extract(wanted.value, '$[0]') AND lane = json_extract(wanted.value, '$[2]')
     AND at = json_extract(wanted.value, '$[1]')
 
 -- name: delete_sums
-DELETE FROM tally_sum WHERE id IN (SELECT value FROM json_each(?))
+DELETE FROM counter_sums WHERE id IN (SELECT value FROM json_each(?))
 
 -- name: insert_sums
-INSERT INTO tally_sum (span_us, at, lane, counts) VALUES (?, ?, ?, ?) /* each row */
+INSERT INTO counter_sums (span_us, at, lane, counts) VALUES (?, ?, ?, ?) /* each row */
 
 -- name: forget_sums
-DELETE FROM tally_sum WHERE id IN (SELECT id FROM tally_sum WHERE span_us = ? AND at <= ? LIMIT ? + 0)
+DELETE FROM counter_sums WHERE id IN (SELECT id FROM counter_sums WHERE span_us = ? AND at <= ? LIMIT ? + 0)
 
 -- name: finished_counts_of
 SELECT json_group_array(json_array(lane, status, jobs)) FROM (
     SELECT lane, status, count(*) AS jobs
     FROM json_each(?) AS gone
     CROSS JOIN job ON job.seq = gone.value
-    WHERE place = 3
+    WHERE stage = 3
     GROUP BY lane, status
 )
 
@@ -52,25 +52,25 @@ SELECT json_group_array(json_array(id, tenant)) FROM lane WHERE id < ?1 AND type
 -- name: counters_of
 -- What is not folded yet, the sums of one span, and those for good.
 SELECT '[' || coalesce(group_concat(printf('[%s,%d,%d,%s]', span_us, at, lane, /* see counts */)), '') || ']' FROM (
-    SELECT 'null' AS span_us, at, lane, counts FROM tally WHERE lane IN (SELECT value FROM json_each(?1))
+    SELECT 'null' AS span_us, at, lane, counts FROM counters WHERE lane IN (SELECT value FROM json_each(?1))
     UNION ALL
     SELECT span_us, at, lane, counts
     FROM json_each(?1) AS wanted
-    CROSS JOIN tally_sum ON span_us = ?2 AND lane = wanted.value AND at >= ?3 AND at < ?4
+    CROSS JOIN counter_sums ON span_us = ?2 AND lane = wanted.value AND at >= ?3 AND at < ?4
     UNION ALL
     SELECT span_us, at, lane, counts
     FROM json_each(?1) AS wanted
-    CROSS JOIN tally_sum ON span_us = 0 AND lane = wanted.value
+    CROSS JOIN counter_sums ON span_us = 0 AND lane = wanted.value
 )
 
 -- name: not_ready
 -- Open jobs that are not simply ready; those are what is left of all that are open.
 SELECT json_group_array(json_array(lane, state, jobs)) FROM (
     SELECT lane, iif(run_at <= ?2, 'scheduled', iif(last_move = 'retry', 'retrying', 'delayed')) AS state, count(*) AS jobs
-    FROM job WHERE place = 0 AND unmet = 0 AND tenant = ?1
+    FROM job WHERE stage = 0 AND unmet = 0 AND tenant = ?1
     GROUP BY 1, 2
     UNION ALL
-    SELECT lane, 'pending', count(*) FROM job WHERE place = 0 AND unmet > 0 AND tenant = ?1 GROUP BY 1
+    SELECT lane, 'pending', count(*) FROM job WHERE stage = 0 AND unmet > 0 AND tenant = ?1 GROUP BY 1
     UNION ALL
-    SELECT lane, 'running', count(*) FROM job WHERE place = 2 AND tenant = ?1 GROUP BY 1
+    SELECT lane, 'running', count(*) FROM job WHERE stage = 2 AND tenant = ?1 GROUP BY 1
 )
