@@ -21,7 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, NoReturn, Self
+from typing import ClassVar, Final, NamedTuple, NoReturn, Self
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 MESSAGE_BYTES_MAX: Final = 1 << 17
@@ -36,6 +36,9 @@ class Done(NamedTuple):
 
 
 class ForkedCommands:
+    groups: ClassVar[set[int]] = set()
+    """The process groups of those that are open: how a test tells them from what it started itself."""
+
     def __enter__(self) -> Self:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket = ours
@@ -49,6 +52,7 @@ class ForkedCommands:
                 pass_fds=[theirs.fileno()],
                 process_group=0,
             )
+        self.groups.add(self._process.pid)
         ours.settimeout(START_SECONDS_MAX)
         assert ours.recv(MESSAGE_BYTES_MAX) == b"ready", "the process that commands are forked from did not start"
         return self
@@ -57,6 +61,7 @@ class ForkedCommands:
         self._socket.close()
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self.groups.discard(self._process.pid)
 
     def run(self, args: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float) -> Done:
         """Raises TimeoutError."""

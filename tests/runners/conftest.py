@@ -14,6 +14,7 @@ from ropewalk import AppDefaults, Limits
 from ropewalk.definitions.options import Classifier
 from ropewalk.runners.processes import ProcessPool
 from ropewalk.runtime.system import SystemRuntime
+from tests.cli.forked_commands import ForkedCommands
 from tests.servers.home import Home
 
 Troubles = list[tuple[BaseException, str]]
@@ -60,8 +61,9 @@ def open_descriptors() -> set[str]:
 
 
 def assert_no_children() -> None:
-    """Not even a zombie. Servers that other tests share are children too, in the process groups of their homes."""
-    assert [pid for pid, group in children().items() if group not in Home.groups] == []
+    """Not even a zombie, beside what tests share: servers, and the process that commands are forked from."""
+    shared = Home.groups | ForkedCommands.groups
+    assert [pid for pid, group in children().items() if group not in shared] == []
 
 
 def children() -> dict[int, int]:
