@@ -33,7 +33,7 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.retrying import NextAttempt, RetryPolicy, next_attempt
 from ropewalk.definitions.schedule import schedule
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
 from ropewalk.domain.jobs.order import Priority
 from ropewalk.domain.jobs.retry import Backoff
@@ -91,6 +91,7 @@ __all__ = [
     "Backoff",
     "Batch",
     "BeyondTenant",
+    "Bounds",
     "CallNext",
     "CancelStatus",
     "Chain",
@@ -116,7 +117,6 @@ __all__ = [
     "LeaseLost",
     "Limit",
     "LimitExceeded",
-    "Limits",
     "Logs",
     "Middleware",
     "NeverEnqueued",

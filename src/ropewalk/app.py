@@ -23,7 +23,7 @@ from ropewalk.definitions.policies import Concurrency
 from ropewalk.definitions.registry import Item, Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, schedule
 from ropewalk.domain import checks
-from ropewalk.domain.bounds import DEFAULT_LIMITS, Limits
+from ropewalk.domain.bounds import DEFAULT_BOUNDS, Bounds
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND, Seconds, Span, to_span
@@ -89,7 +89,7 @@ class App(StoreClient):
         store: Store | None = None,
         jobs: Item | Iterable[Item] = (),
         defaults: AppDefaults | None = None,
-        limits: Limits = DEFAULT_LIMITS,
+        bounds: Bounds = DEFAULT_BOUNDS,
         retention: Retention | None = None,
         lifespan: Lifespan | None = None,
         middlewares: Middleware | Iterable[Middleware] = (),
@@ -109,7 +109,7 @@ class App(StoreClient):
         try:
             self.settings = Settings(
                 defaults=AppDefaults() if defaults is None else defaults,
-                limits=limits,
+                bounds=bounds,
                 retention=Retention() if retention is None else retention,
                 lifespan=lifespan,
                 middlewares=middlewares_of(middlewares, "middlewares"),
@@ -151,7 +151,7 @@ class App(StoreClient):
             registry=registry,
             events=events,
             codec=DEFAULT_CODEC,
-            limits=limits,
+            bounds=bounds,
             defaults=self.settings.defaults,
             tracing=tracing,
             reports_orphans=on_orphan_group is not None,
@@ -341,13 +341,13 @@ class App(StoreClient):
             unregistered=core.unregistered,
             events=core.events,
             codec=core.codec,
-            limits=core.limits,
+            bounds=core.bounds,
             defaults=core.defaults,
             lease_us=config.lease_us,
             middlewares=self.settings.middlewares,
             isolation=ProcessPool(
                 size=config.slots,
-                limits=core.limits,
+                bounds=core.bounds,
                 defaults=core.defaults,
                 runtime=core.runtime,
                 report=core.events.report,

@@ -9,12 +9,12 @@ import pytest
 
 from ropewalk import (
     App,
+    Bounds,
     Conflict,
     Context,
     Group,
     InvalidInput,
     JobFailed,
-    Limits,
     NotFound,
     Result,
     State,
@@ -209,7 +209,7 @@ async def test_after_a_fold_that_raised_the_others_complete_and_the_value_stays_
 
 
 async def test_a_group_value_that_is_too_large_fails_the_group(make_app: MakeApp) -> None:
-    app = make_app(folded, folds, limits=Limits(result_bytes_max=5))
+    app = make_app(folded, folds, bounds=Bounds(result_bytes_max=5))
     async with app.running():
         handle = await app.enqueue(folds(4))
         with pytest.raises(GroupFailed, match=r"over result_bytes_max=5"):

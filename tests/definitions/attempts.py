@@ -26,7 +26,7 @@ def attempt_of(job_type: JobType[..., Any, Any], **fields: Any) -> FakeAttempt:
 
 def completed(ctx: Context, value: object, *, strict: bool = True) -> Completed:
     port = ctx.port
-    outcome = outcome_of_return(port.job_type, ctx, value, port.limits, strict=strict)
+    outcome = outcome_of_return(port.job_type, ctx, value, port.bounds, strict=strict)
     assert isinstance(outcome, Completed), outcome
     return outcome
 

@@ -15,7 +15,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
@@ -34,7 +34,7 @@ class FakeAttempt(AttemptPort):
         self.why: Cancellation | None = None
         self.resources: list[object] = []
         self.said: list[tuple[Any, ...]] = []
-        self.bounds = Limits()
+        self.allowed = Bounds()
         self.log_settings = Logs()
         self.kept: list[tuple[int, str, str | None]] = []
         self.clock: Instant = job.started_at or 0
@@ -42,6 +42,10 @@ class FakeAttempt(AttemptPort):
         self.types: list[JobType[..., Any, Any]] = []
         self.stored: dict[int, StepRecord] = {}
         self.signals: list[tuple[str, object]] = []
+
+    @property
+    def bounds(self) -> Bounds:
+        return self.allowed
 
     @property
     def job(self) -> JobRecord:
@@ -78,7 +82,7 @@ class FakeAttempt(AttemptPort):
         self.said.append(("checkpoint", value))
 
     def prepare(self, job: Job[Any, Any]) -> NewJob:
-        return to_new_job(job, call={}, defaults=AppDefaults(), limits=self.bounds, tenant=self.job.tenant)
+        return to_new_job(job, call={}, defaults=AppDefaults(), bounds=self.allowed, tenant=self.job.tenant)
 
     async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
         self.said.append(("spawn", *((job.type, key) for job, key in jobs)))
@@ -90,10 +94,6 @@ class FakeAttempt(AttemptPort):
     async def once(self, key: str, ttl: Seconds) -> bool:
         self.said.append(("once", key, ttl))
         return True
-
-    @property
-    def limits(self) -> Limits:
-        return self.bounds
 
     def now(self) -> Instant:
         return self.clock

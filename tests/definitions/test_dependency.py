@@ -14,7 +14,7 @@ from ropewalk.definitions.dependency import Chain, Condition, Count, Group, cond
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import SECOND
@@ -41,10 +41,10 @@ FIRST = add(1).using(id="first")
 
 
 def submitted(
-    limits: Limits | None = None, defaults: AppDefaults | None = None, **options: Unpack[EnqueueOptions]
+    bounds: Bounds | None = None, defaults: AppDefaults | None = None, **options: Unpack[EnqueueOptions]
 ) -> NewJob:
     return to_new_job(
-        add(2).using(id="me"), call=options, defaults=defaults or AppDefaults(), limits=limits or Limits(), tenant="t"
+        add(2).using(id="me"), call=options, defaults=defaults or AppDefaults(), bounds=bounds or Bounds(), tenant="t"
     )
 
 
@@ -58,9 +58,9 @@ def refs(**options: Any) -> list[tuple[str, str]]:
     return [(each.kind.value, each.id) for each in gate(**options).parents]
 
 
-def refusal(limits: Limits | None = None, **options: Any) -> InvalidInput:
+def refusal(bounds: Bounds | None = None, **options: Any) -> InvalidInput:
     with pytest.raises(InvalidInput) as refused:
-        submitted(limits, **options)
+        submitted(bounds, **options)
     return refused.value
 
 
@@ -119,14 +119,14 @@ def test_the_rest_of_a_gate() -> None:
         on_unsatisfied="skip",
         gate_timeout=timedelta(seconds=3),
         allow_missing=True,
-        limits=Limits(dependency_depth_max=7),
+        bounds=Bounds(dependency_depth_max=7),
     )
     assert (found.policy, found.timeout_us, found.allow_missing, found.depth_max) == ("skip", 3 * SECOND, True, 7)
 
 
 def test_the_call_beats_using() -> None:
     mine = add(2).using(depends_on="a", when="any_done")
-    new = to_new_job(mine, call={"depends_on": ["b", "c"]}, defaults=AppDefaults(), limits=Limits(), tenant="t")
+    new = to_new_job(mine, call={"depends_on": ["b", "c"]}, defaults=AppDefaults(), bounds=Bounds(), tenant="t")
     assert new.gate is not None
     assert ([each.id for each in new.gate.parents], new.gate.of) == (["b", "c"], "done")
 
@@ -166,9 +166,9 @@ def test_errors_name_the_field_and_what_to_do(options: dict[str, Any], field: st
 
 
 def test_both_sides_of_the_bound() -> None:
-    limits = Limits(dependencies_max=3)
-    assert len(gate(limits=limits, depends_on=["a", "b", "c", "a"]).parents) == 3
-    refused = refusal(limits, depends_on=["a", "b", "c", "d"])
+    bounds = Bounds(dependencies_max=3)
+    assert len(gate(bounds=bounds, depends_on=["a", "b", "c", "a"]).parents) == 3
+    refused = refusal(bounds, depends_on=["a", "b", "c", "d"])
     assert isinstance(refused, LimitExceeded)
     assert "depends_on names 4, over dependencies_max=3" in str(refused)
 
@@ -202,7 +202,7 @@ def test_priority_is_inherited_where_nobody_names_one() -> None:
     assert submitted(depends_on="a").inherits_priority
     assert not submitted(priority=0).inherits_priority
     assert not submitted(defaults=AppDefaults(priority=0)).inherits_priority
-    assert not to_new_job(settled(1), call={}, defaults=AppDefaults(), limits=Limits(), tenant="t").inherits_priority
+    assert not to_new_job(settled(1), call={}, defaults=AppDefaults(), bounds=Bounds(), tenant="t").inherits_priority
     assert submitted(defaults=AppDefaults.of(priority=4)).priority == 4
     assert submitted().priority == 0
 

@@ -11,7 +11,7 @@ import pytest
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions, JobTypeOptions
 from ropewalk.definitions.submission import skips_queue, to_new_job
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.retry import Backoff, resolve
 from ropewalk.domain.time import HOUR, SECOND, to_instant
@@ -184,13 +184,13 @@ def test_options_are_computed_from_all_arguments() -> None:
     @job(options=lambda arguments: {"priority": len(arguments), "queue": str(arguments["b"])})
     async def two(a: int, b: str = "late") -> None: ...
 
-    new = to_new_job(two(1), call={}, defaults=AppDefaults(), limits=Limits(), tenant="acme")
+    new = to_new_job(two(1), call={}, defaults=AppDefaults(), bounds=Bounds(), tenant="acme")
     assert (new.priority, new.queue) == (2, "late")
 
 
 def submitted(said: dict[str, dict[str, Any]]) -> NewJob:
     built, call, defaults = built_with(said)
-    return to_new_job(built, call=call, defaults=defaults, limits=Limits(), tenant="acme")
+    return to_new_job(built, call=call, defaults=defaults, bounds=Bounds(), tenant="acme")
 
 
 def built_with(said: dict[str, dict[str, Any]]) -> tuple[Any, EnqueueOptions, AppDefaults]:

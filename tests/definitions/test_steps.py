@@ -16,7 +16,7 @@ from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.results.classify import classify
 from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.definitions.steps import Nondeterministic, Suspend
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Outcome, Suspended
 from ropewalk.domain.time import SECOND
@@ -81,7 +81,7 @@ async def run(port: FakeAttempt, handler: Handler) -> Outcome:
     """One attempt; what a store would write at its end is written."""
     ctx = Context(port)
     try:
-        outcome = outcome_of_return(flow, ctx, await handler(ctx), port.limits, strict=True)
+        outcome = outcome_of_return(flow, ctx, await handler(ctx), port.bounds, strict=True)
     except BaseException as error:
         outcome = classify(error, flow, lambda *_: None, attempt=1, app_decide=None)
     if isinstance(outcome, Suspended):
@@ -213,7 +213,7 @@ def test_the_sync_face(port: FakeAttempt) -> None:
         ctx = Context(port)
         assert ctx.sync.step("half", halve, 8) == 4
         assert ctx.sync.step("half of that", halve, number=4) == 2
-        assert outcome_of_return(flow, ctx, None, port.limits, strict=True) == Completed(None)
+        assert outcome_of_return(flow, ctx, None, port.bounds, strict=True) == Completed(None)
     assert calls == ["halve", "halve"]
 
 
@@ -286,7 +286,7 @@ async def test_a_fault_that_is_caught_is_a_fault(port: FakeAttempt) -> None:
     ],
 )
 async def test_steps_that_cannot_be(port: FakeAttempt, use: Callable[[Context], Awaitable[object]], told: str) -> None:
-    port.bounds = Limits(result_bytes_max=61)
+    port.allowed = Bounds(result_bytes_max=61)
     ctx = Context(port)
     await ctx.step("taken", undeclared, "x" * 59)
     with pytest.raises(Abort) as raised:
@@ -334,7 +334,7 @@ async def test_a_value_that_does_not_fit_its_annotation(port: FakeAttempt) -> No
 
 
 async def test_both_sides_of_the_bound_on_steps(port: FakeAttempt) -> None:
-    port.bounds = Limits(steps_max=2)
+    port.allowed = Bounds(steps_max=2)
     ctx = Context(port)
     await ctx.step("a", double, 1)
     await ctx.step("b", double, 1)

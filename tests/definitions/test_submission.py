@@ -12,7 +12,7 @@ from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.order import Priority
 from ropewalk.domain.jobs.record import CompensationSpec, NewJob, new_record
@@ -28,9 +28,9 @@ NAIVE = datetime(2030, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 async def charge(card: str, cents: int, *, note: str = "") -> int: ...
 
 
-def submitted(built: Any, *, defaults: AppDefaults | None = None, limits: Limits | None = None, **call: Any) -> NewJob:
+def submitted(built: Any, *, defaults: AppDefaults | None = None, bounds: Bounds | None = None, **call: Any) -> NewJob:
     given: Any = call
-    return to_new_job(built, call=given, defaults=defaults or AppDefaults(), limits=limits or Limits(), tenant="acme")
+    return to_new_job(built, call=given, defaults=defaults or AppDefaults(), bounds=bounds or Bounds(), tenant="acme")
 
 
 def test_everything_is_carried_over() -> None:
@@ -145,7 +145,7 @@ def test_unique_must_return_a_string() -> None:
 
 def test_limits_are_checked() -> None:
     with pytest.raises(LimitExceeded) as refusal:
-        submitted(charge("x" * 100, 1), limits=Limits(payload_bytes_max=100))
+        submitted(charge("x" * 100, 1), bounds=Bounds(payload_bytes_max=100))
     assert refusal.value.field == "input"
     with pytest.raises(LimitExceeded):
         submitted(charge("x", 1), tags={str(n): "" for n in range(33)})

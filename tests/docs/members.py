@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import get_args
 
-from ropewalk import App, AppDefaults, Context, Filter, Limits, Logs, Redrive, Retention, errors
+from ropewalk import App, AppDefaults, Bounds, Context, Filter, Logs, Redrive, Retention, errors
 from ropewalk.client.store_client import StoreClient
 from ropewalk.definitions.options import EnqueueOptions, ProcessOptions
 from ropewalk.definitions.schedule import ScheduleOptions
@@ -38,7 +38,7 @@ def members() -> dict[str, set[str]]:
         "JobTypeOptions": {"executor", *ProcessOptions.__annotations__},
         "EnqueueOptions": set(EnqueueOptions.__annotations__),
         "ScheduleOptions": set(ScheduleOptions.__annotations__),
-        "Limits": set(Limits.__struct_fields__),
+        "Bounds": set(Bounds.__struct_fields__),
         "Filter": set(Filter.__struct_fields__),
         "App": parameters(App),
         "App.worker": parameters(App.worker),

@@ -10,7 +10,7 @@ For authors, how Markdown becomes something that runs, in a directory of the pag
 - A ```console block runs its `$ ` lines once the script above it has ended; what is below one is what it prints,
   `...` standing for anything. Python below it is another script.
 - A ```sh block is not run, but its `ropewalk …` lines must be commands that exist, with options that exist.
-- `<!-- every: Limits -->` before a table: its first column names every member, and nothing else (see members.py).
+- `<!-- every: Bounds -->` before a table: its first column names every member, and nothing else (see members.py).
 """
 
 from __future__ import annotations

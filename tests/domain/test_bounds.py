@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.bounds import DEFAULT_LIMITS, Limits, check
+from ropewalk.domain.bounds import DEFAULT_BOUNDS, Bounds, check
 from ropewalk.domain.jobs.record import IdempotencyKey
 from ropewalk.errors import InvalidInput, LimitExceeded
 from tests.domain.records import a_new_job
@@ -29,14 +29,14 @@ def named(field: str, value: str) -> dict[str, object]:
     return {"key": IdempotencyKey(key=value)} if field == "idempotency_key" else {field: value}
 
 
-def refusal(options: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> InvalidInput:
+def refusal(options: dict[str, Any], bounds: Bounds = DEFAULT_BOUNDS) -> InvalidInput:
     with pytest.raises(InvalidInput) as refused:
-        check(a_new_job(**options), limits)
+        check(a_new_job(**options), bounds)
     return refused.value
 
 
 def test_the_documented_bounds() -> None:
-    assert structs.asdict(DEFAULT_LIMITS) == {
+    assert structs.asdict(DEFAULT_BOUNDS) == {
         "payload_bytes_max": 1_048_576,
         "result_bytes_max": 1_048_576,
         "checkpoint_bytes_max": 1_048_576,
@@ -117,14 +117,14 @@ def test_tags_are_text(tags: Any) -> None:
 @pytest.mark.parametrize(
     ("limits", "options", "field"),
     [
-        (Limits(payload_bytes_max=2), {"input": b"123"}, "input"),
-        (Limits(attempts_max=5), {"max_attempts": 6}, "max_attempts"),
-        (Limits(priority_max=5), {"priority": -6}, "priority"),
-        (Limits(name_chars_max=7), {"queue": "eight888"}, "queue"),
-        (Limits(tags_max=1), {"tags": {"a": "", "b": ""}}, "tags"),
-        (Limits(tag_chars_max=3), {"tags": {"a": "four"}}, "tags"),
+        (Bounds(payload_bytes_max=2), {"input": b"123"}, "input"),
+        (Bounds(attempts_max=5), {"max_attempts": 6}, "max_attempts"),
+        (Bounds(priority_max=5), {"priority": -6}, "priority"),
+        (Bounds(name_chars_max=7), {"queue": "eight888"}, "queue"),
+        (Bounds(tags_max=1), {"tags": {"a": "", "b": ""}}, "tags"),
+        (Bounds(tag_chars_max=3), {"tags": {"a": "four"}}, "tags"),
     ],
 )
-def test_every_bound_can_be_moved(limits: Limits, options: dict[str, Any], field: str) -> None:
+def test_every_bound_can_be_moved(bounds: Bounds, options: dict[str, Any], field: str) -> None:
     check(a_new_job(**options))
-    assert refusal({"input": b"", "type": "t", **options}, limits).field == field
+    assert refusal({"input": b"", "type": "t", **options}, bounds).field == field

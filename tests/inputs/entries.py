@@ -120,7 +120,7 @@ SETTINGS: Final = [
     "Filter",
     "Group",
     "Limit",
-    "Limits",
+    "Bounds",
     "Logs",
     "Rate",
     "Redrive",

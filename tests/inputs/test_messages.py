@@ -10,13 +10,13 @@ import pytest
 
 from ropewalk import (
     App,
+    Bounds,
     Context,
     DefinitionError,
     Filter,
     InvalidInput,
     JobFailed,
     LimitExceeded,
-    Limits,
     Redrive,
     State,
     batch_job,
@@ -120,9 +120,9 @@ async def test_names_that_are_stored_are_bounded(make_app: MakeApp) -> None:
 
 def test_settings_of_an_app_name_the_setting() -> None:
     with pytest.raises(InvalidInput, match="payload_bytes_max='1MB' must be a whole number"):
-        Limits(payload_bytes_max="1MB")  # type: ignore[arg-type] # that is the point
-    with pytest.raises(DefinitionError, match="App: limits='1MB' must be a Limits, such as Limits"):
-        App("memory://", limits="1MB")  # type: ignore[arg-type] # that is the point
+        Bounds(payload_bytes_max="1MB")  # type: ignore[arg-type] # that is the point
+    with pytest.raises(DefinitionError, match="App: bounds='1MB' must be a Bounds, such as Bounds"):
+        App("memory://", bounds="1MB")  # type: ignore[arg-type] # that is the point
 
 
 async def test_an_update_needs_arguments_that_fit(make_app: MakeApp) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from ropewalk import App, Job, Limits, job
+from ropewalk import App, Bounds, Job, job
 from ropewalk.testing import FakeRuntime
 
 
@@ -240,7 +240,8 @@ WRONG: Final[Mapping[str, tuple[object, ...]]] = {
     "depends_on": (None, 3, "", "a\0b", [None], {"a": 1}, iter(["a"])),
     "on_failure": OBJECT_OR_NONE,
     "defaults": OBJECT_OR_NONE,
-    "limits": OBJECT,
+    "bounds": OBJECT,
+    "store": OBJECT_OR_NONE,
     "App.retention": OBJECT_OR_NONE,
     "App.logs": OBJECT_OR_NONE,
     "App.types": (),
@@ -258,7 +259,7 @@ WRONG: Final[Mapping[str, tuple[object, ...]]] = {
     "codec": OBJECT,
     "Group.of": (None, 3, "", "a\0b", EMPTY),
     "Chain.of": (None, 3, "", "a\0b", EMPTY),
-    **{f"Limits.{name}": (*WHOLE, -1) for name in Limits.__struct_fields__},
+    **{f"Bounds.{name}": (*WHOLE, -1) for name in Bounds.__struct_fields__},
     "redrive": OBJECT_OR_NONE,
     "backlog_alarm": OBJECT_OR_NONE,
     "connection": OBJECT_OR_NONE,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk import AppDefaults, Limits
+from ropewalk import AppDefaults, Bounds
 from ropewalk.definitions.options import Classifier
 from ropewalk.runners.processes import ProcessPool
 from ropewalk.runtime.system import SystemRuntime
@@ -31,11 +31,11 @@ async def make_pool(troubles: Troubles) -> AsyncIterator[MakePool]:
     pools: list[ProcessPool] = []
 
     def make(
-        size: int = 4, limits: Limits | None = None, *, strict_return: bool = True, decide: Classifier | None = None
+        size: int = 4, bounds: Bounds | None = None, *, strict_return: bool = True, decide: Classifier | None = None
     ) -> ProcessPool:
         pool = ProcessPool(
             size=size,
-            limits=limits or Limits(),
+            bounds=bounds or Bounds(),
             defaults=AppDefaults(strict_return=strict_return, decide=decide),
             runtime=SystemRuntime(),
             report=lambda error, phase: troubles.append((error, phase)),

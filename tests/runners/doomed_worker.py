@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from ropewalk import AppDefaults, Limits
+from ropewalk import AppDefaults, Bounds
 from ropewalk.runners.processes import ProcessPool
 from ropewalk.runtime.system import SystemRuntime
 from tests.runners import deadly
@@ -18,7 +18,7 @@ class Telling(Recording):
 
 
 async def main(handler: str) -> None:
-    pool = ProcessPool(size=1, limits=Limits(), defaults=AppDefaults(), runtime=SystemRuntime(), report=print)
+    pool = ProcessPool(size=1, bounds=Bounds(), defaults=AppDefaults(), runtime=SystemRuntime(), report=print)
     await pool.run(Telling(getattr(deadly, handler)))
 
 

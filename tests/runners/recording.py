@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from ropewalk import Context, Job, JobType, LeaseLost, LimitExceeded, Limits, Logs, State
+from ropewalk import Bounds, Context, Job, JobType, LeaseLost, LimitExceeded, Logs, State
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason
@@ -39,7 +39,7 @@ class Recording:
         self.asked_states: list[str] = []
         self.asked_once: list[tuple[str, Seconds]] = []
         self.cancel: Cancellation | None = None
-        self.limits = Limits()
+        self.bounds = Bounds()
         self.logs = Logs()
         self.lines: list[tuple[int, str, str | None]] = []
         self.waited_for: list[Dependency] = []

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from ropewalk import Backoff, Limits
+from ropewalk import Backoff, Bounds
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Cancelled, Completed, Errored
 from ropewalk.domain.time import to_instant
@@ -83,8 +83,8 @@ async def test_a_refusal_is_the_same_exception_there(pool: ProcessPool) -> None:
 
 
 async def test_a_message_over_the_bound(make_pool: MakePool) -> None:
-    limits = Limits(payload_bytes_max=1, result_bytes_max=1, checkpoint_bytes_max=1)
-    pool, bound = make_pool(limits=limits), frame_bytes_max(limits)
+    bounds = Bounds(payload_bytes_max=1, result_bytes_max=1, checkpoint_bytes_max=1)
+    pool, bound = make_pool(bounds=bounds), frame_bytes_max(bounds)
     outcome = await pool.run(Recording(handlers.oversize_message, size=bound))
     assert isinstance(outcome, Errored)
     assert outcome.error.type == "LimitExceeded"

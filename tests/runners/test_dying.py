@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk import AppDefaults, JobType, Limits
+from ropewalk import AppDefaults, Bounds, JobType
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Completed, Crashed, Outcome
 from ropewalk.runners.frames import frame_bytes_max
@@ -139,12 +139,12 @@ async def test_a_process_ends_with_its_pipe() -> None:
     run = Run(
         job=attempt.job,
         source=source_of(attempt.job_type),
-        limits=Limits(),
+        bounds=Bounds(),
         defaults=AppDefaults(),
         idempotency_key=attempt.idempotency_key,
         now=attempt.now(),
     )
-    process = await HandlerProcess.start(frame_bytes_max(run.limits))
+    process = await HandlerProcess.start(frame_bytes_max(run.bounds))
     process.send(run)
     async with asyncio.timeout(20):
         while not isinstance(await process.receive(), Told):

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from ropewalk import Limits
+from ropewalk import Bounds
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Deferred, Errored, Misfit
 from ropewalk.domain.time import SECOND, to_instant
@@ -131,7 +131,7 @@ async def test_a_result_that_does_not_fit(pool: ProcessPool) -> None:
 
 @pytest.mark.parametrize(("size", "fits"), [(98, True), (99, False)])
 async def test_an_oversize_result(make_pool: MakePool, size: int, fits: bool) -> None:
-    pool = make_pool(limits=Limits(result_bytes_max=100))
+    pool = make_pool(bounds=Bounds(result_bytes_max=100))
     outcome = await pool.run(Recording(handlers.big, size=size))
     if fits:
         assert isinstance(outcome, Completed)
@@ -142,7 +142,7 @@ async def test_an_oversize_result(make_pool: MakePool, size: int, fits: bool) ->
 
 async def test_the_largest_result_the_limits_allow(make_pool: MakePool) -> None:
     size = 40 * 1024 * 1024
-    pool = make_pool(limits=Limits(result_bytes_max=size + 2))
+    pool = make_pool(bounds=Bounds(result_bytes_max=size + 2))
     outcome = await pool.run(Recording(handlers.big, size=size))
     assert isinstance(outcome, Completed)
     assert len(outcome.result or b"") == size + 2

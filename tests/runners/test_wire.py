@@ -10,10 +10,10 @@ import pytest
 from ropewalk import (
     AppDefaults,
     Backoff,
+    Bounds,
     InvalidInput,
     LeaseLost,
     LimitExceeded,
-    Limits,
     QuotaExceeded,
     RopewalkError,
     SpawnMismatch,
@@ -105,7 +105,7 @@ def test_a_whole_job() -> None:
     sent = Run(
         job=new_record(new, seq=3, now=5),
         source=Source(name="t", module="m", qualname="q"),
-        limits=Limits(),
+        bounds=Bounds(),
         defaults=AppDefaults(),
         idempotency_key="a:1",
         now=7,

@@ -29,7 +29,7 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.definitions.unregistered import UnregisteredTypes
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.errors import DefinitionError, InvalidInput, RopewalkError, WeakDurability
 from ropewalk.observe.events import EventHub
@@ -78,7 +78,7 @@ class AppState:
         registry: Registry,
         events: EventHub,
         codec: Codec,
-        limits: Limits,
+        bounds: Bounds,
         defaults: AppDefaults,
         tracing: Tracing | None = None,
         reports_orphans: bool = False,
@@ -100,7 +100,7 @@ class AppState:
         if diagnosis is not None:
             diagnosis.watch_durability(lambda message: events.report(WeakDurability(message), "durability"))
         self.codec = codec
-        self.limits = limits
+        self.bounds = bounds
         self.defaults = defaults
         self.tracing = tracing
         self.reports_orphans = reports_orphans
@@ -113,7 +113,7 @@ class AppState:
         self.declared: list[DeclaredSchedule] = []
         self.functions = ScheduleFunctions(functions)
         self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule, tracing=tracing)
-        planner = Planner(self.functions, self._job_of_schedule, limits, registry)
+        planner = Planner(self.functions, self._job_of_schedule, bounds, registry)
         self.timetable = Timetable(store, events, self.functions, self.fires, planner)
         for each in schedules:
             self.declare(each)
@@ -162,7 +162,7 @@ class AppState:
         await self.store.close()
 
     def new_job(self, job: Job[Any, Any], options: EnqueueOptions, tenant: str) -> NewJob:
-        new = to_new_job(job, call=options, defaults=self.defaults, limits=self.limits, tenant=tenant)
+        new = to_new_job(job, call=options, defaults=self.defaults, bounds=self.bounds, tenant=tenant)
         self.unregistered.check(new)
         if self._refuse is not None:
             self._refuse(new)

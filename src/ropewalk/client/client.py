@@ -160,7 +160,7 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
         return self._handle(job, new, accepted)
 
     def _submissions(self, jobs: Sequence[Job[Any, Any]], options: EnqueueOptions, *, atomic: bool) -> list[Submission]:
-        limit = self._core.limits.batch_jobs_max
+        limit = self._core.bounds.batch_jobs_max
         if checks.flag(atomic, "atomic") and len(jobs) > limit:
             raise LimitExceeded(
                 f"{len(jobs):,} jobs, over batch_jobs_max={limit:,} for one atomic batch: use atomic=False",

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast, get_args
 from msgspec import Struct
 
 from ropewalk.domain import checks
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.states import TERMINAL, State
 from ropewalk.domain.workflow.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, Policy, needed
 from ropewalk.errors import InvalidInput, LimitExceeded
@@ -137,7 +137,7 @@ def _state(value: object, field: str) -> State | None:
     return None if value is None else checks.member(value, field, State)
 
 
-def gate_of(job_id: str, given: Mapping[str, Any], limits: Limits) -> NewGate | None:
+def gate_of(job_id: str, given: Mapping[str, Any], bounds: Bounds) -> NewGate | None:
     """The gate these (checked) options ask for. Depending on nothing, an empty list, is no gate."""
     named: Parents | None = given.get("depends_on")
     if named is None:
@@ -147,7 +147,7 @@ def gate_of(job_id: str, given: Mapping[str, Any], limits: Limits) -> NewGate | 
                     f"{option}={given[option]!r} is given without depends_on: say what to wait for", field=option
                 )
         return None
-    _check(named, job_id, limits)
+    _check(named, job_id, bounds)
     if not named.refs:
         return None
     need, of = _needed(given.get("when", "all_success"), len(named.refs))
@@ -158,15 +158,15 @@ def gate_of(job_id: str, given: Mapping[str, Any], limits: Limits) -> NewGate | 
         policy=given.get("on_unsatisfied"),
         timeout_us=given.get("gate_timeout"),
         allow_missing=given.get("allow_missing", False),
-        depth_max=limits.dependency_depth_max,
+        depth_max=bounds.dependency_depth_max,
     )
 
 
-def _check(named: Parents, job_id: str, limits: Limits) -> None:
-    if named.counted > limits.dependencies_max:
+def _check(named: Parents, job_id: str, bounds: Bounds) -> None:
+    if named.counted > bounds.dependencies_max:
         raise LimitExceeded(
-            f"depends_on names {named.counted:,}, over dependencies_max={limits.dependencies_max:,}: depend on a Group "
-            "of them, or raise the limit with App(limits=...)",
+            f"depends_on names {named.counted:,}, over dependencies_max={bounds.dependencies_max:,}: depend on a Group "
+            "of them, or raise the limit with App(bounds=...)",
             field="depends_on",
         )
     if any(ref.id == job_id for ref in named.refs):

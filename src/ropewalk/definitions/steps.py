@@ -52,7 +52,7 @@ class StepValues:
         except InvalidInput as error:
             hint = "; annotate what its function returns" if self._wire is None else ""
             raise Abort(InvalidInput(f"step {self._name!r}: its value does not fit: {error}{hint}")) from error
-        limit = self._port.limits.result_bytes_max
+        limit = self._port.bounds.result_bytes_max
         if data is not None and len(data) > limit:
             told = f"the value of step {self._name!r} is {len(data):,} bytes, over result_bytes_max={limit:,}"
             raise Abort(LimitExceeded(f"{told}: store it elsewhere and return a reference", field="step"))
@@ -232,11 +232,11 @@ class Steps:
         if name in self._names:
             self._fault = Nondeterministic(f"two steps are named {name!r}: give each its own name")
             raise self._fault
-        limits = self._port.limits
-        if len(name) > limits.name_chars_max:
+        bounds = self._port.bounds
+        if len(name) > bounds.name_chars_max:
             raise Abort(LimitExceeded(f"a step's name has {len(name)} characters: {name[:40]!r}...", field="name"))
-        if len(self._names) >= limits.steps_max:
-            raise Abort(LimitExceeded(f"step {name!r} is over steps_max={limits.steps_max:,}", field="step"))
+        if len(self._names) >= bounds.steps_max:
+            raise Abort(LimitExceeded(f"step {name!r} is over steps_max={bounds.steps_max:,}", field="step"))
         return self._names.setdefault(name, len(self._names))
 
     def _ordinal(self, kind: str) -> str:

@@ -14,24 +14,24 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.option_precedence import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
-from ropewalk.domain.bounds import Limits, check
+from ropewalk.domain.bounds import Bounds, check
 from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob
 from ropewalk.domain.time import DAY
 from ropewalk.errors import InvalidInput
 
 
 def to_new_job(
-    job: Job[Any, Any], *, call: EnqueueOptions, defaults: AppDefaults, limits: Limits, tenant: str
+    job: Job[Any, Any], *, call: EnqueueOptions, defaults: AppDefaults, bounds: Bounds, tenant: str
 ) -> NewJob:
     """Raises InvalidInput naming the option that does not fit.
 
     timeout, backoff and lease are stored only where this one job was given them: otherwise those of the worker's
     own type and app count, so that a change of code reaches jobs already queued.
     """
-    if not call and _is_plain(job, limits):
-        return structs.replace(_template(job.type, defaults, limits, tenant), id=job.id, input=job.input)
+    if not call and _is_plain(job, bounds):
+        return structs.replace(_template(job.type, defaults, bounds, tenant), id=job.id, input=job.input)
     given = options_of(job, call)
-    return _resolved(job, given, defaults, limits, given.get("tenant", tenant))
+    return _resolved(job, given, defaults, bounds, given.get("tenant", tenant))
 
 
 def skips_queue(job: Job[Any, Any], call: EnqueueOptions) -> bool:
@@ -39,7 +39,7 @@ def skips_queue(job: Job[Any, Any], call: EnqueueOptions) -> bool:
     return bool(options_of(job, call).get("skip_queue", job.type.options.skip_queue))
 
 
-def _is_plain(job: Job[Any, Any], limits: Limits) -> bool:
+def _is_plain(job: Job[Any, Any], bounds: Bounds) -> bool:
     """Only id and input are its own, and both are within bounds: nothing is left to resolve or to refuse."""
     of_type = job.type.options
     return (
@@ -47,21 +47,21 @@ def _is_plain(job: Job[Any, Any], limits: Limits) -> bool:
         and of_type.options is None
         and of_type.unique is None
         and (of_type.limit is None or not of_type.limit.computed)
-        and len(job.input) <= limits.payload_bytes_max
-        and 0 < len(job.id) <= limits.name_chars_max
+        and len(job.input) <= bounds.payload_bytes_max
+        and 0 < len(job.id) <= bounds.name_chars_max
         and job.id.isascii()
         and "\x00" not in job.id
     )
 
 
 @lru_cache(maxsize=1024)
-def _template(job_type: JobType[..., Any, Any], defaults: AppDefaults, limits: Limits, tenant: str) -> NewJob:
+def _template(job_type: JobType[..., Any, Any], defaults: AppDefaults, bounds: Bounds, tenant: str) -> NewJob:
     """What all jobs of a type have in common that were given no options: resolved and checked once."""
     blank: Job[Any, Any] = Job("template", job_type, b"{}", MappingProxyType({}))
-    return _resolved(blank, {}, defaults, limits, tenant)
+    return _resolved(blank, {}, defaults, bounds, tenant)
 
 
-def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, limits: Limits, tenant: str) -> NewJob:
+def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, bounds: Bounds, tenant: str) -> NewJob:
     base = base_of(job.type.options, defaults)
     new = NewJob(
         id=given.get("id", job.id),
@@ -89,9 +89,9 @@ def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, 
         on_failure=_on_failure(job, given, defaults),
         limit_key=limit_key_of(job, given),
         fairness=given.get("fairness", base.fairness),
-        gate=gate_of(given.get("id", job.id), given, limits),
+        gate=gate_of(given.get("id", job.id), given, bounds),
     )
-    check(new, limits)
+    check(new, bounds)
     return new
 
 

@@ -12,8 +12,8 @@ from ropewalk.domain.limits.fleet_limit import ANY
 from ropewalk.errors import InvalidInput, LimitExceeded
 
 
-class Limits(Struct, frozen=True, kw_only=True):
-    """`App(limits=Limits(payload_bytes_max=4 * 1024 * 1024))`. Every bound is a whole number."""
+class Bounds(Struct, frozen=True, kw_only=True):
+    """`App(bounds=Limits(payload_bytes_max=4 * 1024 * 1024))`. Every bound is a whole number."""
 
     payload_bytes_max: int = 1024 * 1024
     result_bytes_max: int = 1024 * 1024
@@ -55,46 +55,46 @@ _MAY_BE_NONE = frozenset(
 """Bounds that can be 0, where an app does without."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_BOUNDS = Bounds()
 
 
-def check(job: NewJob, limits: Limits = DEFAULT_LIMITS) -> None:
+def check(job: NewJob, bounds: Bounds = DEFAULT_BOUNDS) -> None:
     """Refuse a job that is over a bound, before anything is written."""
-    check_payload(job.type, job.input, limits)
-    _check_attempts(job, limits)
-    check_priority(job.priority, limits)
-    _check_names(job, limits)
-    _check_tags(job.tags, limits)
+    check_payload(job.type, job.input, bounds)
+    _check_attempts(job, bounds)
+    check_priority(job.priority, bounds)
+    _check_names(job, bounds)
+    _check_tags(job.tags, bounds)
 
 
-def check_payload(job_type: str, data: bytes, limits: Limits) -> None:
-    if len(data) > limits.payload_bytes_max:
+def check_payload(job_type: str, data: bytes, bounds: Bounds) -> None:
+    if len(data) > bounds.payload_bytes_max:
         raise LimitExceeded(
             f"the input of {job_type} is {len(data):,} bytes, "
-            f"over payload_bytes_max={limits.payload_bytes_max:,}: "
-            "store the data elsewhere and pass a reference, or raise the limit with App(limits=...)",
+            f"over payload_bytes_max={bounds.payload_bytes_max:,}: "
+            "store the data elsewhere and pass a reference, or raise the limit with App(bounds=...)",
             field="input",
         )
 
 
-def check_priority(priority: int, limits: Limits) -> None:
-    bound = limits.priority_max
+def check_priority(priority: int, bounds: Bounds) -> None:
+    bound = bounds.priority_max
     checks.integer(priority, "priority")
     if abs(priority) > bound:
         raise LimitExceeded(f"priority={priority} is outside -{bound}...{bound}", field="priority")
 
 
-def _check_attempts(job: NewJob, limits: Limits) -> None:
-    if job.max_attempts is not None and not 1 <= job.max_attempts <= limits.attempts_max:
+def _check_attempts(job: NewJob, bounds: Bounds) -> None:
+    if job.max_attempts is not None and not 1 <= job.max_attempts <= bounds.attempts_max:
         raise LimitExceeded(
-            f"max_attempts={job.max_attempts} must be between 1 and {limits.attempts_max}, or None for unlimited",
+            f"max_attempts={job.max_attempts} must be between 1 and {bounds.attempts_max}, or None for unlimited",
             field="max_attempts",
         )
     if job.max_crashes < 1:
         raise LimitExceeded(f"max_crashes={job.max_crashes} must be at least 1", field="max_crashes")
 
 
-def _check_names(job: NewJob, limits: Limits) -> None:
+def _check_names(job: NewJob, bounds: Bounds) -> None:
     names: Mapping[str, str | None] = {
         "id": job.id,
         "type": job.type,
@@ -110,14 +110,14 @@ def _check_names(job: NewJob, limits: Limits) -> None:
     }
     for field, value in names.items():
         if value is not None:
-            check_name(value, field, limits)
+            check_name(value, field, bounds)
     if job.limit_key is not None:
         _check_limit_key(job.limit_key)
     if job.tenant == ANY:
         raise InvalidInput(f"tenant={ANY!r} stands for every tenant, in quotas: a job has one", field="tenant")
     if job.gate is not None:
         for parent in job.gate.parents:
-            check_name(parent.id, "depends_on", limits)
+            check_name(parent.id, "depends_on", bounds)
 
 
 def _check_limit_key(key: str) -> None:
@@ -127,20 +127,20 @@ def _check_limit_key(key: str) -> None:
         )
 
 
-def check_name(name: object, field: str, limits: Limits = DEFAULT_LIMITS) -> str:
+def check_name(name: object, field: str, bounds: Bounds = DEFAULT_BOUNDS) -> str:
     """A name that is stored: text within the bounds."""
     checked = checks.text(name, field)
-    if len(checked) > limits.name_chars_max:
-        bound = f"name_chars_max={limits.name_chars_max}"
+    if len(checked) > bounds.name_chars_max:
+        bound = f"name_chars_max={bounds.name_chars_max}"
         raise LimitExceeded(f"{field} has {len(checked)} characters, over {bound}: {checked[:40]!r}...", field=field)
     return checked
 
 
-def _check_tags(tags: Mapping[str, str], limits: Limits) -> None:
+def _check_tags(tags: Mapping[str, str], bounds: Bounds) -> None:
     if not tags:
         return
-    if len(tags) > limits.tags_max:
-        raise LimitExceeded(f"{len(tags)} tags, over tags_max={limits.tags_max}", field="tags")
+    if len(tags) > bounds.tags_max:
+        raise LimitExceeded(f"{len(tags)} tags, over tags_max={bounds.tags_max}", field="tags")
     for name, value in checks.tags(tags, "tags").items():
-        if max(len(name), len(value)) > limits.tag_chars_max:
-            raise LimitExceeded(f"tag {name[:40]!r} is over tag_chars_max={limits.tag_chars_max}", field="tags")
+        if max(len(name), len(value)) > bounds.tag_chars_max:
+            raise LimitExceeded(f"tag {name[:40]!r} is over tag_chars_max={bounds.tag_chars_max}", field="tags")

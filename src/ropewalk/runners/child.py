@@ -75,7 +75,7 @@ def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
                 field="append",
             )
         )
-    return outcome_of_return(job_type, context, value, port.order.limits, strict=port.order.defaults.strict_return)
+    return outcome_of_return(job_type, context, value, port.order.bounds, strict=port.order.defaults.strict_return)
 
 
 OWN_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
@@ -126,7 +126,7 @@ class Pipe:
         while len(header := stream.read(HEADER.size)) == HEADER.size:
             message = order(stream.read(HEADER.unpack(header)[0]))
             if isinstance(message, Run):
-                port = PipePort(message, self._sender(frame_bytes_max(message.limits)))
+                port = PipePort(message, self._sender(frame_bytes_max(message.bounds)))
                 self.attempts.put(port)
             elif port is not None:
                 port.hear(message)

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.errors import LimitExceeded
 from ropewalk.runners.messages import Order, Report
 
@@ -23,8 +23,8 @@ class Garbled(Exception):
     """The other end sent what is no message, or one over the bound."""
 
 
-def frame_bytes_max(limits: Limits) -> int:
-    largest = max(limits.payload_bytes_max, limits.result_bytes_max, limits.checkpoint_bytes_max)
+def frame_bytes_max(bounds: Bounds) -> int:
+    largest = max(bounds.payload_bytes_max, bounds.result_bytes_max, bounds.checkpoint_bytes_max)
     return min(ROOM_BYTES + 2 * largest, HEADER_MAX)
 
 
@@ -35,7 +35,7 @@ def framed(message: Order | Report, bytes_max: int) -> bytes:
         what = type(message).__name__.lower()
         raise LimitExceeded(
             f"{what} takes {len(body):,} bytes between the worker and the handler's process, over the bound of "
-            f"{bytes_max:,}: send less at once, or raise App(limits=...)",
+            f"{bytes_max:,}: send less at once, or raise App(bounds=...)",
             field=what,
         )
     return HEADER.pack(len(body)) + body

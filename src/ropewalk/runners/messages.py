@@ -17,7 +17,7 @@ from msgspec import Struct
 from ropewalk import errors
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.options import AppDefaults, Logs
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.failure import clipped
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob
@@ -35,7 +35,7 @@ class Run(Struct, frozen=True, tag=True, kw_only=True):
 
     job: JobRecord
     source: Source
-    limits: Limits
+    bounds: Bounds
     defaults: AppDefaults
     idempotency_key: str
     now: Instant

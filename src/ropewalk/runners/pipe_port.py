@@ -19,7 +19,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Logs
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.failure import clipped
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason
@@ -116,8 +116,8 @@ class PipePort(AttemptPort):
         return self.order.idempotency_key
 
     @property
-    def limits(self) -> Limits:
-        return self.order.limits
+    def bounds(self) -> Bounds:
+        return self.order.bounds
 
     def now(self) -> Instant:
         """As of the order: behind by what the handler took since, so at worst it waits once more for a past moment."""
@@ -153,7 +153,7 @@ class PipePort(AttemptPort):
 
     def prepare(self, job: Job[Any, Any]) -> NewJob:
         order = self.order
-        return to_new_job(job, call={}, defaults=order.defaults, limits=order.limits, tenant=order.job.tenant)
+        return to_new_job(job, call={}, defaults=order.defaults, bounds=order.bounds, tenant=order.job.tenant)
 
     async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
         return msgspec.convert(await self._ask(lambda call: Spawn(call, list(jobs))), list[str])

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from ropewalk.definitions.context.attempt_port import AttemptPort, Isolation
 from ropewalk.definitions.options import AppDefaults, Logs
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.outcome import Crashed, Outcome, Released
 from ropewalk.domain.time import SECOND
@@ -42,14 +42,14 @@ class ProcessPool(Isolation):
         self,
         *,
         size: int,
-        limits: Limits,
+        bounds: Bounds,
         defaults: AppDefaults,
         runtime: Runtime,
         report: Reporter,
         logs: Logs | None = None,
     ) -> None:
         self._logs = logs or Logs()
-        self._limits = limits
+        self._bounds = bounds
         self._defaults = structs.replace(defaults, decide=None)
         self._decide = defaults.decide
         self._runtime = runtime
@@ -88,7 +88,7 @@ class ProcessPool(Isolation):
         return Run(
             job=attempt.job,
             source=source_of(attempt.job_type),
-            limits=self._limits,
+            bounds=self._bounds,
             defaults=self._defaults,
             idempotency_key=attempt.idempotency_key,
             now=attempt.now(),
@@ -126,7 +126,7 @@ class ProcessPool(Isolation):
 
     async def _start(self, memory_mb: int | None) -> HandlerProcess | None:
         try:
-            process = await HandlerProcess.start(frame_bytes_max(self._limits))
+            process = await HandlerProcess.start(frame_bytes_max(self._bounds))
         except OSError as error:
             self._report(error, STARTING)
             return None

@@ -162,7 +162,7 @@ class Rehearsal(Rehearsing, App):
             "memory://",
             jobs=[app.registry],
             defaults=settings.defaults,
-            limits=settings.limits,
+            bounds=settings.bounds,
             retention=settings.retention,
             lifespan=settings.lifespan,
             middlewares=settings.middlewares,

@@ -12,7 +12,7 @@ from ropewalk.client.schedules.fires import AnyFunction
 from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.domain import checks
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.retention import Retention
 from ropewalk.observe.events import ErrorHook, EventHook
 from ropewalk.ports.tracing import Tracing
@@ -23,7 +23,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """What an app was made with, beside its store and types. Raises InvalidInput for what does not fit."""
 
     defaults: AppDefaults
-    limits: Limits
+    bounds: Bounds
     retention: Retention
     lifespan: Callable[[Any], AbstractAsyncContextManager[object]] | None
     middlewares: tuple[Middleware, ...] = ()
@@ -38,7 +38,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         checks.instance(self.defaults, "defaults", AppDefaults, "AppDefaults.of(timeout=30)")
-        checks.instance(self.limits, "limits", Limits, "Limits(tags_max=8)")
+        checks.instance(self.bounds, "bounds", Bounds, "Bounds(tags_max=8)")
         checks.instance(self.retention, "retention", Retention, "Retention.of(completed=3600)")
         checks.instance(self.logs, "logs", Logs, 'Logs(keep="WARNING")')
         checks.flag(self.metrics, "metrics")

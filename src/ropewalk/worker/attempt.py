@@ -17,7 +17,7 @@ from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Logs
 from ropewalk.definitions.results.completion_plan import child_of
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.idempotency import input_hash
 from ropewalk.domain.jobs.lease import LossReason
@@ -182,8 +182,8 @@ class Attempt:
         return f"{self.job.id}:{self.job.run}"
 
     @property
-    def limits(self) -> Limits:
-        return self._bench.limits
+    def bounds(self) -> Bounds:
+        return self._bench.bounds
 
     def cancellation(self) -> Cancellation | None:
         return self.stopped or self._notice
@@ -219,7 +219,7 @@ class Attempt:
 
     async def checkpoint(self, value: object) -> None:
         data = self._bench.codec.encode(value, Any)
-        limit = self._bench.limits.checkpoint_bytes_max
+        limit = self._bench.bounds.checkpoint_bytes_max
         if len(data) > limit:
             raise LimitExceeded(
                 f"the checkpoint is {len(data):,} bytes, over checkpoint_bytes_max={limit:,}", field="checkpoint"
@@ -234,7 +234,7 @@ class Attempt:
 
     def prepare(self, job: Job[Any, Any]) -> NewJob:
         bench = self._bench
-        new = to_new_job(job, call={}, defaults=bench.defaults, limits=bench.limits, tenant=self.job.tenant)
+        new = to_new_job(job, call={}, defaults=bench.defaults, bounds=bench.bounds, tenant=self.job.tenant)
         bench.unregistered.check(new)
         return new
 

@@ -83,7 +83,7 @@ class BatchCall:
             job_type,
             contexts,
             value,
-            bench.limits,
+            bench.bounds,
             strict=bench.defaults.strict_return,
             judge=lambda error, number: bench.verdict(error, job_type, number),
         )

@@ -170,7 +170,7 @@ class Folding:
         if held.reducer == "custom" and held.value is not None:
             so_far = codec.decode(held.value, Any)
         data = codec.encode(pending.function(so_far, pending.value), Any)
-        limit = self._bench.limits.result_bytes_max
+        limit = self._bench.bounds.result_bytes_max
         if len(data) > limit:
             raise LimitExceeded(f"the group's value is {len(data):,} bytes, over result_bytes_max={limit:,}")
         return data

@@ -14,7 +14,7 @@ from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.results.classify import classify
 from ropewalk.definitions.unregistered import UnregisteredTypes
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.time import Instant, Span
 from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.events import EventHub
@@ -51,7 +51,7 @@ class WorkerContext:
     """What the app does about jobs of types that it does not know, whichever of its types this worker serves."""
     events: EventHub
     codec: Codec
-    limits: Limits
+    bounds: Bounds
     defaults: AppDefaults
     lease_us: Span
     isolation: Isolation

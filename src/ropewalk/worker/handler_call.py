@@ -153,7 +153,7 @@ class HandlerCall:
 
     def _returned(self, attempt: Attempt, context: Context, value: object) -> Outcome:
         bench = self._bench
-        outcome = outcome_of_return(self._job_type, context, value, bench.limits, strict=bench.defaults.strict_return)
+        outcome = outcome_of_return(self._job_type, context, value, bench.bounds, strict=bench.defaults.strict_return)
         if isinstance(outcome, Completed) and outcome.sequel is not None:
             attempt.fold = pending_fold(value)
         return outcome

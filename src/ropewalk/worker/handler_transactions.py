@@ -52,7 +52,7 @@ def _completed(attempt: Attempt, bench: WorkerContext, context: Context, returne
     if fold_of(returned) is not None:
         raise InvalidInput("append= with a function needs a transaction of its own: use a built-in one here")
     strict = bench.defaults.strict_return
-    outcome = outcome_of_return(attempt.job_type, context, returned, bench.limits, strict=strict)
+    outcome = outcome_of_return(attempt.job_type, context, returned, bench.bounds, strict=strict)
     if isinstance(outcome, Aborted):
         raise Abort(outcome.error.message)
     if isinstance(outcome, Completed) and outcome.sequel is not None:

@@ -34,11 +34,11 @@ async def declare_limits(registry: Registry, store: Store) -> None:
     declared = limits_in(registry)
     if not declared:
         return
-    limits = LIMITS.of(store)
-    held = {use.limit.id: use.limit for use in await limits.limits(EVERY_TENANT)}
+    bounds = LIMITS.of(store)
+    held = {use.limit.id: use.limit for use in await bounds.limits(EVERY_TENANT)}
     new = [limit for limit in declared if limit.replaces(held.get(limit.id))]
     for limit in new:
-        await limits.put_limit(limit)
+        await bounds.put_limit(limit)
     if new:
         store.notifier.publish(Hint(control=True))
 

@@ -18,7 +18,7 @@ from ropewalk.definitions.options import AppDefaults, BatchOptions, EnqueueOptio
 from ropewalk.definitions.results.classify import classify
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Deferred, Errored, Outcome
 from ropewalk.domain.time import SECOND
@@ -171,7 +171,7 @@ def test_functions_of_the_input_see_the_item() -> None:
         return {"priority": arguments["item"].size}
 
     sorted_type = batch_job(options=sized, unique=lambda arguments: arguments["item"].key)(insert.handler)
-    new = to_new_job(sorted_type(Row("a", 7)), call={}, defaults=AppDefaults(), limits=Limits(), tenant="t")
+    new = to_new_job(sorted_type(Row("a", 7)), call={}, defaults=AppDefaults(), bounds=Bounds(), tenant="t")
     assert new.priority == 7
     assert new.key is not None
     assert new.key.key == "a"
@@ -179,7 +179,7 @@ def test_functions_of_the_input_see_the_item() -> None:
 
 def test_compensation_takes_over_the_item() -> None:
     made = batch_job(on_failure=compensate)(insert.handler)
-    new = to_new_job(made(Row("a")), call={}, defaults=AppDefaults(), limits=Limits(), tenant="t")
+    new = to_new_job(made(Row("a")), call={}, defaults=AppDefaults(), bounds=Bounds(), tenant="t")
     assert new.on_failure is not None
     assert (new.on_failure.type, new.on_failure.input, new.on_failure.accepts) == ("compensate", None, None)
     with pytest.raises(DefinitionError, match="one of them takes an item, the other arguments by name"):
@@ -205,7 +205,7 @@ def outcomes(job_type: JobType[..., Any, Any], contexts: list[Context], value: o
     def judge(error: BaseException, attempt: int) -> Outcome:
         return classify(error, job_type, lambda *_: None, attempt=attempt, app_decide=None)
 
-    return outcomes_of_batch(job_type, contexts, value, Limits(), strict=True, judge=judge)
+    return outcomes_of_batch(job_type, contexts, value, Bounds(), strict=True, judge=judge)
 
 
 @pytest.mark.parametrize("value", [[1, 2], (1, 2)])

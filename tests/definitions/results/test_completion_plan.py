@@ -12,7 +12,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import outcome_of_return
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.outcome import Aborted, Completed
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.time import SECOND
@@ -51,7 +51,7 @@ def parents(gate: NewGate | None) -> list[str]:
 
 
 def refused(ctx: Context, value: object, code: str = "bad_result") -> str:
-    outcome = outcome_of_return(flow, ctx, value, ctx.port.limits, strict=True)
+    outcome = outcome_of_return(flow, ctx, value, ctx.port.bounds, strict=True)
     assert isinstance(outcome, Aborted), outcome
     assert outcome.error.code == code
     return outcome.error.message
@@ -265,7 +265,7 @@ def test_nothing_comes_next_to_a_continuation(ctx: Context) -> None:
 @pytest.mark.parametrize(("count", "fits"), [(5, True), (6, False)])
 def test_both_sides_of_the_bound_on_children(count: int, fits: bool) -> None:
     port = attempt_of(flow)
-    port.bounds = Limits(children_max=5)
+    port.allowed = Bounds(children_max=5)
     ctx = Context(port)
     result = ctx.queue(n(0)).next(*(n(number) for number in range(1, count)))
     if fits:
@@ -278,7 +278,7 @@ def test_both_sides_of_the_bound_on_children(count: int, fits: bool) -> None:
 @pytest.mark.parametrize(("count", "fits"), [(3, True), (4, False)])
 def test_both_sides_of_the_bound_on_pairs(count: int, fits: bool) -> None:
     port = attempt_of(flow)
-    port.bounds = Limits(cohort_edges_max=6)
+    port.allowed = Bounds(cohort_edges_max=6)
     ctx = Context(port)
     result = ctx.queue(n(0), n(1)).next(*(n(10 + number) for number in range(count)))
     if fits:

@@ -102,7 +102,7 @@ def test_folds(ctx: Context, value: Any, append: Any, stored: bytes | None) -> N
 @pytest.mark.parametrize("value", [True, float("nan"), float("inf"), -float("inf"), "3", None, [3]])
 @pytest.mark.parametrize("append", ["sum", "min", "max"])
 def test_what_is_no_number(ctx: Context, value: Any, append: Any) -> None:
-    outcome = outcome_of_return(anything, ctx, ctx.result(value, append=append), ctx.port.limits, strict=True)
+    outcome = outcome_of_return(anything, ctx, ctx.result(value, append=append), ctx.port.bounds, strict=True)
     assert isinstance(outcome, Aborted)
     assert outcome.error.code == "bad_result"
     assert f"append={append!r}) takes a finite int or float" in outcome.error.message
@@ -120,7 +120,7 @@ def test_a_number_is_folded_as_a_plain_one() -> None:
 
 @pytest.mark.parametrize("value", [3, [("a", 1)], None])
 def test_what_is_no_mapping(ctx: Context, value: Any) -> None:
-    outcome = outcome_of_return(anything, ctx, ctx.result(value, append="merge"), ctx.port.limits, strict=True)
+    outcome = outcome_of_return(anything, ctx, ctx.result(value, append="merge"), ctx.port.bounds, strict=True)
     assert isinstance(outcome, Aborted)
     assert "takes a mapping" in outcome.error.message
 

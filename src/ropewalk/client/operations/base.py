@@ -57,7 +57,7 @@ class Bound:
 
     def _name(self, value: object, field: str) -> str:
         """A name that is about to be stored."""
-        return check_name(value, field, self._core.limits)
+        return check_name(value, field, self._core.bounds)
 
     async def _cancel(self, ids: Sequence[str], *, reason: str | None, force: bool) -> list[CancelStatus]:
         cancelled = await (await self._store()).cancel(self._tenant, ids, reason=reason, force=force)

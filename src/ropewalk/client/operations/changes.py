@@ -127,7 +127,7 @@ class Changing(Bound):
             raise InvalidInput(f"nothing is given that job {job_id} should become: give what changes", field="job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
         if priority is not None:
-            check_priority(priority, self._core.limits)
+            check_priority(priority, self._core.bounds)
         at = None if run_at is None else to_instant(run_at, "run_at")
         return await self._amend(job_id, Amendment(input=data, priority=priority, run_at=at), "updated")
 
@@ -161,7 +161,7 @@ class Changing(Bound):
         """The arguments as the type of this job stores them. Raises UnknownJobType, InvalidInput and LimitExceeded."""
         job, _ = await self._record(job_id)
         data = self._core.registry.get(job.type).from_arguments(arguments).input
-        check_payload(job.type, data, self._core.limits)
+        check_payload(job.type, data, self._core.bounds)
         return data
 
     def _revival(
@@ -176,7 +176,7 @@ class Changing(Bound):
         cascade: bool,
     ) -> Revival:
         if priority is not None:
-            check_priority(priority, self._core.limits)
+            check_priority(priority, self._core.bounds)
         return Revival(
             input=arguments,
             reset_attempts=checks.flag(reset_attempts, "reset_attempts"),

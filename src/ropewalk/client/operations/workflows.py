@@ -173,7 +173,7 @@ class Flowing(Bound):
     def _encoded(self, value: object) -> bytes | None:
         if value is None:
             return None
-        data, limit = self._core.codec.encode(value, Any), self._core.limits.payload_bytes_max
+        data, limit = self._core.codec.encode(value, Any), self._core.bounds.payload_bytes_max
         if len(data) > limit:
             raise LimitExceeded(f"the value is {len(data):,} bytes, over payload_bytes_max={limit:,}", field="value")
         return data

@@ -17,7 +17,7 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, check_complete, check_options, timing_of
 from ropewalk.domain import checks
-from ropewalk.domain.bounds import Limits, check, check_name
+from ropewalk.domain.bounds import Bounds, check, check_name
 from ropewalk.domain.jobs.record import IdempotencyKey, NewJob
 from ropewalk.domain.schedules.schedule import Plan, Schedule, begin, declare, edit
 from ropewalk.domain.time import DAY, Instant
@@ -30,10 +30,10 @@ from ropewalk.ports.store.schedules import ScheduleChange
 
 
 class Planner:
-    def __init__(self, functions: ScheduleFunctions, make_job: MakeJob, limits: Limits, registry: Registry) -> None:
+    def __init__(self, functions: ScheduleFunctions, make_job: MakeJob, bounds: Bounds, registry: Registry) -> None:
         self._functions = functions
         self._make_job = make_job
-        self._limits = limits
+        self._bounds = bounds
         self._registry = registry
 
     def plan(
@@ -48,8 +48,8 @@ class Planner:
 
         `template` changes the job that is stored or given, and leaves the rest of it as it is.
         """
-        check_name(name, "name", self._limits)
-        check_name(tenant, "tenant", self._limits)
+        check_name(name, "name", self._bounds)
+        check_name(tenant, "tenant", self._bounds)
         if stored is None:
             check_complete(options)
         else:
@@ -89,7 +89,7 @@ class Planner:
                 fields["key"] = IdempotencyKey(key=unique(job.arguments), window_us=DAY)
         fields |= _template_fields(change.using)
         new = structs.replace(work, **fields)
-        check(structs.replace(new, id=name), self._limits)  # a stored template has no id: each fire has its own
+        check(structs.replace(new, id=name), self._bounds)  # a stored template has no id: each fire has its own
         return new
 
     def _template(self, job: Job[object, object], tenant: str) -> NewJob:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec import Struct
 
 from ropewalk.definitions.options import Logs
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob
@@ -52,7 +52,7 @@ class AttemptPort(Protocol):
         ...
 
     @property
-    def limits(self) -> Limits:
+    def bounds(self) -> Bounds:
         """The app's."""
         ...
 

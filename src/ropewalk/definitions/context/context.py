@@ -256,7 +256,7 @@ class Context(Results):
 
     async def once(self, key: str, ttl: Seconds = ONCE_TTL) -> bool:
         """True for the first caller of this key until `ttl` has passed, in the whole fleet."""
-        check_name(key, "key", self.port.limits)
+        check_name(key, "key", self.port.bounds)
         checks.positive_span(ttl, "ttl")
         return await self.port.once(key, ttl)
 

@@ -17,7 +17,7 @@ from ropewalk.definitions.policies import most_at_once
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.domain import checks
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.failure import clipped
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.time import Seconds, to_span
@@ -174,7 +174,7 @@ def outcomes_of_batch(
     job_type: JobType[..., Any, Any],
     contexts: Sequence[Context],
     value: object,
-    limits: Limits,
+    bounds: Bounds,
     *,
     strict: bool,
     judge: Callable[[BaseException, int], Outcome],
@@ -191,7 +191,7 @@ def outcomes_of_batch(
     return [
         judge(_missing(job_type, at, len(contexts)), context.attempt)
         if output is MISSING
-        else _outcome(job_type, context, output, limits, strict=strict, judge=judge)
+        else _outcome(job_type, context, output, bounds, strict=strict, judge=judge)
         for at, (context, output) in enumerate(zip(contexts, outputs, strict=True))
     ]
 
@@ -228,7 +228,7 @@ def _outcome(
     job_type: JobType[..., Any, Any],
     context: Context,
     output: object,
-    limits: Limits,
+    bounds: Bounds,
     *,
     strict: bool,
     judge: Callable[[BaseException, int], Outcome],
@@ -236,6 +236,6 @@ def _outcome(
     if isinstance(output, BaseException):
         return judge(output, context.attempt)
     try:
-        return outcome_of_return(job_type, context, output, limits, strict=strict)
+        return outcome_of_return(job_type, context, output, bounds, strict=strict)
     except Exception as error:
         return judge(error, context.attempt)

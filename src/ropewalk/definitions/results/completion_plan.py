@@ -16,7 +16,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.option_precedence import over
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.results.results import Result, Said
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.workflow.dependency import ParentKind, ParentRef
 from ropewalk.errors import InvalidInput, LimitExceeded
@@ -45,9 +45,9 @@ FOR_THE_GATE: Final = frozenset({"depends_on", "when", "on_unsatisfied", "gate_t
 _NOTHING_BEFORE: Final = Trees(())
 
 
-def children_of(said: Said, port: AttemptPort, limits: Limits) -> tuple[NewJob, ...]:
+def children_of(said: Said, port: AttemptPort, bounds: Bounds) -> tuple[NewJob, ...]:
     """Raises InvalidInput naming what cannot be queued, LimitExceeded for too much of it."""
-    family = _Family(port, limits)
+    family = _Family(port, bounds)
     family.queue(said, _NOTHING_BEFORE, {})
     return tuple(family.children)
 
@@ -57,9 +57,9 @@ def continuation_of(said: Said, port: AttemptPort) -> NewJob | None:
 
 
 class _Family:
-    def __init__(self, port: AttemptPort, limits: Limits) -> None:
+    def __init__(self, port: AttemptPort, bounds: Bounds) -> None:
         self._port = port
-        self._limits = limits
+        self._bounds = bounds
         self._edges = 0
         self._ids: set[str] = set()
         self.children: list[NewJob] = []
@@ -104,16 +104,16 @@ class _Family:
 
     def _count(self, before: Trees) -> None:
         self._edges += len(before.refs)
-        if len(self.children) >= self._limits.children_max:
+        if len(self.children) >= self._bounds.children_max:
             raise LimitExceeded(
-                f"a job queues more than children_max={self._limits.children_max:,} when it completes: "
+                f"a job queues more than children_max={self._bounds.children_max:,} when it completes: "
                 "nest them in fewer jobs that queue the rest, or use ctx.spawn_many",
                 field="queue",
             )
-        if self._edges > self._limits.cohort_edges_max:
+        if self._edges > self._bounds.cohort_edges_max:
             raise LimitExceeded(
                 f"the jobs in .next(...) wait for those before them in more than cohort_edges_max="
-                f"{self._limits.cohort_edges_max:,} pairs: put one job between two large cohorts",
+                f"{self._bounds.cohort_edges_max:,} pairs: put one job between two large cohorts",
                 field="next",
             )
 

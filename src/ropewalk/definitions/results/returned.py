@@ -16,7 +16,7 @@ from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.results.classify import bad_result
 from ropewalk.definitions.results.completion_plan import children_of, continuation_of
 from ropewalk.definitions.results.results import Fold, Result, Said
-from ropewalk.domain.bounds import Limits
+from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.outcome import Completed, Outcome, Suspended
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import Contribution
@@ -55,7 +55,7 @@ def _wrong(said: Said, wanted: str) -> InvalidInput:
 
 
 def outcome_of_return(
-    job_type: JobType[..., Any, Any], context: Context, value: object, limits: Limits, *, strict: bool
+    job_type: JobType[..., Any, Any], context: Context, value: object, bounds: Bounds, *, strict: bool
 ) -> Outcome:
     """`strict` is the app's word on Results that were made and not returned; the type's own comes first.
 
@@ -71,11 +71,11 @@ def outcome_of_return(
             raise RuntimeError(f"{len(lost)} Result(s) were created by ctx and not returned: return them")
     try:
         if context.alone and not _is_result(value):
-            return Completed(_encoded(value, job_type, limits))  # most jobs: the group's value is its result
+            return Completed(_encoded(value, job_type, bounds))  # most jobs: the group's value is its result
         said = _said(value)
         # A job that continues leaves its result to the next one.
-        data = _encoded(said.value, job_type, limits) if said.continuation is None else None
-        return Completed(data, _sequel(said, data, context, limits))
+        data = _encoded(said.value, job_type, bounds) if said.continuation is None else None
+        return Completed(data, _sequel(said, data, context, bounds))
     except InvalidInput as error:
         return bad_result(error)
 
@@ -94,9 +94,9 @@ def _said(value: object) -> Said:
     return cast("Result[object, object]", value).said if isinstance(value, Result) else Said(value=value)
 
 
-def _sequel(said: Said, data: bytes | None, context: Context, limits: Limits) -> CompletionPlan | None:
+def _sequel(said: Said, data: bytes | None, context: Context, bounds: Bounds) -> CompletionPlan | None:
     """None where nothing follows and the job's group is itself."""
-    children = children_of(said, context.port, limits) if said.cohorts else ()
+    children = children_of(said, context.port, bounds) if said.cohorts else ()
     continuation = continuation_of(said, context.port)
     contributes = said.contributes and (bool(children) or not context.alone or said.append is not None)
     if not (children or continuation or contributes):
@@ -105,12 +105,12 @@ def _sequel(said: Said, data: bytes | None, context: Context, limits: Limits) ->
     return CompletionPlan(children=children, continuation=continuation, contribution=contribution)
 
 
-def _encoded(value: object, job_type: JobType[..., Any, Any], limits: Limits) -> bytes | None:
-    data, limit = job_type.resolve().returns.encode(value), limits.result_bytes_max
+def _encoded(value: object, job_type: JobType[..., Any, Any], bounds: Bounds) -> bytes | None:
+    data, limit = job_type.resolve().returns.encode(value), bounds.result_bytes_max
     if data is not None and len(data) > limit:
         raise LimitExceeded(
             f"the result of {job_type.name} is {len(data):,} bytes, over result_bytes_max={limit:,}: "
-            "store it elsewhere and return a reference, or raise the limit with App(limits=...)",
+            "store it elsewhere and return a reference, or raise the limit with App(bounds=...)",
             field="result",
         )
     return data
