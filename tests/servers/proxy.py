@@ -19,6 +19,8 @@ LostPart: TypeAlias = Literal["request", "reply", "silence"]
 
 CHUNK_BYTES: Final = 65_536
 COMMIT: Final = b"COMMIT\0"
+IDLE: Final = b"Z\0\0\0\x05I"
+"""How the server ends its reply to what leaves no transaction open."""
 RESET: Final = struct.pack("ii", 1, 0)
 """for SO_LINGER: closing says RST, and what was under way is gone"""
 
@@ -35,6 +37,7 @@ class Proxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._mute = False
         self._losing: tuple[LostPart, bytes] | None = None
+        self._without_commit = False
 
     @property
     def port(self) -> int:
@@ -71,9 +74,13 @@ class Proxy:
             if not forgetting:
                 line.passing.set()
 
-    def lose_commit(self, part: LostPart, *, mentioning: bytes) -> None:
-        """Of the next transaction in which these bytes travel, either way, as they are or in hex."""
+    def lose_commit(self, part: LostPart, *, mentioning: bytes, without_commit: bool = False) -> None:
+        """Of the next transaction in which these bytes travel, either way, as they are or in hex.
+
+        without_commit: also the reply to one statement that is a transaction of its own, as some claims are.
+        """
         self._losing = (part, mentioning)
+        self._without_commit = without_commit
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -118,7 +125,11 @@ class Proxy:
         """Whether this is where the connection is cut."""
         if self._losing is not None:
             line.said += data
-        if by_client and COMMIT in data:
+        if by_client:
+            ends = COMMIT in data
+        else:
+            ends = self._without_commit and data.endswith(IDLE) and self._mentioned(line.said)
+        if ends:
             line.loses = self._lost_part(line)
         if line.loses is None or (line.loses == "request") is not by_client:
             return False
@@ -132,11 +143,17 @@ class Proxy:
         said, line.said = line.said, b""
         if self._losing is None:
             return None
-        part, mentioned = self._losing
-        if mentioned not in said and mentioned.hex().encode() not in said:
+        if not self._mentioned(said):
             return None
+        part, _ = self._losing
         self._losing = None
         return part
+
+    def _mentioned(self, said: bytes) -> bool:
+        if self._losing is None:
+            return False
+        _, mentioned = self._losing
+        return mentioned in said or mentioned.hex().encode() in said
 
 
 class _Line:

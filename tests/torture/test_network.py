@@ -142,7 +142,8 @@ async def test_jobs_of_a_claim_whose_answer_is_lost_are_given_back_with_the_next
     """live-2, safe-7: the worker gives back what it may have been given, long before the lease is over."""
     async with app, straight, app.worker(lease=30.0):
         built = reverse(word="dekram")
-        proxy.lose_commit("reply", mentioning=built.id.encode())  # as the claim does that is given it
+        # The claim that is given it mentions it, whether it is one statement or several.
+        proxy.lose_commit("reply", mentioning=built.id.encode(), without_commit=True)
         handle = await straight.enqueue(built)
         await until(lambda: proxy.commits_lost == 1, "the claim is lost")
         assert (await handle.status()).state is State.RUNNING
