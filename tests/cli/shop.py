@@ -8,8 +8,12 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
+from uuid import UUID
 
 from ropewalk import App, Context, Redrive, Secret, job
 from ropewalk.policies import Balanced, Unlimited
@@ -71,7 +75,22 @@ async def sign_in(ctx: Context, user: str, number: Annotated[str, Secret], api_k
     ctx.log.info("signing in", extra={"user": user, "token": "t"})
 
 
-TYPES = (add, divide, sign_in, inherited, linger, deaf_thread, deaf_task, block_the_loop)
+@dataclass
+class Line:
+    price: Decimal
+    due: date
+
+
+@job(max_attempts=1)
+async def bill(  # every kind of value that JSON has no word for
+    *, amount: Decimal, day: date, at: datetime, customer: UUID, seal: bytes, marks: set[int], lines: list[Line]
+) -> str:
+    if amount < 0:
+        raise ValueError(f"a bill of {amount}")
+    return f"{amount}"
+
+
+TYPES = (add, bill, divide, sign_in, inherited, linger, deaf_thread, deaf_task, block_the_loop)
 
 app = App(jobs=TYPES)
 fast = app.worker(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from uuid import UUID
 
 import pytest
 
@@ -137,6 +139,52 @@ def test_retry_with_other_arguments(ropewalk: Run, jobs: Jobs, app: App) -> None
     assert ropewalk("jobs", "retry", jobs.divided, "--arguments", "[1]", "--app", "shop:app").code == 2
     assert ropewalk("jobs", "retry", jobs.divided, "--arguments", '{"a": 1, "b": 2}', "--app", "shop:app").code == 0
     assert app.sync.get(jobs.divided).arguments == {"a": 1, "b": 2}
+
+
+BILL = {
+    "amount": Decimal("-1.50"),
+    "day": date(2026, 1, 1),
+    "at": datetime(2026, 1, 1, 12, tzinfo=UTC),
+    "customer": UUID(int=7),
+    "seal": b"\xff\x00",
+    "marks": {1, 2},
+    "lines": [shop.Line(Decimal("0.10"), date(2026, 2, 1))],
+}
+
+
+def test_arguments_that_show_prints_can_be_given_back(ropewalk: Run, app: App) -> None:
+    job_id = app.sync.enqueue("bill", BILL).id
+    app.sync.portal.call(drained(app))
+    shown = ropewalk("jobs", "show", job_id, "--json", "--app", "shop:app").json["arguments"]
+    again = ropewalk("jobs", "retry", job_id, "--arguments", json.dumps(shown), "--app", "shop:app")
+    assert (again.code, again.err) == (0, "")
+    assert app.sync.get(job_id).arguments == BILL
+    app.sync.portal.call(drained(app))
+    paid = {**shown, "amount": "1.50", "lines": [{"price": "7", "due": "2026-03-01"}], "marks": [3]}
+    assert ropewalk("jobs", "retry", job_id, "--arguments", json.dumps(paid), "--app", "shop:app").code == 0
+    app.sync.portal.call(drained(app))
+    job = app.sync.get(job_id)
+    assert (job.result, job.arguments["marks"]) == ("1.50", {3})
+    assert job.arguments["lines"] == [shop.Line(Decimal(7), date(2026, 3, 1))]
+
+
+def test_arguments_that_do_not_fit_are_named(ropewalk: Run, app: App) -> None:
+    job_id = app.sync.enqueue("bill", BILL).id
+    app.sync.portal.call(drained(app))
+    shown = ropewalk("jobs", "show", job_id, "--json", "--app", "shop:app").json["arguments"]
+    for name, value in (("amount", "much"), ("day", "soon"), ("customer", "ada"), ("lines", [{"price": "x"}])):
+        given = json.dumps({**shown, name: value})
+        answer = ropewalk("jobs", "retry", job_id, "--arguments", given, "--app", "shop:app")
+        assert (answer.code, answer.out) == (2, "")
+        assert f"bill: argument '{name}'" in answer.err
+    assert app.sync.get(job_id).run == 1
+
+
+def test_a_hidden_secret_is_not_given_back_as_its_value(ropewalk: Run, signed_in: str) -> None:
+    given = '{"user": "ada", "number": "[hidden]", "api_key": "k"}'
+    answer = ropewalk("jobs", "retry", signed_in, "--arguments", given, "--app", "shop:app")
+    assert (answer.code, answer.out) == (2, "")
+    assert "argument 'number' holds '[hidden]', which stands for a secret" in answer.err
 
 
 def test_cancel(ropewalk: Run, jobs: Jobs, app: App) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import json
 import re
 import sys
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ from ropewalk.ports.store.schedules import ScheduleChange
 @job
 async def report(kind: str) -> str:
     return kind
+
+
+@job
+async def bill(amount: Decimal, day: date) -> None: ...
 
 
 def tides(after: datetime) -> datetime | None:
@@ -157,8 +162,8 @@ def reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """An app that can be imported, on the store of `url`."""
     code = (
         "from ropewalk import App\n"
-        "from tests.cli.test_schedules import make, report, tides\n"
-        f"app = App('sqlite:///{tmp_path}/jobs.db', jobs=[report], functions=[tides, make])\n"
+        "from tests.cli.test_schedules import bill, make, report, tides\n"
+        f"app = App('sqlite:///{tmp_path}/jobs.db', jobs=[report, bill], functions=[tides, make])\n"
     )
     (tmp_path / "reports_app.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
@@ -229,6 +234,20 @@ def test_edit(url: str, reports: str) -> None:
     assert (left["cron"], left["every"], left["missed"], left["overridden"]) == (None, "PT3600S", "all", True)
     replaced = by_app(reports, "edit", "nightly", "--type", "report", "--arguments", '{"kind": "new"}')
     assert (replaced["queue"], replaced["options"], replaced["arguments"]) == ("default", {}, {"kind": "new"})
+
+
+def test_arguments_are_read_by_the_annotations_of_the_type(reports: str) -> None:
+    given = {"amount": "1.50", "day": "2026-01-01"}
+    words = ["--every", "1h", "--type", "bill", "--arguments", json.dumps(given)]
+    assert by_app(reports, "create", "bills", *words)["arguments"] == given
+    given = {"amount": "2", "day": "2026-01-02"}
+    assert by_app(reports, "edit", "bills", "--arguments", json.dumps(given))["arguments"] == given
+    shown = by_app(reports, "show", "bills")["arguments"]
+    assert by_app(reports, "edit", "bills", "--arguments", json.dumps(shown))["arguments"] == given
+    for words in (["create", "more", "--every", "1h", "--type", "bill"], ["edit", "bills"]):
+        wrong = ["--arguments", '{"amount": "2", "day": "soon"}', "--app", reports]
+        refused = CliRunner().invoke(root, ["schedules", *words, *wrong], env={"ROPEWALK_URL": None})
+        assert "bill: argument 'day'" in str(refused.exception)
 
 
 @pytest.mark.parametrize(

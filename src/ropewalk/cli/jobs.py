@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Final
@@ -11,8 +12,9 @@ import click
 from ropewalk.cli import ids, render
 from ropewalk.cli.command import Command, Group, json_option
 from ropewalk.cli.errors import complain
+from ropewalk.cli.given_arguments import given_arguments
 from ropewalk.cli.job_view import echo_history, echo_job, echo_logs, echo_page, presentable
-from ropewalk.cli.schedule_options import object_of, tag_of
+from ropewalk.cli.schedule_options import tag_of
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
 from ropewalk.client.filter import Filter
@@ -139,14 +141,20 @@ def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as
 def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_json: bool) -> ExitCode:
     """Run failed or dead-lettered jobs again.
 
-    Each keeps its id and gets all its attempts back.
+    Each keeps its id and gets all its attempts back. Arguments are JSON in the form that `jobs show` prints: decimals,
+    dates and UUIDs are text, bytes are base64, sets are lists.
     """
-    given = None if arguments is None else object_of(arguments)
+    given, app = given_arguments(arguments), target.app()
 
     async def again(client: Client) -> list[RetryResult]:
-        return [await client.retry(each, arguments=given) for each in await ids.job_ids(client, job_ids)]
+        meant = await ids.job_ids(client, job_ids)
+        if given is None:
+            return [await client.retry(each) for each in meant]
+        # The arguments of all are read before the first is queued again.
+        read = {each: given.of(app.registry, (await client.get(each)).type) for each in meant}
+        return [await client.retry(each, arguments=read[each]) for each in meant]
 
-    answers = target.run(again)
+    answers = asyncio.run(target.within(app, again))
     if as_json:
         render.echo_json({"jobs": answers})
     else:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast, get_args
 
 import click
-import msgspec
 from msgspec import Struct
 
+from ropewalk.cli.given_arguments import GivenArguments, given_arguments
 from ropewalk.cli.stats import seconds_of
 from ropewalk.cli.target import Target
-from ropewalk.client.client import Client
 from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import ScheduleOptions
 from ropewalk.domain.schedules.schedule import Missed
 
@@ -30,15 +30,16 @@ class ScheduleWords(Struct, frozen=True):
     timing: ScheduleOptions
     """cron, timezone, every, next, run and missed"""
     type: str | None
-    arguments: Mapping[str, object] | None
+    arguments: GivenArguments | None
     using: EnqueueOptions
 
-    def options_of(self, client: Client) -> ScheduleOptions:
+    def options_of(self, registry: Registry) -> ScheduleOptions:
         """The options of a schedule; where a type is named, with a job of it."""
         options = self.timing
         if self.type is None:
             return options
-        job = client.named(self.type, {} if self.arguments is None else self.arguments)
+        arguments: Any = {} if self.arguments is None else self.arguments.of(registry, self.type)
+        job = registry.get(self.type).from_arguments(arguments)
         return {**options, "job": job.using(**self.using) if self.using else job}
 
 
@@ -57,7 +58,7 @@ def words_of(target: Target, given: Mapping[str, Any], *, creating: bool) -> Sch
     words = ScheduleWords(
         timing=cast("ScheduleOptions", timing),
         type=given["type"],
-        arguments=None if given["arguments"] is None else object_of(given["arguments"]),
+        arguments=given_arguments(given["arguments"]),
         using=cast("EnqueueOptions", using),
     )
     if target.app_path is None:
@@ -72,14 +73,6 @@ def words_of(target: Target, given: Mapping[str, Any], *, creating: bool) -> Sch
     if creating and words.type is None and (words.arguments is not None or words.using):
         raise click.UsageError("options of a job are given without --type: name the job type that they are for")
     return words
-
-
-def object_of(given: str) -> dict[str, object]:
-    """The value of `--arguments`."""
-    try:
-        return msgspec.json.decode(given, type=dict[str, object])
-    except msgspec.DecodeError as error:
-        raise click.UsageError(f"--arguments {given!r} is no JSON object like '{{\"a\": 1}}': {error}") from error
 
 
 def schedule_options(command: Callable[..., T]) -> Callable[..., T]:

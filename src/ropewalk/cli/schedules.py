@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -121,8 +122,9 @@ def create(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool
 
     One of --cron, --every and --next says when, one of --type and --run says what. The name must be free.
     """
-    words = words_of(target, given, creating=True)
-    info = target.run(lambda client: client.create_schedule(name, dry_run=dry_run, **words.options_of(client)))
+    words, app = words_of(target, given, creating=True), target.app()
+    options = words.options_of(app.registry)
+    info = asyncio.run(target.within(app, lambda client: client.create_schedule(name, dry_run=dry_run, **options)))
     _tell_stored(info, "created", dry_run=dry_run, as_json=as_json)
 
 
@@ -145,17 +147,21 @@ def edit(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, 
     it. Two edits at the same time are made one after the other, and neither undoes the other. What the old times still
     owe is enqueued with the edit. From then on code that declares the schedule no longer changes it.
     """
-    words = words_of(target, given, creating=False)
+    words, app = words_of(target, given, creating=False), target.app()
+    options = words.options_of(app.registry)
 
     async def change(client: Client) -> ScheduleInfo:
-        options = words.options_of(client)
         if words.type is not None:
             return await client.edit_schedule(name, dry_run=dry_run, **options)
-        return await client.edit_schedule(
-            name, arguments=words.arguments, using=words.using, dry_run=dry_run, **options
-        )
+        arguments: Any = None
+        if words.arguments is not None:
+            job_type = (await client.get_schedule(name)).job_type
+            # Where a function makes the jobs, there is no type to read them by: the edit is refused with any.
+            arguments = {} if job_type is None else words.arguments.of(app.registry, job_type)
+        return await client.edit_schedule(name, arguments=arguments, using=words.using, dry_run=dry_run, **options)
 
-    _tell_stored(target.run(change), "edited", dry_run=dry_run, as_json=as_json)
+    info = asyncio.run(target.within(app, change))
+    _tell_stored(info, "edited", dry_run=dry_run, as_json=as_json)
 
 
 @schedules.command(cls=Command, examples=["ropewalk schedules pause nightly --app shop:app"])

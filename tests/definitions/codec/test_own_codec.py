@@ -47,6 +47,7 @@ def test_it_encodes_input_and_result() -> None:
     built = secret(1, {2})
     assert built.input == b'}"x":"c",]2[:"b",1:"a"{'
     assert secret.decode_input(built.input) == {"a": 1, "b": {2}, "c": "x"}
+    assert secret.arguments_from_json('{"a": 1, "b": [2]}') == {"a": 1, "b": {2}, "c": "x"}, "people write plain JSON"
     assert secret.encode_result(12) == b"21"
     assert secret.decode_result(b"21") == 12
     assert secret.encode_result(None) is None

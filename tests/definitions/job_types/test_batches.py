@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -289,3 +289,24 @@ async def test_what_a_batch_cannot_ask_for() -> None:
     for face in (lambda: ctx.sync.step("a", int), lambda: ctx.sync.sleep(1)):
         with pytest.raises(Abort, match="rows takes its jobs in batches"):
             face()
+
+
+@dataclass
+class Due:
+    day: date
+
+
+@batch_job(size=5)
+async def store(dues: list[Due]) -> list[None]:
+    return [None for _ in dues]
+
+
+def test_the_item_of_a_batch_type_is_read_from_json_as_itself_or_as_jobs_are_shown() -> None:
+    due = Due(date(2026, 1, 1))
+    for given in ('{"day": "2026-01-01"}', b'{"item": {"day": "2026-01-01"}}'):
+        item = store.arguments_from_json(given)
+        assert item == due
+        assert store.from_arguments(item).input == store(due).input
+    for wrong in ('{"day": "soon"}', '{"item": {"day": "soon"}}', "3", "no json"):
+        with pytest.raises(InvalidInput, match="store: the item does not fit"):
+            store.arguments_from_json(wrong)

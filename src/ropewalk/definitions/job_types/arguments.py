@@ -129,6 +129,21 @@ class Arguments:
         assert isinstance(value, self.struct), f"the codec of {self.job_type} returned {value!r}"
         return dict(zip(self.names, structs.astuple(value), strict=True))
 
+    def from_json(self, data: bytes) -> dict[str, object]:
+        """Arguments that people or other programs wrote as a JSON object, read by the annotations.
+
+        It is the form that they are stored in; a codec of the user's own may store something else.
+        """
+        try:
+            value = self._by_annotation.decode(data)
+        except ValueMismatch as error:
+            raise self._named(error) from error
+        return dict(zip(self.names, structs.astuple(cast("Struct", value)), strict=True))
+
+    @cached_property
+    def _by_annotation(self) -> TypedCodec:
+        return self._wire if isinstance(self._wire, TypedCodec) else _wire(self.struct)
+
     def _held(self, arguments: Mapping[str, object]) -> Struct:
         return self.struct(**dict(zip(self.struct.__struct_fields__, arguments.values(), strict=True)))
 
@@ -226,6 +241,29 @@ class Item:
     def decode(self, data: bytes) -> dict[str, object]:
         try:
             return {ITEM: self._wire.decode(data)}
+        except ValueMismatch as error:
+            raise self._named(error) from error
+
+    def from_json(self, data: bytes) -> object:
+        """The item, from JSON of itself or, as jobs are shown, of an object that holds it as `item`."""
+        try:
+            named = _by_name.decode(data)
+        except msgspec.DecodeError:
+            named = {}
+        if named.keys() != {ITEM}:
+            return self._item_from_json(data)
+        try:
+            return self._item_from_json(bytes(named[ITEM]))
+        except InvalidInput:
+            try:
+                return self._item_from_json(data)
+            except InvalidInput:
+                pass
+            raise
+
+    def _item_from_json(self, data: bytes) -> object:
+        try:
+            return (self._wire if isinstance(self._wire, TypedCodec) else TypedCodec(self.annotation)).decode(data)
         except ValueMismatch as error:
             raise self._named(error) from error
 

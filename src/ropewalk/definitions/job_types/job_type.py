@@ -83,6 +83,15 @@ class JobType(Generic[P, S_co, G_co]):
         """Build a job for callers that have no typed call to make: from arguments by name, of a batch type the item."""
         return self._build(self.resolve().arguments.complete(arguments))
 
+    def arguments_from_json(self, data: bytes | str) -> Any:
+        """What `from_arguments` takes, from JSON: each value is read by its annotation, as a stored payload is.
+
+        A Decimal, a date or a UUID is text there, a set is an array. Raises InvalidInput naming the argument.
+
+        >>> bill.arguments_from_json('{"amount": "1.50"}')    # {"amount": Decimal("1.50")}
+        """
+        return self.resolve().arguments.from_json(data.encode() if isinstance(data, str) else data)
+
     @property
     def takes_context(self) -> bool:
         return self.resolve().takes_context
