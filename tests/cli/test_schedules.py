@@ -250,6 +250,22 @@ def test_arguments_are_read_by_the_annotations_of_the_type(reports: str) -> None
         assert "bill: argument 'day'" in str(refused.exception)
 
 
+def test_a_cron_expression_after_an_interval_is_not_silently_read_in_utc(url: str) -> None:
+    assert document(url, "edit", "nightly", "--every", "1h")["timezone"] is None
+    with pytest.raises(
+        InvalidInput, match=r"schedule that had no time zone: .* with timezone, like 'Europe/Oslo' or 'UTC'"
+    ):
+        ropewalk(url, "edit", "nightly", "--cron", "30 3 * * *")
+    assert document(url, "show", "nightly")["every"] == "PT3600S"
+    edited = document(url, "edit", "nightly", "--cron", "30 3 * * *", "--timezone", "Asia/Tokyo")
+    assert edited["timezone"] == "Asia/Tokyo"
+
+
+def test_the_help_of_edit_says_that_tags_are_replaced() -> None:
+    printed = CliRunner().invoke(root, ["schedules", "edit", "--help"])
+    assert "An edit replaces all tags" in " ".join(printed.output.split())
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

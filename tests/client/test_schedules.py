@@ -382,7 +382,7 @@ async def test_a_dry_run_stores_nothing(clock: Clock) -> None:
         assert await app.schedules() == []
         created = await app.create_schedule("s", every=60, job=report())
         await clock.pass_by(seconds=90)
-        seen = await app.edit_schedule("s", cron="0 4 * * *", using={"queue": "slow"}, dry_run=True)
+        seen = await app.edit_schedule("s", cron="0 4 * * *", timezone="UTC", using={"queue": "slow"}, dry_run=True)
         assert (seen.next_fire, seen.queue, seen.generation) == (MIDNIGHT + timedelta(hours=4), "slow", 2)
         assert len(seen.upcoming) == 5
         assert await app.count() == 0, "not even what the old times owe"

@@ -79,7 +79,11 @@ def schedule_options(command: Callable[..., T]) -> Callable[..., T]:
     """Adds them all; the command gets them as one mapping named `given`."""
 
     @click.option("--cron", metavar="TEXT", help="When: five fields, or six with the second first, like '30 3 * * *'.")
-    @click.option("--timezone", metavar="NAME", help="Whose clock --cron reads, like Europe/Oslo. UTC unless given.")
+    @click.option(
+        "--timezone",
+        metavar="NAME",
+        help="Whose clock --cron reads, like Europe/Oslo. UTC, or in an edit what it was, unless given.",
+    )
     @click.option(
         "--every", metavar="DURATION", callback=optional_seconds_of, help="When: at this interval, like 90s, 30min, 1h."
     )
@@ -101,7 +105,13 @@ def schedule_options(command: Callable[..., T]) -> Callable[..., T]:
     @click.option("--max-attempts", type=int, metavar="N", help="How often the job may be started.")
     @click.option("--timeout", metavar="DURATION", callback=optional_seconds_of, help="Time limit of one attempt.")
     @click.option("--ttl", metavar="DURATION", callback=optional_seconds_of, help="Time limit of the whole job.")
-    @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Tag of the job. Repeatable.")
+    @click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Tag of the job. Repeatable. An edit replaces all tags.",
+    )
     @click.option(
         "--idempotency-key", metavar="TEXT", help="While a job with this key is not finished, a fire adds no other."
     )

@@ -110,11 +110,14 @@ def check_options(options: ScheduleOptions) -> None:
 
 
 def timing_of(options: ScheduleOptions, stored: Timing | None = None) -> Timing:
-    """What they say, checked; where they say nothing, what is stored. Another expression keeps its time zone."""
+    """What they say, checked; where they say nothing, what is stored. Another expression keeps its time zone.
+
+    Raises InvalidInput.
+    """
     timing = stored
     if "cron" in options:
-        timezone = stored.timezone if isinstance(stored, ByCron) else "UTC"
-        timing = ByCron(options["cron"], zone_name(options.get("timezone", timezone)))
+        zone = options["timezone"] if "timezone" in options else _zone_before(stored)
+        timing = ByCron(options["cron"], zone_name(zone))
     elif "every" in options:
         timing = Every(checks.positive_span(options["every"], "every"))
     elif "next" in options:
@@ -126,6 +129,20 @@ def timing_of(options: ScheduleOptions, stored: Timing | None = None) -> Timing:
     assert timing is not None, "either is given"
     settled(timing, None, 0)
     return timing
+
+
+def _zone_before(stored: Timing | None) -> str:
+    """The zone in which an expression is read that is given without one."""
+    if stored is None:
+        return "UTC"
+    if isinstance(stored, ByCron):
+        return stored.timezone
+    # UTC would be a guess: it may have been edited from an expression in another zone, which is not stored any more.
+    raise InvalidInput(
+        "cron is given for a schedule that had no time zone: say whose clock it reads with timezone, like "
+        "'Europe/Oslo' or 'UTC'",
+        field="timezone",
+    )
 
 
 def function_name(function: object, field: str) -> str:
