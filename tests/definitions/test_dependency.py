@@ -155,7 +155,8 @@ def test_the_call_beats_using() -> None:
         ({"depends_on": ["a"], "allow_missing": 1}, "allow_missing", "allow_missing=1 must be True or False"),
         ({"when": "all_done"}, "when", "when='all_done' is given without depends_on: say what to wait for"),
         ({"on_unsatisfied": "run"}, "on_unsatisfied", "is given without depends_on"),
-        ({"gate_timeout": 3}, "gate_timeout", "is given without depends_on"),
+        ({"gate_timeout": 3}, "gate_timeout", "gate_timeout=3 is given without depends_on"),
+        ({"gate_timeout": timedelta(minutes=1)}, "gate_timeout", "gate_timeout=60 is given without depends_on"),
         ({"allow_missing": True}, "allow_missing", "is given without depends_on"),
     ],
 )

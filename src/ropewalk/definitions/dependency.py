@@ -10,6 +10,7 @@ from msgspec import Struct
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.states import TERMINAL, State
+from ropewalk.domain.time import to_seconds
 from ropewalk.domain.workflow.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, Policy, needed
 from ropewalk.errors import InvalidInput, LimitExceeded
 
@@ -143,9 +144,8 @@ def gate_of(job_id: str, given: Mapping[str, Any], bounds: Bounds) -> NewGate | 
     if named is None:
         for option in GATE_OPTIONS:
             if option in given:
-                raise InvalidInput(
-                    f"{option}={given[option]!r} is given without depends_on: say what to wait for", field=option
-                )
+                shown = f"{to_seconds(given[option]):g}" if option == "gate_timeout" else repr(given[option])
+                raise InvalidInput(f"{option}={shown} is given without depends_on: say what to wait for", field=option)
         return None
     _check(named, job_id, bounds)
     if not named.refs:
