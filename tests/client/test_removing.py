@@ -213,6 +213,8 @@ async def test_everything_is_purged_only_by_name(make_app: MakeApp) -> None:
             await app.purge()
         with pytest.raises(InvalidInput, match="queue='mail' is given beside a filter"):
             await app.purge(Filter(queues="other"), queue="mail")
+        with pytest.raises(InvalidInput, match="queue='mail' is given beside a filter"):
+            await app.purge(Filter(), queue="mail")
         assert await app.states([handle.id]) == {handle.id: State.SCHEDULED}
 
 

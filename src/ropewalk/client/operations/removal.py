@@ -244,14 +244,14 @@ def _purged(wanted: Filter | None, queue: str | None) -> Wanted:
             "nothing says what to purge: give queue=, or a Filter (Filter() is everything of this tenant)",
             field="wanted",
         )
-    asked = in_domain(wanted)
     if queue is None:
-        return asked
-    if asked.queues is not None:
+        return in_domain(wanted)
+    if wanted is not None:
         raise InvalidInput(
-            f"queue={queue!r} is given beside a filter that names queues: give one of them", field="queue"
+            f"queue={queue!r} is given beside a filter: give one of them; Filter(queues=...) names queues, too",
+            field="queue",
         )
-    return structs.replace(asked, queues=(queue,))
+    return in_domain(Filter(queues=queue))
 
 
 def _refuse(jobs: Sequence[JobRecord], why: str) -> None:
