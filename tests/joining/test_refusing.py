@@ -122,7 +122,9 @@ async def test_another_database_with_the_same_schema(app: App, postgres: Postgre
     with fresh_database(postgres) as dsn:
         async with App(f"{dsn}?schema=jobs", jobs=JOBS, allow_weaker_durability=True) as other:
             with psycopg.connect(dsn) as db:
-                with pytest.raises(InvalidInput, match="another database than schema jobs of postgresql://127"):
+                with pytest.raises(
+                    InvalidInput, match="another database than schema jobs of postgresql://ropewalk@127"
+                ):
                     await app.enqueue(greet("ada"), connection=db)
                 assert await other.enqueue(greet("ada"), connection=db)
         with psycopg.connect(postgres.dsn()) as db, pytest.raises(InvalidInput, match="another database"):

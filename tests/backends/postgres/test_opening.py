@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -12,6 +13,7 @@ from ropewalk.backends.postgres.address import Address
 from ropewalk.connect import connect
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
 from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.urls import masked
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPostgres
 from tests.servers.postgres import Settings
@@ -87,6 +89,33 @@ class TestSchema:
 async def test_nobody_answers() -> None:
     with pytest.raises(StoreUnavailable, match="check that the server answers"):
         await tried("postgresql://nobody@127.0.0.1:1/none")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("wrong", ["user", "database"])
+async def test_a_server_that_answers_is_not_said_to_be_silent(wrong: str, start_postgres: StartPostgres) -> None:
+    parts = urlsplit(start_postgres(Settings()).dsn())
+    user, _, at = parts.netloc.rpartition("@")
+    given = {"user": (f"nobody@{at}", parts.path), "database": (f"{user}@{at}", "/nodb")}[wrong]
+    with pytest.raises(StoreUnavailable, match="FATAL") as refusal:
+        await tried(f"postgresql://{given[0]}{given[1]}")
+    assert "the server answered: check the database, the user and the password of the URL" in str(refusal.value)
+    assert "check that the server answers" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:secret@h:5/d", "postgresql://u:***@h:5/d"),
+        ("postgresql://u@h:5/d", "postgresql://u@h:5/d"),
+        ("postgresql://u:@h:5/d", "postgresql://u@h:5/d"),
+        ("postgresql://h/d", "postgresql://h/d"),
+        ("postgresql:///d", "postgresql:///d"),
+    ],
+)
+def test_a_url_is_shown_in_one_way(url: str, shown: str) -> None:
+    assert masked(url) == Address.of(url).shown == shown
+    assert masked(f"{url}?password=secret&sslmode=require") == f"{shown}?password=***&sslmode=require"
 
 
 class TestAddress:

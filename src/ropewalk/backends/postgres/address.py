@@ -13,6 +13,7 @@ from msgspec import Struct
 from psycopg.pq import Conninfo
 
 from ropewalk.errors import InvalidInput
+from ropewalk.ports.store.urls import masked
 
 DEFAULT_SCHEMA: Final = "ropewalk"
 NAME_BYTES_MAX: Final = 63
@@ -40,9 +41,8 @@ class Address(Struct, frozen=True, kw_only=True):
         ours = {name: value for name, value in options if name in _OURS}
         # Of several hosts the one that takes writes, unless told otherwise: after a failover it is another one.
         theirs = _WRITABLE | {name: value for name, value in options if name not in ours}
-        # The library knows both spellings of the scheme; a password has no business in a message.
-        where = parts.netloc.rpartition("@")[2]
-        shown = f"{parts.scheme}://{where}{parts.path}"
+        # The library knows both spellings of the scheme.
+        shown = masked(f"{parts.scheme}://{parts.netloc}{parts.path}")
         # Put together by hand: without a host (a Unix socket) the library wants to see the slashes all the same.
         read = f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(theirs)}"
         _check(read, theirs, shown)

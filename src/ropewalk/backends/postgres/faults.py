@@ -16,6 +16,10 @@ HeldUp = errors.LockNotAvailable
 """a lock did not come in the time that the session waits for one"""
 _UNREADABLE: Final = re.compile(r"invalid \w+ value|for connection option|invalid connection option")
 """what the client library says of a parameter of the URL that it cannot use"""
+_WRONG_URL: Final = re.compile(
+    r"FATAL: +.*(does not exist|authentication failed|no pg_hba\.conf entry|not permitted|permission denied|no such)"
+)
+"""what a server, or a pooler before it, says of a database, a user or a password that it does not take"""
 _AGAIN: Final = (AlreadyThere, errors.DeadlockDetected, errors.SerializationFailure)
 _SHUT_DOWN: Final = (
     *(errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.DatabaseDropped),
@@ -61,7 +65,7 @@ def translated(error: Exception, place: str, *, committing: bool = False) -> Exc
                 f"{place}: the connection broke while committing ({_first_line(error)}); the change may or may not be "
                 "there: repeat it with the same id"
             )
-        return StoreUnavailable(f"{place}: {_first_line(error)}: nothing was changed; check that the server answers")
+        return StoreUnavailable(f"{place}: {_first_line(error)}: nothing was changed; {_advice(error)}")
     if isinstance(error, _REFUSED):
         return StoreRefused(f"{place}: {_first_line(error)}: check the URL's user, database and schema")
     if isinstance(error, HeldUp):
@@ -72,6 +76,16 @@ def translated(error: Exception, place: str, *, committing: bool = False) -> Exc
     if may_run_again(error) or isinstance(error, psycopg.OperationalError):
         return StoreUnavailable(f"{place}: {_first_line(error)}: nothing was changed; try again")
     return error
+
+
+def _advice(error: Exception) -> str:
+    """What to do about a connection that is not there.
+
+    An error while connecting has no code, only the server's words.
+    """
+    if _WRONG_URL.search(str(error)):
+        return "the server answered: check the database, the user and the password of the URL"
+    return "check that the server answers"
 
 
 def _holds_nul(error: Exception) -> bool:

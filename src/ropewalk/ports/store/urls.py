@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Final, Protocol
 
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
+
+_IN_QUERY: Final = re.compile(r"([?&](?:ssl)?password=)[^&#]+")
+"""a password among the parameters, where some client libraries take one"""
 
 
 class FromUrl(Protocol):
@@ -23,12 +27,13 @@ class FromUrl(Protocol):
 
 def masked(url: str) -> str:
     """The URL with any password hidden: fit for messages and logs."""
+    url = _IN_QUERY.sub(r"\1***", url)
     head, at, tail = url.rpartition("@")
     if not at or "://" not in head:
         return url
     scheme, _, credentials = head.partition("://")
-    user = credentials.partition(":")[0]
-    return f"{scheme}://{user}:***@{tail}"
+    user, _, password = credentials.partition(":")
+    return f"{scheme}://{user}{':***' if password else ''}@{tail}"
 
 
 def refuse_extras(url: str, extras: str) -> None:
