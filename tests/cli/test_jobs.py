@@ -65,6 +65,16 @@ def test_list_filters(ropewalk: Run, jobs: Jobs) -> None:
     assert ids(ropewalk, "--text", "order-") == [jobs.waiting]
 
 
+def test_a_mistyped_type_is_warned_of_where_the_app_knows_its_types(ropewalk: Run, jobs: Jobs) -> None:
+    told = "warning: no job type named 'ad' is registered here; did you mean 'add'? Registered: "
+    for words in (["jobs", "list"], ["stats"], ["limits", "set", "--concurrency", "1"], ["limits", "remove"]):
+        answer = ropewalk(*words, "--type", "ad", "--app", "shop:app")
+        assert (answer.code, answer.err.count("\n")) == (0, 1)
+        assert answer.err.startswith(told)
+    assert ropewalk("jobs", "list", "--type", "add", "--app", "shop:app").err == ""
+    assert ropewalk("jobs", "list", "--type", "ad").err == "", "without the app nobody knows"
+
+
 def test_list_page_by_page(ropewalk: Run, jobs: Jobs) -> None:
     first = ropewalk("jobs", "list", "--limit", "3")
     cursor = re.search(r"^more with --cursor (\S+)$", first.out, re.MULTILINE)

@@ -11,6 +11,8 @@ from tests.cli.conftest import Run
 BROKEN = {
     "misses_a_module": "import not_installed_anywhere\n",
     "raises": "1 / 0\n",
+    "raises_elsewhere": "import json\n\njson.loads('x')\n",
+    "is_no_python": "def\n",
     "declares_wrongly": "from ropewalk import App, job\n\n@job\ndef f(*args): ...\n\napp = App(jobs=[f])\n",
     "has_two": "from ropewalk import App\nfirst = App('memory://')\nsecond = App('memory://')\n",
     "has_a_worker": (
@@ -40,6 +42,9 @@ def project(tmp_path: Path) -> Path:
         ("has_a_worker:f", "has_a_worker:f is a JobType, not a ropewalk.App or a worker of one (its apps: app; its "),
         ("misses_a_module:app", "importing 'misses_a_module' needs a module that is not installed: No module named"),
         ("declares_wrongly:app", "importing 'declares_wrongly': "),
+        ("raises:app", "importing 'raises' failed: ZeroDivisionError: division by zero ("),
+        ("raises_elsewhere:app", "importing 'raises_elsewhere' failed: JSONDecodeError: "),
+        ("is_no_python:app", "importing 'is_no_python' failed: SyntaxError: "),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(path: str, said: str, project: Path, ropewalk: Run) -> None:
@@ -65,11 +70,12 @@ def test_a_wrong_declaration_is_placed(project: Path, ropewalk: Run) -> None:
     assert "declares_wrongly.py:" in ropewalk("worker", "declares_wrongly:app", cwd=project).err
 
 
-def test_the_users_own_error_keeps_its_traceback(project: Path, ropewalk: Run) -> None:
-    answer = ropewalk("worker", "raises:app", cwd=project)
-    assert answer.code == 2
-    assert 'raises.py", line 1' in answer.err
-    assert answer.err.endswith("error: importing 'raises' failed: ZeroDivisionError: division by zero\n")
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [("raises", "raises.py:1)"), ("raises_elsewhere", "raises_elsewhere.py:3)"), ("is_no_python", "line 1)")],
+)
+def test_an_error_is_placed_in_the_users_own_module(name: str, place: str, project: Path, ropewalk: Run) -> None:
+    assert ropewalk("jobs", "list", "--app", f"{name}:app", cwd=project).err.endswith(f"{place}\n")
 
 
 def test_an_app_in_the_current_directory_is_found(ropewalk: Run) -> None:

@@ -271,7 +271,10 @@ def test_the_help_of_edit_says_that_tags_are_replaced() -> None:
     [
         (["edit", "nightly"], "nothing is given that schedule 'nightly' should become"),
         (["edit", "nightly", "--cron", "61 * * * *"], "minute '61' at character 1 is out of range"),
-        (["edit", "nightly", "--timezone", "Oslo"], "timezone='Oslo' is not in the tz"),
+        (
+            ["edit", "nightly", "--timezone", "Oslo"],
+            "timezone='Oslo' is not in the tz database: give a name like 'Europe/Oslo' or 'UTC' (",
+        ),
         (["edit", "nightly", "--max-attempts", "0"], "max_attempts=0"),
         (["edit", "tides", "--queue", "slow"], "made by the function 'make', so using= has nothing to change"),
         (["edit", "nobody", "--every", "60"], "no schedule 'nobody' for this tenant"),

@@ -18,7 +18,7 @@ def test_a_worker_of_another_process_is_told_to_drain(ropewalk: Run, start: Star
     [card] = app.sync.workers()
     header, row = ropewalk("workers", "list").out.splitlines()
     assert header.split() == ["ID", "WHERE", "STATE", "HOLDS", "SLOTS", "UP", "LAST", "SIGN", "SERVES"]
-    serves = r"add, block_the_loop, deaf_task, deaf_thread and 4 more; queues default"
+    serves = r"add, bill, block_the_loop, deaf_task and 5 more; queues default"
     shown = rf"{card.id}  \S+:{process.pid}  alive  1\s+10\s+\S+ \w+\s+\S+ \w+ ago\s+{serves}"
     assert re.fullmatch(shown, re.sub(r" {2,}", "  ", row)), row
 
@@ -40,6 +40,7 @@ def test_a_worker_that_is_not_there_cannot_be_told(ropewalk: Run, app: App) -> N
     refused = ropewalk("workers", "drain", "nobody")
     assert (refused.code, refused.out) == (1, "")
     assert refused.err.startswith("error: no worker 'nobody': it has stopped, or never was")
+    assert "`ropewalk workers list`" in refused.err
 
 
 def test_a_dead_worker_is_shown_as_such(ropewalk: Run, start: Start, app: App) -> None:

@@ -123,7 +123,8 @@ async def test_why_names_the_quota(make_app: MakeApp) -> None:
         why = await app.why(second.id)
         assert why.cause == "limit"
         assert why.explanation == (
-            "1 of at most 1 jobs of tenant 'default' are running; raise it with app.tenant(...).set_quota(...)"
+            "1 of at most 1 jobs of tenant 'default' are running; raise it with app.tenant(...).set_quota(...) "
+            "or `ropewalk quotas set`"
         )
         for name in ("a", "b"):
             go_on.setdefault(name, asyncio.Event()).set()

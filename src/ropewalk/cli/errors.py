@@ -44,6 +44,11 @@ def complain(message: str) -> None:
     click.echo(f"error: {safe(' '.join(message.split()))}", err=True)
 
 
+def warn(message: str) -> None:
+    """One line beside an answer that may not be what was meant."""
+    click.echo(f"warning: {safe(' '.join(message.split()))}", err=True)
+
+
 def _misused(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()  # nothing was asked: the help is the answer

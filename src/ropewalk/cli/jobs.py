@@ -82,6 +82,7 @@ def list_(
         workflow_id=workflow,
         text=text,
     )
+    target.warn_of_unknown_types(*types)
     page = target.run(lambda client: client.search(wanted, cursor=cursor, limit=limit))
     if as_json:
         render.echo_json({"jobs": [presentable(job) for job in page.jobs], "next_cursor": page.next_cursor})

@@ -131,6 +131,7 @@ def set_(
     It holds from the next claim on; what runs goes on.
     """
     pace = None if rate is None else rate_in(rate, algorithm, "--rate")
+    target.warn_of_unknown_types(type)
     target.run(
         lambda client: client.set_limit(
             queue=queue, type=type, key=key, concurrency=concurrency, rate=pace, every_tenant=every_tenant
@@ -156,6 +157,7 @@ def remove(
     as_json: bool,
 ) -> ExitCode:
     """Take a limit away."""
+    target.warn_of_unknown_types(type)
     gone = target.run(lambda client: client.remove_limit(queue=queue, type=type, key=key, every_tenant=every_tenant))
     if as_json:
         render.echo_json({"removed": gone})

@@ -4,12 +4,15 @@ what to fix.
 
 from __future__ import annotations
 
+import importlib
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Final
 
 import click
 
@@ -17,6 +20,8 @@ from ropewalk.app import App
 from ropewalk.errors import RopewalkError
 from ropewalk.fleet.worker_processes import WorkerProcesses
 from ropewalk.worker.worker import Worker
+
+_LIBRARIES: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 def load_app(path: str) -> App:
@@ -65,15 +70,16 @@ def _imported(name: str) -> ModuleType:
         raise type(error)(f"importing {name!r}: {error}{_place(error)}") from error
     except Exception as error:
         # The user's own code, not ours: where it went wrong is what they need.
-        traceback.print_exc()
-        raise click.ClickException(f"importing {name!r} failed: {type(error).__name__}: {error}") from error
+        told = f"{type(error).__name__}: {error}".removesuffix(": ")
+        raise click.ClickException(f"importing {name!r} failed: {told}{_place(error)}") from error
 
 
 def _place(error: BaseException) -> str:
-    """The line of the imported module that raised it, where there is one outside ropewalk."""
-    ours = str(Path(__file__).parents[1])
-    lines = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith((ours, "<"))]
-    return f" ({lines[-1].filename}:{lines[-1].lineno})" if lines else ""
+    """The last line of the user's own code on the way to the error; of a library where none of it is the user's."""
+    ours = (str(Path(__file__).parents[1]), importlib.__file__, "<")
+    lines = [each for each in traceback.extract_tb(error.__traceback__) if not each.filename.startswith(ours)]
+    own = [each for each in lines if not each.filename.startswith(_LIBRARIES)] or lines
+    return f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
 
 
 def _apps_of(module: ModuleType) -> str:

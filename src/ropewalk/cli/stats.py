@@ -58,6 +58,7 @@ def stats(
     submission to its end. Up to six hours are told by the minute, longer ranges by the hour.
     """
     slices = 60 if shutil.get_terminal_size().columns >= _WIDE else 30
+    target.warn_of_unknown_types(type)
     told = target.run(lambda client: client.stats(last=last, by=by, queue=queue, type=type, slices=slices))
     if as_json:
         render.echo_json(document(told))

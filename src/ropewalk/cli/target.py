@@ -13,8 +13,10 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from ropewalk.app import App
+from ropewalk.cli.errors import warn
 from ropewalk.cli.loading import load_app
 from ropewalk.client.store_client import StoreClient
+from ropewalk.definitions.registry import Registry
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.store.messages import Durability
@@ -32,6 +34,13 @@ class Target:
     def run(self, work: Callable[[StoreClient], Coroutine[Any, Any, T]]) -> T:
         """Open the store, do the work as this tenant, close."""
         return asyncio.run(self.within(self.app(), work))
+
+    def warn_of_unknown_types(self, *names: str | None) -> None:
+        """Where the app knows its types, a name that is none of them is probably mistyped."""
+        registry = Registry() if self.app_path is None else load_app(self.app_path).registry
+        for name in names:
+            if len(registry) > 0 and name is not None and name not in registry:
+                warn(registry.unknown(name))
 
     async def within(self, app: App, work: Callable[[StoreClient], Coroutine[Any, Any, T]]) -> T:
         refuse_memory(app)

@@ -41,7 +41,9 @@ class StoreClient(Client):
         """
         checks.text(worker_id, "worker_id")
         if not await (await self._store()).drain(worker_id):
-            raise NotFound(f"no worker {worker_id!r}: it has stopped, or never was (app.workers() lists them)")
+            raise NotFound(
+                f"no worker {worker_id!r}: it has stopped, or never was (see app.workers() or `ropewalk workers list`)"
+            )
         self._core.store.notifier.publish(Hint(control=True))
 
     async def set_limit(

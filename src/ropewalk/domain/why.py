@@ -84,7 +84,10 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if state is State.DELAYED:
         return "delayed", f"its time comes in {_wait(job, now)}, at {to_datetime(job.run_at):%Y-%m-%d %H:%M:%S} UTC"
     if around.paused:
-        return "paused", f"queue {job.queue!r} is paused; resume it with app.resume({job.queue!r})"
+        return (
+            "paused",
+            f"queue {job.queue!r} is paused; resume it with app.resume({job.queue!r}) or `ropewalk queues resume`",
+        )
     if not around.served:
         return (
             "no_worker",
@@ -116,8 +119,12 @@ def _full(held: Full, now: Instant) -> str:
     if held.next_at is None:
         if limit.tenant == EVERY_TENANT:  # how many of them are somebody else's is not for this tenant to know
             what = f"all {limit.concurrency} jobs that may run at once of {name}, of all tenants together, are running"
-            return f"{what}; raise it with app.set_limit(..., every_tenant=True)"
-        setter = "app.tenant(...).set_quota(...)" if limit.kind == "tenant" else "app.set_limit(...)"
+            return (
+                f"{what}; raise it with app.set_limit(..., every_tenant=True) or `ropewalk limits set --every-tenant`"
+            )
+        setter = "app.set_limit(...) or `ropewalk limits set`"
+        if limit.kind == "tenant":
+            setter = "app.tenant(...).set_quota(...) or `ropewalk quotas set`"
         return f"{held.in_use} of at most {limit.concurrency} jobs of {name} are running; raise it with {setter}"
     assert limit.rate is not None
     wait = to_seconds(held.next_at - now)

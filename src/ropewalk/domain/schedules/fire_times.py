@@ -79,8 +79,8 @@ def zone_of(name: str) -> tzinfo:
 
 def _no_zone(given: object) -> InvalidInput:
     return InvalidInput(
-        f"timezone={checks.shown(given)} is not in the tz database: give a name like 'Europe/Oslo' or 'UTC', or a "
-        "ZoneInfo (and install the package tzdata where the system has no such database)",
+        f"timezone={checks.shown(given)} is not in the tz database: give a name like 'Europe/Oslo' or 'UTC' "
+        "(and install the package tzdata where the system has no such database)",
         field="timezone",
     )
 
