@@ -43,8 +43,8 @@ def test_set_list_and_remove(ropewalk: Run, app: App) -> None:
 def test_what_cannot_be_is_refused(ropewalk: Run, app: App) -> None:
     app.sync.enqueue("add", {"a": 1, "b": 2})
     wrong = {
-        ("set", "--key", "k"): "give concurrency=, rate= or both",
-        ("set", "--concurrency", "1"): "one of queue=, type= and key=, not for nothing",
+        ("set", "--key", "k"): "give concurrency, rate or both, or remove the limit",
+        ("set", "--concurrency", "1"): "one of queue, type and key, not for nothing",
         ("set", "--key", "k", "--queue", "q", "--concurrency", "1"): "not for queue='q' and key='k'",
         ("set", "--key", "k", "--concurrency", "0"): "concurrency=0 must be at least 1",
         ("set", "--key", "k", "--rate", "often"): "--rate 'often' is not N/SECONDS, like 100/60",

@@ -40,7 +40,7 @@ def test_set_list_and_remove(ropewalk: Run, app: App) -> None:
 def test_what_cannot_be_is_refused(ropewalk: Run, app: App) -> None:
     app.sync.enqueue("add", {"a": 1, "b": 2})
     wrong = {
-        ("set",): "give pending=, running=, submissions= or payload_bytes=",
+        ("set",): "give pending, running, submissions or payload_bytes, or remove the quota",
         ("set", "--pending", "0"): "pending=0 must be at least 1",
         ("set", "--submissions", "often"): "--submissions 'often' is not N/SECONDS, like 100/60",
     }

@@ -174,7 +174,7 @@ def test_from_blocking_code(url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "field", "message"),
     [
-        ({}, InvalidInput, "pending", "no quota for tenant 'default': give pending=, running=, submissions= or"),
+        ({}, InvalidInput, "pending", "no quota for tenant 'default': give pending, running, submissions or"),
         ({"pending": 0}, InvalidInput, "pending", "pending=0 must be at least 1"),
         ({"pending": 100_001}, LimitExceeded, "pending", "pending=100,001 is over 100,000: what waits is counted"),
         ({"running": True}, InvalidInput, "running", "running=True must be a whole number"),

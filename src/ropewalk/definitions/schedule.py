@@ -80,7 +80,7 @@ def check_complete(options: ScheduleOptions) -> None:
         if not any(name in options for name in names):
             raise InvalidInput(f"none of {_listed(names)} is given: give one of them", field=names[0])
     if "timezone" in options and "cron" not in options:
-        raise InvalidInput("timezone= is given without cron=: only cron reads a clock on the wall", field="timezone")
+        raise InvalidInput("timezone is given without cron: only cron reads a clock on the wall", field="timezone")
     timing_of(options)
 
 
@@ -124,7 +124,7 @@ def timing_of(options: ScheduleOptions, stored: Timing | None = None) -> Timing:
         timing = ByFunction(function_name(options["next"], "next"))
     elif "timezone" in options:
         if not isinstance(stored, ByCron):
-            raise InvalidInput("timezone= is for schedules with cron=: give that, too", field="timezone")
+            raise InvalidInput("timezone is for schedules with cron: give that, too", field="timezone")
         timing = structs.replace(stored, timezone=zone_name(options["timezone"]))
     assert timing is not None, "either is given"
     settled(timing, None, 0)

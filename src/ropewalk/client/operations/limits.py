@@ -63,7 +63,7 @@ class Limiting(Bound):
         tenant, kind, name = self._limit_id(queue, of_type, key, every_tenant=every_tenant)
         if concurrency is None and rate is None:
             raise InvalidInput(
-                f"no limit for {kind} {name!r}: give concurrency=, rate= or both (remove_limit takes one away)",
+                f"no limit for {kind} {name!r}: give concurrency, rate or both, or remove the limit",
                 field="concurrency",
             )
         checks.positive_or_none(concurrency, "concurrency")
@@ -97,7 +97,7 @@ class Limiting(Bound):
         given: list[tuple[LimitKind, str]] = [(kind, name) for kind, name in named if name is not None]
         if len(given) != 1:
             what = " and ".join(f"{kind}={name!r}" for kind, name in given) or "nothing"
-            raise InvalidInput(f"a limit is for one of queue=, type= and key=, not for {what}", field="key")
+            raise InvalidInput(f"a limit is for one of queue, type and key, not for {what}", field="key")
         [(kind, name)] = given
         self._name(name, kind)
         return self._whose(every_tenant=every_tenant), kind, name

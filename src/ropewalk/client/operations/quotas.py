@@ -45,8 +45,8 @@ class Quoting(Bound):
         )
         if quota == Quota(tenant=self._tenant):
             raise InvalidInput(
-                f"no quota for tenant {self._tenant!r}: give pending=, running=, submissions= or payload_bytes= "
-                "(remove_quota takes one away)",
+                f"no quota for tenant {self._tenant!r}: give pending, running, submissions or payload_bytes, "
+                "or remove the quota",
                 field="pending",
             )
         await QUOTAS.of(await self._store()).put_quota(quota)
