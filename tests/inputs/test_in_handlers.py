@@ -31,7 +31,10 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str]] = {
     "resource": (lambda ctx: ctx.resource("db"), "kind='db' must be a class"),
     "provide": (lambda ctx: ctx.provide("db", 3), r"provide\('db', ...\): give the class to find it by"),
     "queue": (lambda ctx: ctx.queue([mail()]), r"job=\[Job\(mail .* is no job"),
-    "nested": (lambda ctx: ctx.queue(ctx.result(5), mail()), r"Result\(5\) cannot be queued: only jobs and ctx.queue"),
+    "nested": (
+        lambda ctx: ctx.queue(ctx.result(5), mail()),
+        r"Result\(<int>\) cannot be queued: only jobs and ctx.queue",
+    ),
     "next": (lambda ctx: ctx.queue(mail()).next("mail"), "job='mail' is no job"),
     "option": (lambda ctx: ctx.queue(mail()).next(mail(), dely=3), "'dely' is no option .* did you mean 'delay'"),
     "append": (lambda ctx: ctx.result(3, append="product"), "append='product' must be 'list', .* or a function"),

@@ -19,6 +19,7 @@ from ropewalk.definitions import enqueue_options
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain import checks
 from ropewalk.domain.ids import counted, random_part, time_part
+from ropewalk.domain.redaction import HIDDEN, Hide, redacted
 from ropewalk.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -99,7 +100,10 @@ NO_OPTIONS: Final = cast("EnqueueOptions", MappingProxyType({}))
 
 
 class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
-    """Made by calling a job type. Two jobs are equal when id, type, input and options are."""
+    """Made by calling a job type. Two jobs are equal when id, type, input and options are.
+
+    Its `repr` hides what is annotated as Secret, and what is secret by its name.
+    """
 
     id: str
     type: JobType[..., S_co, G_co]
@@ -136,7 +140,17 @@ class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
         return hash(self.id)
 
     def __repr__(self) -> str:
-        given = "".join(f" {name}={value!r}" for name, value in self.arguments.items())
+        return self._shown(redacted(self.arguments, self._secrets))
+
+    def __redacted__(self, hide: Hide) -> object:
+        return self._shown(hide(self.arguments, self._secrets))
+
+    @property
+    def _secrets(self) -> frozenset[str]:
+        return self.type.resolve().arguments.secrets
+
+    def _shown(self, arguments: Mapping[str, object]) -> str:
+        given = "".join(f" {name}={HIDDEN if value is HIDDEN else repr(value)}" for name, value in arguments.items())
         shown = given if len(given) <= REPR_CHARS_MAX else f"{given[:REPR_CHARS_MAX]}..."
         return f"Job({self.type.name}{shown})"
 

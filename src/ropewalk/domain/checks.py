@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
+from ropewalk.domain.redaction import message_value
 from ropewalk.domain.time import SECOND, Seconds, Span, to_delay, to_span
 from ropewalk.errors import InvalidInput
 
@@ -286,11 +287,11 @@ def wrong(field: str, value: object, wanted: str) -> InvalidInput:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it, cut where it is long."""
+    """A value as messages show it: secrets hidden, and cut where it is long."""
     if isinstance(value, str | bytes) and len(value) > SHOWN_CHARS_MAX:
         return f"{value[:SHOWN_CHARS_MAX]!r}... ({len(value):,} long)"
     try:
-        whole = repr(value)
+        whole = repr(message_value(value))
     except ValueError:  # an int with more digits than Python writes
         whole = "a number with very many digits"
     return whole if len(whole) <= SHOWN_CHARS_MAX else f"{whole[:SHOWN_CHARS_MAX]}..."

@@ -18,7 +18,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, Final, TypeAlias, cast, get_args, get_type_hints
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeGuard, cast, get_args, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -44,6 +44,23 @@ Rebuild: TypeAlias = Callable[[Any, dict[str, object]], object]
 """Makes the replacement of an object of which a field is hidden, from the object and its fields."""
 
 
+Carriers: TypeAlias = Literal["show", "keep"]
+"""What becomes of a carrier in which nothing is hidden: it is shown as it shows itself, or kept as the object it is."""
+
+
+class Hide(Protocol):
+    """Hides what is secret in a value, and what goes under one of `names` in it."""
+
+    def __call__(self, value: object, names: Collection[str] = ()) -> Any: ...
+
+
+class Carrier(Protocol):
+    """An object that carries arguments or results, and knows what of them is marked as Secret."""
+
+    def __redacted__(self, hide: Hide) -> object:
+        """What is shown in its place: never encoded arguments. Itself where its own `repr` shows as much."""
+
+
 class Secret:
     """Marks what is shown to nobody: an argument `card: Annotated[str, Secret]`, or a field of a class like that."""
 
@@ -59,6 +76,17 @@ def concealed(value: object, keys: Collection[str] = ()) -> Any:
     Only what is marked as Secret, or named in `keys`, is hidden.
     """
     return _Redaction(lambda name: name in keys, _as_copy).of(value)
+
+
+def message_value(value: object) -> Any:
+    """`value` for the message of an error: a job in which nothing is secret stays a job, which shows itself."""
+    return _Redaction(is_secret, _as_dict, carriers="keep").of(value)
+
+
+def shown_fields(value: Any, hide: Hide, secrets: Collection[str], values: Collection[str]) -> dict[str, object]:
+    """The fields of a dataclass that knows the names of secrets. In those that `values` names, these are hidden too."""
+    shown = {each.name: hide(getattr(value, each.name)) for each in fields(value) if each.name not in values}
+    return {**shown, **hide({name: getattr(value, name) for name in values}, secrets), "secrets": tuple(secrets)}
 
 
 def is_secret(name: object, keys: Collection[str] = ()) -> bool:
@@ -77,10 +105,12 @@ def is_secret(name: object, keys: Collection[str] = ()) -> bool:
 class _Redaction:
     """One walk through a value, which may contain itself."""
 
-    def __init__(self, hides: Callable[[object], bool], rebuild: Rebuild) -> None:
-        self._hides = hides
+    def __init__(self, hides: Callable[[object], bool], rebuild: Rebuild, carriers: Carriers = "show") -> None:
+        self._hides: Callable[[object], bool] = hides
         self._rebuild = rebuild
+        self._carriers = carriers
         self._above: set[int] = set()
+        self._hid = False
 
     def of(self, value: object) -> object:
         if len(self._above) > DEPTH_MAX or id(value) in self._above:
@@ -94,10 +124,12 @@ class _Redaction:
             self._above.discard(id(value))
 
     def _looked_through(self, value: object) -> object:
+        if _is_carrier(value):
+            return self._carrier(value)
         if isinstance(value, Mapping):
             return self._mapping(cast("Mapping[object, object]", value))
         if isinstance(value, BaseException):
-            shown = self.of(value.args)
+            shown = self._args(value)
             return value if shown is value.args else f"{type(value).__name__}: {_joined(shown)}"
         held = _held(value)
         if held is not None:
@@ -105,6 +137,36 @@ class _Redaction:
         if isinstance(value, list | tuple | set | frozenset | deque):
             return self._items(cast("Collection[object]", value))
         return f"<{type(value).__qualname__} {HIDDEN}>" if self._has_secret_attribute(value) else value
+
+    def _hide(self, value: object, names: Collection[str] = ()) -> object:
+        hides = self._hides
+
+        def hides_more(name: object) -> bool:
+            return name in names or hides(name)
+
+        self._hides = hides_more
+        try:
+            shown = self.of(value)
+        finally:
+            self._hides = hides
+        self._hid = self._hid or shown is not value
+        return shown
+
+    def _carrier(self, value: Carrier) -> object:
+        before, self._hid = self._hid, False
+        try:
+            shown = value.__redacted__(self._hide)
+            return value if self._carriers == "keep" and not self._hid else shown
+        finally:
+            self._hid = before
+
+    def _args(self, error: BaseException) -> object:
+        """A message that an exception makes of a carrier with nothing to hide stays as it is."""
+        carriers, self._carriers = self._carriers, "keep"
+        try:
+            return self.of(error.args)
+        finally:
+            self._carriers = carriers
 
     def _mapping(self, entries: Mapping[object, object]) -> object:
         shown = {name: HIDDEN if self._hides(name) else self.of(item) for name, item in entries.items()}
@@ -124,6 +186,10 @@ class _Redaction:
         attributes: Iterable[object] = getattr(value, "__dict__", ())
         marked = marked_fields(cast("Any", type(value)))
         return any(name in marked or self._hides(name) for name in attributes)
+
+
+def _is_carrier(value: object) -> TypeGuard[Carrier]:
+    return hasattr(type(value), "__redacted__")
 
 
 def _held(value: object) -> dict[str, object] | None:
@@ -174,7 +240,7 @@ def _unchanged(before: Iterable[object], after: Iterable[object]) -> bool:
 
 def error_text(error: BaseException) -> str:
     """The message of an exception; where its arguments hold secrets, those arguments with the secrets hidden."""
-    shown = redacted(error.args)
+    shown = message_value(error.args)
     return str(error) if shown is error.args else _joined(shown)
 
 
@@ -182,7 +248,7 @@ def traceback_text(error: BaseException) -> str:
     """The traceback of an exception and of those it came from, with the same messages as `error_text`."""
     text = "".join(traceback.format_exception(error))
     for each in _chain(error):
-        shown = redacted(each.args)
+        shown = message_value(each.args)
         if shown is not each.args and (told := _own_text(each)):
             text = text.replace(told, _joined(shown))
     return text

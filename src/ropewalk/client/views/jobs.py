@@ -14,6 +14,7 @@ from ropewalk.domain.jobs.flags import FORGOTTEN, SKIPPED
 from ropewalk.domain.jobs.history import HistoryEntry, assemble
 from ropewalk.domain.jobs.record import AttemptRecord, JobRecord
 from ropewalk.domain.jobs.states import State
+from ropewalk.domain.redaction import HIDDEN, RESULT, Hide, shown_fields
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
@@ -103,6 +104,14 @@ class JobInfo:
     @property
     def terminal(self) -> bool:
         return self.finished_at is not None
+
+    def __redacted__(self, hide: Hide) -> object:
+        shown = shown_fields(self, hide, self.secrets, ("arguments", "result"))
+        if UNDECODED in self.arguments and self.secrets:
+            shown["arguments"] = {UNDECODED: HIDDEN}
+        if self.result is not None and RESULT in self.secrets:
+            shown["result"] = HIDDEN
+        return shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from ropewalk.client.views.jobs import Describer
 from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.redaction import Hide, shown_fields
 from ropewalk.domain.schedules.due import upcoming
 from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Functions, Missed, Schedule, Timing
 from ropewalk.domain.time import SECOND, Instant, to_datetime
@@ -58,6 +59,9 @@ class ScheduleInfo:
     @property
     def ended(self) -> bool:
         return self.next_fire is None
+
+    def __redacted__(self, hide: Hide) -> object:
+        return shown_fields(self, hide, self.secrets, ("arguments",))
 
 
 def info_of(schedule: Schedule, describe: Describer, functions: Functions, fires: int) -> ScheduleInfo:

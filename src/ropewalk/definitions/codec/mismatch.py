@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -23,7 +24,7 @@ class ValueMismatch(InvalidInput):
     """`problem` at `path` (as in `$.items[3].price`). Callers that know the argument's name say it better."""
 
     def __init__(self, problem: str, path: str = ROOT, value: object = NOT_GIVEN) -> None:
-        told = problem if value is NOT_GIVEN or is_secret_path(path) else f"{problem}, given {_shown(value)}"
+        told = problem if value is NOT_GIVEN or names_secret(path) else f"{problem}, given {_shown(value)}"
         super().__init__(told if path == ROOT else f"{told} at {path}")
         self.problem = problem
         self.path = path
@@ -37,12 +38,17 @@ class ValueMismatch(InvalidInput):
     def at(self, path: str) -> ValueMismatch:
         return ValueMismatch(self.problem, path, self.value)
 
+    def hiding(self, marked: Collection[str], whole: str | None = None) -> ValueMismatch:
+        """The same mismatch without its value where that is secret: because of its path, or as a `whole` that is."""
+        return self.without_value() if whole in marked or names_secret(self.path, marked) else self
+
     def without_value(self) -> ValueMismatch:
         return ValueMismatch(self.problem, self.path)
 
 
-def is_secret_path(path: str) -> bool:
-    return any(is_secret(name) for name in _NAMES.findall(path))
+def names_secret(path: str, marked: Collection[str] = ()) -> bool:
+    """Whether a name in this path is secret: by itself, or because it is one of those that are `marked`."""
+    return any(is_secret(name, marked) for name in _NAMES.findall(path))
 
 
 def _shown(value: object) -> str:

@@ -20,6 +20,7 @@ from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.flags import CONTINUED, FORGOTTEN
 from ropewalk.domain.jobs.record import CompensatedJob, JobRecord
 from ropewalk.domain.jobs.states import State, Status
+from ropewalk.domain.redaction import Hide
 from ropewalk.domain.workflow.dependency import Ending, ParentKind
 from ropewalk.errors import Conflict, InvalidInput, JobCancelled, JobFailed, NotFound, RopewalkError
 from ropewalk.ports.store import messages
@@ -180,6 +181,13 @@ class Compensated(Struct, frozen=True, kw_only=True):
     error: ErrorInfo
     started: bool
     """False when it failed before its first start"""
+
+    def __repr__(self) -> str:
+        """Without its arguments: what of them is secret may not be known here."""
+        return f"Compensated({self.id!r}, {self.type}, run {self.run})"
+
+    def __redacted__(self, hide: Hide) -> object:
+        return repr(self)
 
 
 def compensated(origin: CompensatedJob) -> Compensated:

@@ -19,6 +19,7 @@ from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec
 from ropewalk.definitions.codec.mismatch import ROOT, ValueMismatch
 from ropewalk.definitions.codec.shape import shape_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Parameter
+from ropewalk.domain import checks
 from ropewalk.domain.redaction import is_marked_secret, is_secret, secret_names
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
@@ -64,7 +65,9 @@ class Arguments:
     def complete(self, given: object) -> dict[str, object]:
         """Every argument, in the order of the signature: as given in a mapping by name, or its default."""
         if not isinstance(given, Mapping):
-            raise InvalidInput(f"{self.job_type}: {given!r} is no mapping of arguments by name ({self._takes()})")
+            secret = any(is_secret(name, self.secrets) for name in (*self.names, *self.secrets))
+            told = f"a value of type {type(given).__name__}" if secret else checks.shown(given)
+            raise InvalidInput(f"{self.job_type}: {told} is no mapping of arguments by name ({self._takes()})")
         return self._completed(cast("Mapping[str, object]", given))
 
     def _completed(self, given: Mapping[str, object]) -> dict[str, object]:
@@ -107,7 +110,8 @@ class Arguments:
         try:
             return self._wire.encode(value)
         except ValueMismatch as error:
-            raise self._named(error) from error
+            told = error.hiding(self.secrets)
+            raise self._named(told) from (error if told is error else None)
 
     @cached_property
     def _other_defaults(self) -> dict[str, bytes]:
@@ -125,8 +129,9 @@ class Arguments:
         try:
             value = self._wire.decode(data)
         except ValueMismatch as error:
-            raise self._named(error) from error
-        assert isinstance(value, self.struct), f"the codec of {self.job_type} returned {value!r}"
+            told = error.hiding(self.secrets)
+            raise self._named(told) from (error if told is error else None)
+        assert isinstance(value, self.struct), f"the codec of {self.job_type} returned a {type(value).__name__}"
         return dict(zip(self.names, structs.astuple(value), strict=True))
 
     def from_json(self, data: bytes) -> dict[str, object]:
@@ -155,8 +160,7 @@ class Arguments:
         if inside is None:
             return InvalidInput(f"{self.job_type}: the arguments do not fit: {error.without_value()}")
         name, rest = inside.groups()
-        shown = error.without_value() if name in self.secrets or is_secret(name) else error
-        return InvalidInput(f"{self.job_type}: argument {name!r}: {shown.at(ROOT + rest)}", field=name)
+        return InvalidInput(f"{self.job_type}: argument {name!r}: {error.at(ROOT + rest)}", field=name)
 
     def _missing(self, name: str) -> InvalidInput:
         return InvalidInput(f"{self.job_type}: argument {name!r} is missing ({self._takes()})", field=name)
@@ -236,13 +240,15 @@ class Item:
         try:
             return self._wire.encode(arguments[ITEM])
         except ValueMismatch as error:
-            raise self._named(error) from error
+            told = error.hiding(self.secrets, ITEM)
+            raise self._named(told) from (error if told is error else None)
 
     def decode(self, data: bytes) -> dict[str, object]:
         try:
             return {ITEM: self._wire.decode(data)}
         except ValueMismatch as error:
-            raise self._named(error) from error
+            told = error.hiding(self.secrets, ITEM)
+            raise self._named(told) from (error if told is error else None)
 
     def from_json(self, data: bytes) -> object:
         """The item, from JSON of itself or, as jobs are shown, of an object that holds it as `item`."""
@@ -268,5 +274,4 @@ class Item:
             raise self._named(error) from error
 
     def _named(self, error: ValueMismatch) -> InvalidInput:
-        shown = error.without_value() if ITEM in self.secrets else error
-        return InvalidInput(f"{self.job_type}: the item does not fit: {shown}", field=ITEM)
+        return InvalidInput(f"{self.job_type}: the item does not fit: {error}", field=ITEM)

@@ -12,12 +12,13 @@ from msgspec import Struct
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.signature import Handler, hints_of, own_result, place
+from ropewalk.domain.redaction import Hide
 from ropewalk.errors import DefinitionError
 
 I = TypeVar("I")  # noqa: E741 # as in list[I]: an item
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Batch(Generic[I]):
     """The items of one call, each with the context of its job."""
 
@@ -26,6 +27,13 @@ class Batch(Generic[I]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def __repr__(self) -> str:
+        """Without its items: whether they are secret is not known here."""
+        return f"Batch({len(self.items)} items)"
+
+    def __redacted__(self, hide: Hide) -> object:
+        return repr(self)
 
 
 class BatchSignature(Struct, frozen=True, kw_only=True):

@@ -39,14 +39,20 @@ class Returns:
             data = self._wire.encode(value)
         except ValueMismatch as error:
             hint = "; annotate the return type" if self.annotation in (Any, object) else ""
-            raise InvalidInput(f"{self._job_type}: the result does not fit: {error}{hint}", field="result") from error
+            told = error.hiding(self.secrets, RESULT)
+            raise InvalidInput(f"{self._job_type}: the result does not fit: {told}{hint}", field="result") from (
+                error if told is error else None
+            )
         return None if value is None else data
 
     def decode(self, data: bytes | None) -> object:
         try:
             return None if data is None else self._wire.decode(data)
         except ValueMismatch as error:
-            raise InvalidInput(f"{self._job_type}: the stored result does not fit: {error}", field="result") from error
+            told = error.hiding(self.secrets, RESULT)
+            raise InvalidInput(f"{self._job_type}: the stored result does not fit: {told}", field="result") from (
+                error if told is error else None
+            )
 
 
 class Contract(Struct, frozen=True, kw_only=True):

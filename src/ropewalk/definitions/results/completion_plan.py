@@ -96,7 +96,11 @@ class _Family:
         self._count(before)
         job_id = str(merged.get("id", job.id))
         if job_id in self._ids:
-            raise InvalidInput(f"{job!r} is queued twice in one Result: queue job.again() the second time", field="id")
+            raise InvalidInput(
+                f"job {job_id} of type {job.type.name} is queued twice in one Result: "
+                "queue job.again() the second time",
+                field="id",
+            )
         self._ids.add(job_id)
         new = self._port.prepare(structs.replace(job, options=cast("EnqueueOptions", merged)))
         self.children.append(child_of(self._port.job, new))

@@ -149,8 +149,12 @@ class Result(Generic[S_co, G_co]):
                 waiting.extend(item for item in cohort.items if isinstance(item, Result))
 
     def __repr__(self) -> str:
+        """Without its value: whether that is secret is not known here."""
         said = self._said
-        told = f"continue with {said.continuation}" if said.continuation is not None else repr(said.value)
+        if said.continuation is not None:
+            told = f"continue with {said.continuation}"
+        else:
+            told = "None" if said.value is None else f"<{type(said.value).__name__}>"
         return f"Result({', then '.join([told, *(f'{len(each.items)} queued' for each in said.cohorts)])})"
 
 

@@ -51,7 +51,10 @@ def _number(said: Said) -> int | float:
 
 
 def _wrong(said: Said, wanted: str) -> InvalidInput:
-    return InvalidInput(f"ctx.result({said.value!r}, append={said.append!r}) takes {wanted}", field="result")
+    given = type(said.value).__name__  # its annotation, which may say that it is secret, is not known here
+    return InvalidInput(
+        f"ctx.result(..., append={said.append!r}) takes {wanted}, not a value of type {given}", field="result"
+    )
 
 
 def outcome_of_return(
