@@ -31,11 +31,23 @@ DEPTH_MAX: Final = 16
 
 SECRET_KEYS: Final = frozenset(
     {
-        *("password", "passwd", "passphrase", "pwd", "secret", "token", "authorization", "credential", "credentials"),
-        *("cookie", "apikey", "privatekey", "accesskey", "secretkey", "signature", "cvv", "pin", "ssn"),
+        *("password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "jwt", "csrf", "xsrf", "signature"),
+        *("authorization", "auth", "bearer", "credential", "otp", "totp", "mfacode", "pin", "cvv", "cvc", "ssn"),
+        *("cookie", "sessionid", "sessionkey", "sessid", "jsessionid", "phpsessid"),
+        *("apikey", "privatekey", "accesskey", "secretkey", "signingkey", "encryptionkey"),
     }
 )
-"""a key is secret when one of its words, or two neighbours together, is one of these; plurals too"""
+"""A name is secret when one of its words, or two neighbours together, is one of these; plurals too."""
+FACTS: Final = frozenset(
+    {
+        *("count", "used", "total", "limit", "max", "min", "length", "size", "bytes", "policy", "type", "kind"),
+        *("method", "scheme", "algorithm", "version", "status", "at", "age", "ttl", "expiry", "seconds", "days"),
+        *("required", "enabled", "provider"),
+    }
+)
+"""A name that ends with one of these tells something about a secret, and not the secret: `token_count`."""
+_AMOUNTS: Final = frozenset({"max", "min", "num", "total"})
+"""A name that begins with one of these and ends with a plural is a number: `max_tokens`."""
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -90,11 +102,14 @@ def shown_fields(value: Any, hide: Hide, secrets: Collection[str], values: Colle
 
 
 def is_secret(name: object, keys: Collection[str] = ()) -> bool:
+    """Whether a name is one of `keys`, or says by its words that what goes under it is secret."""
     if not isinstance(name, str):
         return False
     if name in keys:
         return True
     words = [word.lower() for word in _WORDS.findall(name)]
+    if not words or words[-1] in FACTS or (words[0] in _AMOUNTS and words[-1].endswith("s")):
+        return False
     pairs = [one + other for one, other in pairwise(words)]
     return any(word in SECRET_KEYS or word.removesuffix("s") in SECRET_KEYS for word in (*words, *pairs))
 
