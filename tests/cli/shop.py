@@ -73,6 +73,8 @@ def inherited() -> str:
 @job
 async def sign_in(ctx: Context, user: str, number: Annotated[str, Secret], api_key: str) -> None:
     ctx.log.info("signing in", extra={"user": user, "token": "t"})
+    if user == "eve":
+        raise PermissionError("she is not let in")
 
 
 @dataclass

@@ -197,6 +197,42 @@ def test_a_hidden_secret_is_not_given_back_as_its_value(ropewalk: Run, signed_in
     assert "argument 'number' holds '[hidden]', which stands for a secret" in answer.err
 
 
+def test_what_is_shown_of_a_secret_is_not_taken_for_it(ropewalk: Run, app: App) -> None:
+    job_id = app.sync.enqueue(shop.sign_in("eve", "4111", "k-1"), max_attempts=1).id
+    app.sync.portal.call(drained(app))
+    shown = ropewalk("jobs", "show", job_id, "--json", "--app", "shop:app").json["arguments"]
+    assert shown == {"user": "eve", "number": "[hidden]", "api_key": "[hidden]"}
+    answer = ropewalk("jobs", "retry", job_id, "--arguments", json.dumps(shown), "--app", "shop:app")
+    assert (answer.code, answer.out) == (2, "")
+    assert "argument 'number' holds '[hidden]'" in answer.err
+    again = json.dumps({**shown, "number": "4222"})
+    assert "argument 'api_key'" in ropewalk("jobs", "retry", job_id, "--arguments", again, "--app", "shop:app").err
+    stored = app.sync.get(job_id)
+    assert (stored.state.value, stored.arguments["number"], stored.arguments["api_key"]) == (
+        "dead_letter",
+        "4111",
+        "k-1",
+    )
+
+
+def test_nor_in_the_job_of_a_schedule(ropewalk: Run, app: App) -> None:
+    secrets = json.dumps({"user": "ada", "number": "4111", "api_key": "k-1"})
+    shown = json.dumps({"user": "eve", "number": "[hidden]", "api_key": "[hidden]"})
+    words = ["--every", "1h", "--type", "sign_in", "--app", "shop:app", "--arguments"]
+    assert ropewalk("schedules", "create", "hourly", *words, secrets).code == 0
+    for command in (
+        ["create", "other", *words, shown],
+        ["edit", "hourly", "--app", "shop:app", "--arguments", shown],
+        ["edit", "hourly", "--app", "shop:app", "--dry-run", "--arguments", shown],
+        ["edit", "hourly", *words, shown],
+    ):
+        answer = ropewalk("schedules", *command)
+        assert (answer.code, answer.out) == (2, "")
+        assert "argument 'number' holds '[hidden]'" in answer.err
+    [schedule] = app.sync.schedules()
+    assert schedule.arguments == {"user": "ada", "number": "4111", "api_key": "k-1"}
+
+
 def test_cancel(ropewalk: Run, jobs: Jobs, app: App) -> None:
     answer = ropewalk("jobs", "cancel", jobs.later, jobs.waiting, "--reason", "the customer left")
     assert (answer.code, answer.err) == (0, "")

@@ -24,6 +24,7 @@ from ropewalk.client.supported import refusal
 from ropewalk.client.unshared import warn_unshared
 from ropewalk.client.waiter import Look, WaitBound, Waiter
 from ropewalk.definitions.job import NO_OPTIONS, Job
+from ropewalk.definitions.job_types.placeholders import job_from_shown
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule
@@ -113,7 +114,7 @@ class AppState:
         self.declared: list[DeclaredSchedule] = []
         self.functions = ScheduleFunctions(functions)
         self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule, tracing=tracing)
-        planner = Planner(self.functions, self._job_of_schedule, bounds, registry)
+        planner = Planner(self.functions, self._job_of_schedule, bounds, self.named_job)
         self.timetable = Timetable(store, events, self.functions, self.fires, planner)
         for each in schedules:
             self.declare(each)
@@ -167,6 +168,10 @@ class AppState:
         if self._refuse is not None:
             self._refuse(new)
         return structs.replace(new, report_orphan=True) if self.reports_orphans else new
+
+    def named_job(self, job_type: str, arguments: object) -> Job[Any, Any]:
+        """A job of a registered type. Raises UnknownJobType and InvalidInput."""
+        return job_from_shown(self.registry.get(job_type), arguments, self.secret_keys)
 
     def declare(self, declared: DeclaredSchedule) -> None:
         """Workers that start from now on store it."""

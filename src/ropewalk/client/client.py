@@ -95,7 +95,7 @@ class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, 
     def named(self, job_type: str, arguments: Mapping[str, object]) -> Job[Any, Any]:
         """A job of a registered type."""
         checks.text(job_type, "job_type")
-        return self._core.registry.get(job_type).from_arguments(arguments)
+        return self._core.named_job(job_type, arguments)
 
     async def enqueue_many(
         self,

@@ -95,6 +95,40 @@ def message_value(value: object) -> Any:
     return _Redaction(is_secret, _as_dict, carriers="keep").of(value)
 
 
+def placeholder(value: object, keys: Collection[str] = ()) -> tuple[str, ...] | None:
+    """The names that lead to where HIDDEN is given in place of a secret; None where it is not."""
+    return _placeholder(value, keys, secret=False, above=())
+
+
+def _placeholder(
+    value: object, keys: Collection[str], *, secret: bool, above: tuple[int, ...]
+) -> tuple[str, ...] | None:
+    too_deep = len(above) > DEPTH_MAX
+    if isinstance(value, str):
+        return () if value == HIDDEN and (secret or too_deep) else None
+    if too_deep or id(value) in above or isinstance(value, _SCALARS):
+        return None
+    below = (*above, id(value))
+    held = _entries(value)
+    if held is not None:
+        marked = marked_fields(cast("Any", type(value)))
+        for name, item in held.items():
+            hides = secret or name in marked or is_secret(name, keys)
+            if (found := _placeholder(item, keys, secret=hides, above=below)) is not None:
+                return str(name), *found
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        for item in cast("Collection[object]", value):
+            if (found := _placeholder(item, keys, secret=secret, above=below)) is not None:
+                return found
+    return None
+
+
+def _entries(value: object) -> Mapping[object, object] | None:
+    if isinstance(value, Mapping):
+        return cast("Mapping[object, object]", value)
+    return cast("Mapping[object, object] | None", _held(value))
+
+
 def shown_fields(value: Any, hide: Hide, secrets: Collection[str], values: Collection[str]) -> dict[str, object]:
     """The fields of a dataclass that knows the names of secrets. In those that `values` names, these are hidden too."""
     shown = {each.name: hide(getattr(value, each.name)) for each in fields(value) if each.name not in values}

@@ -160,7 +160,7 @@ class Changing(Bound):
     async def _arguments_for(self, job_id: str, arguments: Mapping[str, object]) -> bytes:
         """The arguments as the type of this job stores them. Raises UnknownJobType, InvalidInput and LimitExceeded."""
         job, _ = await self._record(job_id)
-        data = self._core.registry.get(job.type).from_arguments(arguments).input
+        data = self._core.named_job(job.type, arguments).input
         check_payload(job.type, data, self._core.bounds)
         return data
 

@@ -14,7 +14,6 @@ from ropewalk.client.schedules.fires import Fires, MakeJob, ScheduleFunctions, T
 from ropewalk.definitions.enqueue_options import in_domain
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.definitions.registry import Registry
 from ropewalk.definitions.schedule import DeclaredSchedule, ScheduleOptions, check_complete, check_options, timing_of
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import Bounds, check, check_name
@@ -28,13 +27,16 @@ from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.schedules import ScheduleChange
 
+NamedJob: TypeAlias = Callable[[str, object], Job[Any, Any]]
+"""makes a job of a registered type from arguments by name"""
+
 
 class Planner:
-    def __init__(self, functions: ScheduleFunctions, make_job: MakeJob, bounds: Bounds, registry: Registry) -> None:
+    def __init__(self, functions: ScheduleFunctions, make_job: MakeJob, bounds: Bounds, named_job: NamedJob) -> None:
         self._functions = functions
         self._make_job = make_job
         self._bounds = bounds
-        self._registry = registry
+        self._named_job = named_job
 
     def plan(
         self,
@@ -83,7 +85,7 @@ class Planner:
             )
         fields: dict[str, Any] = {}
         if change.arguments is not None:
-            job = self._registry.get(work.type).from_arguments(change.arguments)
+            job = self._named_job(work.type, change.arguments)
             fields["input"] = job.input
             if (unique := job.type.options.unique) is not None:
                 fields["key"] = IdempotencyKey(key=unique(job.arguments), window_us=DAY)
