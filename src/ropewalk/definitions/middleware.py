@@ -123,9 +123,8 @@ class Provided:
         if not isinstance(kind, type):
             raise InvalidInput(f"provide({kind!r}, ...): give the class to find it by", field="kind")
         if not isinstance(value, kind):
-            given = type(value).__name__
             raise InvalidInput(
-                f"provide({kind.__name__}, ...): a value of type {given} is no {kind.__name__}", field="value"
+                f"provide({kind.__name__}, {checks.shown(value)}): the value is no {kind.__name__}", field="value"
             )
         self._values.pop(kind, None)  # so that the newest is the last
         self._values[kind] = value
