@@ -115,7 +115,7 @@ def test_tags_are_text(tags: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "options", "field"),
+    ("bounds", "options", "field"),
     [
         (Bounds(payload_bytes_max=2), {"input": b"123"}, "input"),
         (Bounds(attempts_max=5), {"max_attempts": 6}, "max_attempts"),
