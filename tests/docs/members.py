@@ -21,6 +21,8 @@ NOT_FOR_USERS = {
     },
     "Context": {
         "unreturned",
+        "calls",
+        "never_awaited",
         "steps",
         "steps_ended",
         "alone",

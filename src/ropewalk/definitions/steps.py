@@ -24,7 +24,7 @@ from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.time import Seconds, Span, to_delay
 from ropewalk.domain.workflow.completion import StepKind, StepRecord, Suspension
-from ropewalk.errors import Abort, InvalidInput, LimitExceeded, RopewalkError, WaitTimeout
+from ropewalk.errors import Abort, InvalidInput, LimitExceeded, Outcome, RopewalkError, WaitTimeout
 
 
 class Suspend(BaseException):
@@ -44,13 +44,15 @@ class StepValues:
     def encode(self, value: object) -> bytes | None:
         """What does not fit will not fit next time either: raises Abort."""
         try:
+            checks.not_an_outcome(value, "its function")
             if self._wire is None:
                 data = self._port.encode_value(value)
             else:
                 written = self._wire.encode(value)
                 data = None if value is None else written
         except InvalidInput as error:
-            hint = "; annotate what its function returns" if self._wire is None else ""
+            undeclared = self._wire is None and not isinstance(value, Outcome)
+            hint = "; annotate what its function returns" if undeclared else ""
             raise Abort(InvalidInput(f"step {self._name!r}: its value does not fit: {error}{hint}")) from error
         limit = self._port.bounds.result_bytes_max
         if data is not None and len(data) > limit:

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
 from ropewalk.domain.redaction import message_value
 from ropewalk.domain.time import SECOND, Seconds, Span, to_delay, to_span
-from ropewalk.errors import InvalidInput
+from ropewalk.errors import InvalidInput, Outcome
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -273,6 +273,16 @@ def _exception_type(value: object, field: str) -> type[BaseException]:
     if not _is_exception_type(value):
         raise wrong(field, value, "a tuple of exception classes")
     return value
+
+
+def not_an_outcome(value: object, who: str) -> None:
+    """Refuse an outcome as a value: whoever returns Abort, Retry or Defer forgot to raise it."""
+    if isinstance(value, Outcome):
+        name = type(value).__name__
+        raise InvalidInput(
+            f"{who} returned {shown(value)}, which does nothing when it is returned: write `raise {name}(...)`",
+            field="result",
+        )
 
 
 def _is_exception_type(value: object) -> TypeGuard[type[BaseException]]:

@@ -14,7 +14,7 @@ from typing import Any, Final, assert_never
 from ropewalk.definitions.context.attempt_port import Isolation
 from ropewalk.definitions.context.context import Context, activate, deactivate
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.results.classify import bad_input
+from ropewalk.definitions.results.classify import bad_input, never_awaited
 from ropewalk.definitions.results.results import Said, result_of
 from ropewalk.definitions.results.returned import outcome_of_return
 from ropewalk.definitions.steps import Suspend
@@ -175,7 +175,8 @@ class HandlerCall:
         elif style == "process":
             outcome, value = await Isolated(attempt, context, self._bench.isolation).run(onion)
             if outcome is not None:
-                return self._checked(outcome)
+                forgotten = context.never_awaited() if isinstance(outcome, Completed) else None
+                return self._checked(outcome) if forgotten is None else never_awaited(forgotten)
         elif style == "async":
             value = await onion.run(context, call)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import threading
 from datetime import UTC, date, datetime
@@ -169,7 +170,11 @@ def test_the_same_verbs_blocking(port: FakeAttempt) -> None:
 
 def test_sync_has_every_verb_of_the_context() -> None:
     members = vars(Context).items()
-    verbs = {name for name, each in members if name[0] != "_" and asyncio.iscoroutinefunction(each)}
+    verbs = {
+        name
+        for name, each in members
+        if name[0] != "_" and callable(each) and inspect.iscoroutinefunction(inspect.unwrap(each))
+    }
     blocking = {name for name in vars(type(Context(FakeAttempt(record(), add)).sync)) if not name.startswith("_")}
     assert blocking == verbs | {"transaction"}  # which is entered with `with` instead of `async with`
 

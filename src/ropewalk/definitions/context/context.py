@@ -15,6 +15,7 @@ from typing import Any, Final, ParamSpec, TypeVar, overload
 
 from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.context.blocking import ONCE_TTL, SyncContext
+from ropewalk.definitions.context.calls import Calls, to_be_awaited
 from ropewalk.definitions.context.job_log import JobLog
 from ropewalk.definitions.context.related_jobs import Compensated, Dependency, compensated, dependencies_of
 from ropewalk.definitions.context.transaction import Transaction
@@ -42,6 +43,7 @@ class Context(Results):
     _batch: tuple[Context, ...] | None = None
     _provided: Provided | None = None
     _without_steps = False
+    _calls: Calls | None = None
 
     def __init__(self, port: AttemptPort) -> None:
         super().__init__()
@@ -208,16 +210,19 @@ class Context(Results):
 
     # ── what it asks of the store ───────────────────────────────────────────────────────────────────────────
 
+    @to_be_awaited("ctx.sync.checkpoint(...)")
     async def checkpoint(self, value: object) -> None:
         """Record `value` durably; a later attempt reads it as `last_checkpoint`. Raises LeaseLost."""
         await self.port.checkpoint(value)
 
+    @to_be_awaited("ctx.sync.spawn(...)")
     async def spawn(self, job: Job[Any, Any], *, key: str | None = None) -> str:
         """Queue a child in the same group, at once; its id. A later attempt that spawns the same gets that child."""
         checks.text_or_none(key, "key")
         (child,) = await self._spawn([(self.port.prepare(checked_job(job, "spawn")), key)])
         return child
 
+    @to_be_awaited("ctx.sync.spawn_many(...)")
     async def spawn_many(self, jobs: Iterable[Job[Any, Any]]) -> list[str]:
         """Queue children, all or none; ids in order."""
         given = checks.several(jobs, "jobs", lambda each, field: checked_job(each, "spawn_many", field))
@@ -229,6 +234,7 @@ class Context(Results):
     ) -> T: ...
     @overload
     async def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @to_be_awaited("ctx.sync.step(...)")
     async def step(self, name: str, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> Any:
         """Call `fn` and keep what it returns: when the handler runs again from the top, that is the value at once.
 
@@ -237,14 +243,17 @@ class Context(Results):
         """
         return await self.steps.step(name, fn, *args, **kwargs)
 
+    @to_be_awaited("ctx.sync.sleep(...)")
     async def sleep(self, seconds: Seconds) -> None:
         """Give the slot back for so long; the attempt is not used up. Then the handler runs again from the top."""
         await self.steps.sleep(seconds)
 
+    @to_be_awaited("ctx.sync.wait_for(...)")
     async def wait_for(self, name: str, timeout: Seconds | None = None) -> Any:  # noqa: ASYNC109 # fixed API
         """The value of the next signal of this name; waits like `sleep`. Raises WaitTimeout."""
         return await self.steps.wait_for(name, timeout)
 
+    @to_be_awaited("ctx.sync.states(...)")
     async def states(self, ids: Iterable[str]) -> dict[str, State]:
         """How other jobs of this tenant are; unknown ids are absent."""
         return await self.port.states(checks.names(ids, "ids"))
@@ -254,6 +263,7 @@ class Context(Results):
         self._not_in_a_batch("transactions")
         return Transaction(self)
 
+    @to_be_awaited("ctx.sync.once(...)")
     async def once(self, key: str, ttl: Seconds = ONCE_TTL) -> bool:
         """True for the first caller of this key until `ttl` has passed, in the whole fleet."""
         check_name(key, "key", self.port.bounds)
@@ -286,6 +296,16 @@ class Context(Results):
         fault = None if self._steps is None else self._steps.fault
         if fault is not None and fault is not error and not self._without_steps:
             raise fault from None
+
+    def calls(self) -> Calls:
+        """For the engine: the calls of this attempt that have to be awaited."""
+        if self._calls is None:
+            self._calls = Calls()
+        return self._calls
+
+    def never_awaited(self) -> str | None:
+        """For the engine: the handler returned. What it called and never awaited, as a sentence; None for most."""
+        return None if self._calls is None else self._calls.forgotten()
 
     def without_steps(self) -> None:
         """For the engine: what ends this attempt is not the handler's word, so its steps need not be complete."""

@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ropewalk.definitions.context.calls import Calls, to_be_awaited
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.store.user_transactions import SqlValues, UserTransaction
 
@@ -28,6 +29,11 @@ class Transaction:
         self._held: UserTransaction | None = None
         self._value: object = None
 
+    def calls(self) -> Calls:
+        """For the engine: the calls of this attempt that have to be awaited."""
+        return self._context.calls()
+
+    @to_be_awaited("tx.execute(...) of `with ctx.sync.transaction() as tx:`", owner="tx")
     async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
         """Run one statement on the store's database; its rows."""
         if self._held is None:

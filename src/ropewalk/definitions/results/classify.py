@@ -68,6 +68,11 @@ def bad_result(error: InvalidInput) -> Outcome:
     return Aborted(described(error, Category.PERMANENT, code="bad_result"))
 
 
+def never_awaited(told: str) -> Outcome:
+    """The handler forgot to await what it called; it would forget again."""
+    return Aborted(described(RuntimeError(told), Category.PERMANENT, code="never_awaited"))
+
+
 def described(error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None) -> ErrorInfo:
     """An exception as data, with the secrets in its arguments hidden."""
     told = _text(error) or type(error).__name__

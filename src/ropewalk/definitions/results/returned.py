@@ -13,9 +13,10 @@ import msgspec
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.results.classify import bad_result
+from ropewalk.definitions.results.classify import bad_result, never_awaited
 from ropewalk.definitions.results.completion_plan import children_of, continuation_of
 from ropewalk.definitions.results.results import Fold, Result, Said
+from ropewalk.domain import checks
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.outcome import Completed, Outcome, Suspended
 from ropewalk.domain.workflow.completion import CompletionPlan
@@ -64,6 +65,9 @@ def outcome_of_return(
 
     A custom fold is left open: its contribution has no expected_version yet, and `fold_of` gives the function.
     """
+    forgotten = context.never_awaited()
+    if forgotten is not None:
+        return never_awaited(forgotten)
     suspension = context.steps_ended()
     if suspension is not None:
         return Suspended(suspension)
@@ -109,6 +113,7 @@ def _sequel(said: Said, data: bytes | None, context: Context, bounds: Bounds) ->
 
 
 def _encoded(value: object, job_type: JobType[..., Any, Any], bounds: Bounds) -> bytes | None:
+    checks.not_an_outcome(value, job_type.name)
     data, limit = job_type.resolve().returns.encode(value), bounds.result_bytes_max
     if data is not None and len(data) > limit:
         raise LimitExceeded(
