@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from click.testing import Result as Printed
 
-from ropewalk import Abort, App, Context, NotFound, Result, job
+from ropewalk import Abort, App, Context, Group, NotFound, Result, State, job
 from ropewalk.cli import workflow_tree
 from ropewalk.cli.group import root
 
@@ -86,6 +86,32 @@ def test_as_a_document(url: str) -> None:
         ("tree", "failed"),
         ("tree", "completed"),
     ]
+
+
+@job
+async def ship() -> None:
+    pass
+
+
+@pytest.fixture
+async def waiting_url(tmp_path: Path) -> str:
+    """One job waits for a group in which a job failed, another for the root of that group alone."""
+    url = f"sqlite:///{tmp_path}/waiting.db"
+    app = App(url, jobs=[part, after, count, flow, ship])
+    async with app.running():
+        picked = await app.enqueue(flow(), id="pick-all", workflow_id="day")
+        await app.enqueue(ship(), id="ship-all", workflow_id="day", depends_on=[Group(picked)])
+        alone = await app.enqueue(ship(), id="ship-one", workflow_id="day", depends_on=[picked])
+        await alone.result(timeout=10)
+        assert (await app.wait("ship-all", timeout=10)).state is State.FAILED
+    return url
+
+
+def test_a_dependency_on_a_group_is_told_from_one_on_its_root(waiting_url: str) -> None:
+    lines = drawn(show("day", "--url", waiting_url))
+    reason = "it depends on the group of pick-all, where a job failed"
+    assert f"ship ship-all  failed  after the group of flow pick-all  {reason}" in lines
+    assert "ship ship-one  completed  after flow pick-all" in lines
 
 
 def test_many_siblings_are_cut(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

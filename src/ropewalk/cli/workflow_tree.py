@@ -10,6 +10,7 @@ from typing import Final
 from ropewalk.cli import render
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import EdgeInfo
+from ropewalk.domain.workflow.dependency import ParentKind
 
 PARENTS_NAMED_MAX: Final = 3
 SIBLINGS_SHOWN_MAX: Final = 200
@@ -74,8 +75,12 @@ class Drawing:
         return f"  after {', '.join(names)}{more}"
 
     def _name(self, edge: EdgeInfo) -> str:
+        """The jobs under a parent are waited for, too, where it was named as Group(...) or by .next(...)."""
         parent = self._nodes.get(edge.parent)
-        return _short(edge.parent) if parent is None else f"{render.safe(parent.type)} {_short(parent.id)}"
+        name = _short(edge.parent) if parent is None else f"{render.safe(parent.type)} {_short(parent.id)}"
+        is_root = parent is None or parent.parent_id is None
+        whole = edge.kind is ParentKind.TREE and (is_root or bool(self._below.get(edge.parent)))
+        return f"the group of {name}" if whole else name
 
 
 def _with_last(nodes: Sequence[JobInfo]) -> Iterator[tuple[JobInfo, bool]]:

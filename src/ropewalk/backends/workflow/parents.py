@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
-from ropewalk.backends.workflow.scopes import chain_head, owned_scope, root_of
+from ropewalk.backends.workflow.scopes import chain_head, chain_told, owned_scope, root_of
 from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs.flags import CHAINED, CONTINUED
 from ropewalk.domain.jobs.record import JobRecord, NewJob
@@ -22,6 +22,8 @@ class Parent(Struct, frozen=True):
     job: JobRecord | None
     ending: Ending | None
     """None while it has not ended"""
+    told: str | None = None
+    """What ended and why, where that is not the job alone. See ParentEnd."""
 
     def edge(self, seq: int, position: int) -> Edge:
         kind = ParentKind.MISSING if self.job is None else self.ref.kind
@@ -87,7 +89,7 @@ def depth_below(parents: list[Parent], depth_max: int) -> int:
 
 
 def ends(parents: list[Parent]) -> list[ParentEnd]:
-    return [ParentEnd(each.ref.id, each.ending) for each in parents if each.ending is not None]
+    return [ParentEnd(each.ref.id, each.ending, each.told) for each in parents if each.ending is not None]
 
 
 def highest_priority(parents: list[Parent]) -> int | None:
@@ -101,16 +103,16 @@ def _parent(ledger: UnitOfWork, ref: ParentRef, job: JobRecord | None) -> Parent
         case ParentKind.JOB | ParentKind.MISSING:
             return Parent(ref, job, ending_of(job.status) if job.terminal else None)
         case ParentKind.TREE:
-            return Parent(ref, job, _tree_ending(ledger, job))
+            return _tree(ledger, ref, job)
         case ParentKind.CHAIN:
             return _chain(ledger, ref, job)
 
 
-def _tree_ending(ledger: UnitOfWork, job: JobRecord) -> Ending | None:
+def _tree(ledger: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
     scope = owned_scope(ledger, job)
     if scope is not None:
-        return scope.ending if scope.closed_at is not None else None
-    return ending_of(job.status) if job.terminal else None
+        return Parent(ref, job, scope.ending if scope.closed_at is not None else None, scope.failure)
+    return Parent(ref, job, ending_of(job.status) if job.terminal else None)
 
 
 def _chain(ledger: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
@@ -120,4 +122,6 @@ def _chain(ledger: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
     tail = ledger.chain_tail(job.tenant, job.chain_id) or job
     if tail.flags & CONTINUED:
         return Parent(ref, None, Ending.COMPLETED)  # how the chain ended went with the member that ended it
-    return Parent(ref, first or job, ending_of(tail.status) if tail.terminal else None)
+    if not tail.terminal:
+        return Parent(ref, first or job, None)
+    return Parent(ref, first or job, ending_of(tail.status), chain_told(tail, job.chain_id))

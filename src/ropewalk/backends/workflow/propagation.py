@@ -112,9 +112,9 @@ class Propagation:
         by_ending: defaultdict[Ending, list[Edge]] = defaultdict(list)
         by_child: defaultdict[int, list[ParentEnd]] = defaultdict(list)
         for edge in edges:
-            ending = asked[edge.kind, edge.parent].ending
-            by_ending[ending].append(edge)
-            by_child[edge.seq].append(ParentEnd(edge.parent_id, ending))
+            resolve = asked[edge.kind, edge.parent]
+            by_ending[resolve.ending].append(edge)
+            by_child[edge.seq].append(ParentEnd(edge.parent_id, resolve.ending, resolve.told))
         for ending, resolved in by_ending.items():
             self._ledger.set_ending(resolved, ending)
         for job in self._ledger.load(by_child):
@@ -140,7 +140,7 @@ class Propagation:
                 self._closes(scope)
 
     def _closes(self, scope: Scope) -> None:
-        self.add([Resolve(ParentKind.TREE, scope.id, scope.owner_id, scope.ending)])
+        self.add([Resolve(ParentKind.TREE, scope.id, scope.owner_id, scope.ending, scope.failure)])
         if scope.parent is not None:
             above = ScopeChange(scope=scope.parent)
             above.leave(ok=scope.ending is Ending.COMPLETED)

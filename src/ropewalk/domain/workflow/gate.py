@@ -31,6 +31,8 @@ class ParentEnd(Struct, frozen=True):
 
     id: str
     ending: Ending
+    told: str | None = None
+    """What ended and why, where that is not this job alone: a group, a tree or a chain that did not succeed."""
 
 
 def bind(job: JobRecord, asked: NewGate, *, total: int, depth: int, priority: int | None, now: Instant) -> None:
@@ -74,7 +76,7 @@ def parents_ended(job: JobRecord, ended: Sequence[ParentEnd], now: Instant) -> E
             error = ErrorInfo(
                 category=Category.PERMANENT,
                 code=DEPENDENCY_FAILED,
-                message=f"it depends on {culprit.id}, which ended as {culprit.ending.value}",
+                message=f"it depends on {culprit.told or f'{culprit.id}, which ended as {culprit.ending.value}'}",
                 context={"parent": culprit.id, "ending": culprit.ending.value},
             )
             return doom(job, policy, error, now)

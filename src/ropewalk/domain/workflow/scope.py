@@ -58,6 +58,21 @@ class Scope(Struct, kw_only=True):
         """Of the tree, once it is closed. A group whose value cannot be told failed: nothing may go on with it."""
         return Ending.FAILED if self.broken or self.value.conflict is not None else Ending.COMPLETED
 
+    @property
+    def failure(self) -> str | None:
+        """What the scope is and why it failed, for whoever depends on it; None where it is open or succeeded."""
+        if self.closed_at is None or self.ending is Ending.COMPLETED:
+            return None
+        if self.parent is not None:
+            what = f"{self.owner_id} and what was queued under it"
+        else:
+            what = f"the group of {self.owner_id}"
+        if not self.broken:
+            return f"{what}, whose value cannot be told: {self.value.conflict}"
+        if self.failed:
+            return f"{what}, where a job failed"
+        return f"{what}, where {'a job was cancelled' if self.cancelled else 'not every job completed'}"
+
 
 class ScopeChange(Struct, kw_only=True):
     """What happened in one scope, summed over a batch."""

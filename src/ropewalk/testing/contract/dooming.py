@@ -66,6 +66,70 @@ class DoomContract(Contract):
         await flow.end("b")
         assert await flow.states("after") == ["failed"]
 
+    @pytest.mark.parametrize("before", [True, False])
+    @pytest.mark.parametrize("how", [Move.FAIL, Move.BURY, Move.CANCEL])
+    async def test_a_group_that_failed_is_named_and_not_its_root(
+        self, bench: Bench, how: Move, *, before: bool
+    ) -> None:
+        """safe-9: the reason is true, whether the job was submitted before the group ended or after."""
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        if before:
+            await flow.submit(node("after", tree("root"), gate={"policy": "fail"}))
+        await flow.end("root", left=sequel(node("a"), node("b")))
+        if how is Move.CANCEL:
+            await bench.store.cancel("default", ["a"], reason=None, force=False)
+        else:
+            await flow.end("a", how)
+        await flow.end("b")
+        if not before:
+            await flow.submit(node("after", tree("root"), gate={"policy": "fail"}))
+        told = "was cancelled" if how is Move.CANCEL else "failed"
+        assert await _reason(bench) == f"it depends on the group of root, where a job {told}"
+
+    @pytest.mark.parametrize("before", [True, False])
+    async def test_a_value_that_cannot_be_told_is_the_reason(self, bench: Bench, *, before: bool) -> None:
+        """safe-9: every job of the group completed."""
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        if before:
+            await flow.submit(node("after", tree("root")))
+        await flow.end("root", left=sequel(node("a"), node("b")))
+        await flow.end("a", left=sequel(value=b"1", reducer="sum"))
+        await flow.end("b", left=sequel(value=b"1", reducer="list"))
+        if not before:
+            await flow.submit(node("after", tree("root")))
+        why = "t contributes with append='sum', t with append='list'"
+        assert await _reason(bench) == f"it depends on the group of root, whose value cannot be told: {why}"
+
+    @pytest.mark.parametrize("before", [True, False])
+    async def test_deeper_failures_and_trees_inside_a_group(self, bench: Bench, *, before: bool) -> None:
+        """safe-9: what failed may stand deeper, and the tree of a member is no group."""
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        if before:
+            await flow.submit(node("after", tree("root")))
+        await flow.end("root", left=sequel(node("a"), node("last", tree("a"))))
+        await flow.end("a", left=sequel(node("deep")))
+        await flow.end("deep", Move.FAIL)
+        if not before:
+            await flow.submit(node("after", tree("root")))
+        assert await _reason(bench, "last") == "it depends on a and what was queued under it, where a job failed"
+        assert await _reason(bench) == "it depends on the group of root, where a job failed"
+
+    @pytest.mark.parametrize("before", [True, False])
+    async def test_a_chain_names_its_member_that_failed(self, bench: Bench, *, before: bool) -> None:
+        """safe-9: the first job of the chain has completed."""
+        flow = Flow(bench)
+        await flow.submit(node("first"))
+        if before:
+            await flow.submit(node("after", chain("first")))
+        await flow.end("first", left=sequel(then=node("second")))
+        await flow.end("second", Move.FAIL)
+        if not before:
+            await flow.submit(node("after", chain("first")))
+        assert await _reason(bench) == "it depends on the chain of first, whose job second ended as failed"
+
     async def test_children_doomed_inside_a_group_close_it(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
@@ -175,3 +239,9 @@ class GateTimeoutContract(Contract):
         assert await flow.states("a") == ["pending"]
         await flow.end("p")
         assert await flow.states("a") == ["scheduled"]
+
+
+async def _reason(bench: Bench, name: str = "after") -> str:
+    job = await bench.job(name)
+    assert job.error is not None
+    return job.error.message
