@@ -319,7 +319,7 @@ class Executor:
         attempt.handed_over = True
         if attempt.stopped is not None and attempt.gone:
             bench.drop(attempt)
-            bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason)
+            bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
             return
         if attempt.spent is None:  # its thread runs on
             attempt.spend(attempt.elapsed())

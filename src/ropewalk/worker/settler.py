@@ -206,7 +206,7 @@ class Settler:
         events = self._bench.events
         if events.meter is not None:
             events.meter.refused()
-        events.tell(attempt.job, "lease_lost", message=answer.lost)
+        events.tell(attempt.job, "lease_lost", message=None if answer.lost is None else answer.lost.value)
 
 
 def _change(asked: Settlement, move: Move, job: JobRecord) -> Change:

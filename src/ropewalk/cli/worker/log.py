@@ -92,6 +92,8 @@ def record_of(event: Event, level: int, *, with_traceback: bool = True) -> loggi
         "job_queue": event.queue,
         "job_tenant": event.tenant,
         "will_retry": event.will_retry,
+        "schedule": event.schedule,
+        "fire_time": None if event.fire_time is None else event.fire_time.isoformat(),
         "error": None if event.error is None else _error(event.error),
     }
     record = logger.makeRecord(logger.name, level, __file__, 0, "%s", (line_of(event),), None, extra=fields)
@@ -106,6 +108,10 @@ def line_of(event: Event) -> str:
         fields.append(f"tenant={event.tenant}")
     if event.will_retry is not None:
         fields.append(f"will_retry={'yes' if event.will_retry else 'no'}")
+    if event.schedule is not None:
+        fields.append(f"schedule={event.schedule!r}")
+    if event.fire_time is not None:
+        fields.append(f"fire_time={event.fire_time.isoformat()}")
     if event.percent is not None:
         fields.append(f"percent={event.percent:.0f}")
     if event.message is not None:
