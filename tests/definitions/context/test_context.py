@@ -116,7 +116,18 @@ def test_progress(port: FakeAttempt) -> None:
     assert port.said == [("progress", 0.0, None), ("progress", 100.0, "done")]
 
 
-@pytest.mark.parametrize("percent", [-1, 100.1, float("nan"), "50", None, True])
+@pytest.mark.parametrize(("percent", "kept"), [(-1, 0.0), (100.1, 100.0), (500, 100.0), (float("inf"), 100.0)])
+def test_progress_beyond_its_range_is_kept_within(port: FakeAttempt, percent: float, kept: float) -> None:
+    Context(port).progress(percent)
+    assert port.said == [("progress", kept, None)]
+
+
+def test_what_no_store_keeps_is_left_out_of_a_progress_message(port: FakeAttempt) -> None:
+    Context(port).progress(1, "a\x00b\ud800")
+    assert port.said == [("progress", 1.0, "ab\\ud800")]
+
+
+@pytest.mark.parametrize("percent", [float("nan"), "50", None, True])
 def test_wrong_progress(port: FakeAttempt, percent: Any) -> None:
     with pytest.raises(InvalidInput, match="must be a number from 0 to 100"):
         Context(port).progress(percent)

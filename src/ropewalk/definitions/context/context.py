@@ -25,6 +25,7 @@ from ropewalk.definitions.results.results import Results
 from ropewalk.definitions.steps import Steps
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import check_name
+from ropewalk.domain.failure import clipped
 from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE, STEPPED
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import State
@@ -185,7 +186,14 @@ class Context(Results):
     # ── what it says ────────────────────────────────────────────────────────────────────────────────────────
 
     def progress(self, percent: float, message: str | None = None) -> None:
-        """Say how far it is, 0 to 100. Cheap: the newest is sent with the next renewal of the lease."""
+        """Say how far it is, 0 to 100. Cheap: the newest is sent with the next renewal of the lease.
+
+        A number beyond that is kept as 0 or 100, and a NUL is left out of the message: no attempt fails by it.
+        """
+        if isinstance(percent, int | float):
+            percent = min(max(percent, 0), 100)  # NaN and a bool stay what they are, and are refused below
+        if isinstance(message, str):
+            message = clipped(message).replace("\x00", "")
         checks.number(percent, "percent", 0, 100)
         checks.message_or_none(message, "message")
         self.port.progress(float(percent), message)
