@@ -166,6 +166,7 @@ def fold(existing: str | None, value: int) -> str:
 
 async def in_a_handler(ctx: Context) -> None:
     ctx.queue(3)  # E
+    ctx.queue(add(1, 2)).next()  # E
     ctx.queue(ctx.result(5), add(1, 2))  # E
     ctx.queue(add(1, 2), ctx.result("x"))  # E
     ctx.queue(ctx.result(5, append="sum"))  # E

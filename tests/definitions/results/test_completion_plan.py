@@ -127,7 +127,8 @@ def test_a_value_with_children_starts_them_at_once(ctx: Context) -> None:
 
 
 def test_an_empty_cohort_is_passed_over(ctx: Context) -> None:
-    result = ctx.queue().next(n(1), when="any_done").next().next(n(2), when="all_done").next(n(3))
+    none: list[Job[int, int]] = []
+    result = ctx.queue().next(n(1), when="any_done").next(*none).next(n(2), when="all_done").next(n(3))
     assert gates(sequel_of(ctx, result).children) == {"n1": [], "n2": ["n1"], "n3": ["n2"]}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from decimal import Decimal
 from enum import IntEnum
 from typing import Any
 
@@ -99,13 +100,14 @@ def test_folds(ctx: Context, value: Any, append: Any, stored: bytes | None) -> N
     )
 
 
-@pytest.mark.parametrize("value", [True, float("nan"), float("inf"), -float("inf"), "3", None, [3]])
+@pytest.mark.parametrize("value", [True, float("nan"), float("inf"), -float("inf"), "3", None, [3], Decimal("7.00")])
 @pytest.mark.parametrize("append", ["sum", "min", "max"])
 def test_what_is_no_number(ctx: Context, value: Any, append: Any) -> None:
     outcome = outcome_of_return(anything, ctx, ctx.result(value, append=append), ctx.port.bounds, strict=True)
     assert isinstance(outcome, Aborted)
     assert outcome.error.code == "bad_result"
     assert f"append={append!r}) takes a finite int or float" in outcome.error.message
+    assert "give a function as append= to fold other values" in outcome.error.message
 
 
 def test_a_number_is_folded_as_a_plain_one() -> None:

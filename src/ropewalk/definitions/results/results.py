@@ -123,12 +123,15 @@ class Result(Generic[S_co, G_co]):
         f: Queueable[G6], g: Queueable[G7], h: Queueable[G8], /, **options: Unpack[EnqueueOptions],
     ) -> Result[S_co, G_co | G1 | G2 | G3 | G4 | G5 | G6 | G7 | G8]: ...
     @overload
-    def next(self, *items: Queueable[G1], **options: Unpack[EnqueueOptions]) -> Result[S_co, G_co | G1]: ...
+    def next(
+        self, a: Queueable[G1], /, *items: Queueable[G1], **options: Unpack[EnqueueOptions]
+    ) -> Result[S_co, G_co | G1]: ...
     # fmt: on
     def next(self, *items: Queueable[Any], **options: Unpack[EnqueueOptions]) -> Result[Any, Any]:
         """Then these: when everything queued before, with all that is under it, satisfies `when` (all_success).
 
-        The options are for all of them. A job with `depends_on` of its own waits for both together.
+        The options are for all of them. No job at all, as from an empty list, is passed over. A job with `depends_on`
+        of its own waits for both together.
         """
         if self._said.continuation is not None:
             raise InvalidInput("continue_with(...) ends this job: let the job it continues with queue what comes next")

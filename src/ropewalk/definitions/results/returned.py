@@ -47,7 +47,7 @@ def contribution_of(said: Said, job_type: str, data: bytes | None) -> Contributi
 def _number(said: Said) -> int | float:
     value = said.value
     if isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value < math.inf:
-        raise _wrong(said, "a finite int or float")
+        raise _wrong(said, "a finite int or float: give a function as append= to fold other values, such as Decimal")
     return int(value) if isinstance(value, int) else float(value)
 
 
