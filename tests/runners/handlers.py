@@ -253,7 +253,7 @@ async def blocks_its_loop(ctx: Context) -> int:
 
 
 @job(executor="process")
-def tells(ctx: Context, percent: int) -> None:
+def tells(ctx: Context, percent: Any) -> None:
     ctx.progress(percent)
 
 
