@@ -108,6 +108,15 @@ class Trimmed:
         self.name = self.name.strip()
 
 
+@dataclass
+class Measured:
+    size: float
+
+
+BEYOND = 2**53 + 1
+"""an int that no float equals"""
+
+
 class Sealed:
     """Its functions disagree: what one writes the other does not read."""
 
@@ -139,6 +148,9 @@ register_type(Sealed, "sealed", lambda sealed: {"text": sealed.text}, Sealed.rea
         (Cat | Kitten, Kitten({1}, 3)),
         (Trimmed, Trimmed(" ada ")),
         (list[float], [1, 2.5]),
+        (float, 2**60),
+        (list[float], [2**53, -(2**53)]),
+        (int | float, 2**53 + 1),
     ],
     ids=shown,
 )
@@ -165,6 +177,19 @@ def test_what_once_was_lost_comes_back(annotation: Any, value: Any) -> None:
         (float, Decimal("1.5"), "it could not be read back: expected `float`, got `str`, given Decimal('1.5')"),
         (list[float], [Decimal("1.5")], "it could not be read back"),
         (float | str, Decimal("1.5"), "given Decimal('1.5')"),
+        (float, BEYOND, f"no float equals this int, so it would come back as another: annotate int, given {BEYOND}"),
+        (float, -BEYOND, f"given {-BEYOND}"),
+        (float, 10**400, "number out of range"),
+        (float | None, BEYOND, "no float equals this int"),
+        (list[float], [1.0, BEYOND], f"given {BEYOND} at $[1]"),
+        (tuple[float, ...], (BEYOND,), "at $[0]"),
+        (dict[str, list[float]], {"a": [BEYOND]}, "at $['a'][0]"),
+        (dict[str, float | None], {"a": BEYOND}, "at $['a']"),
+        (set[float], {BEYOND}, f"given {BEYOND}"),
+        (tuple[datetime, float], (NOON, BEYOND), "at $[1]"),
+        (Measured, Measured(BEYOND), "at $.size"),
+        (Measured, {"size": BEYOND}, "at $.size"),
+        (Marked, Marked(BEYOND), "at $.v"),
         (Row, Row(1, msgspec.UNSET, 3), "at $.b"),
         (Counted, Counted(1), "another value of type int, given 2 at $.count"),
         (Sealed, Sealed("x"), "a Sealed cannot be read: KeyError: 'missing'"),
@@ -230,6 +255,9 @@ def test_a_refusal_names_the_argument_and_the_value() -> None:
     with pytest.raises(InvalidInput, match="argument 'pet': a Dog would come back as a Animal") as refusal:
         seal(Dog("rex"))
     assert refusal.value.field == "pet"
+    with pytest.raises(InvalidInput, match="measure: argument 'value': no float equals this int") as refusal:
+        measure(NOON, BEYOND)
+    assert refusal.value.field == "value"
     with pytest.raises(InvalidInput, match="the item does not fit: a Dog would come back as a Animal"):
         seal_all(Dog("rex"))
     with pytest.raises(InvalidInput, match="the result does not fit: a Dog would come back as a Animal"):

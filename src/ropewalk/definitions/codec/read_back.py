@@ -80,7 +80,11 @@ def _check_class(given: object, back: object) -> None:
 
 
 def _check_float(given: object, back: object) -> None:
-    if not isinstance(given, int | float) or repr(float(given)) != repr(back):
+    """By text: NaN is not equal to itself, and -0.0 is to 0. An int by its value: beyond 2**53 most are no float's."""
+    if isinstance(given, int):
+        if given != back:
+            raise ValueMismatch("no float equals this int, so it would come back as another: annotate int", value=given)
+    elif not isinstance(given, float) or repr(float(given)) != repr(back):
         raise _other(given, back)
 
 
