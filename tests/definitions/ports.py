@@ -21,6 +21,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, Seconds
 from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.store.messages import Dependency
 from ropewalk.ports.store.user_transactions import UserTransaction
 
@@ -141,6 +142,9 @@ class FakeAttempt(AttemptPort):
 
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("there is no transaction to commit here")
+
+    def unanswered(self, error: StoreUnavailable) -> None:
+        raise AssertionError("there is no store here that could be away")
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         self.said.append(("in_thread",))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from ropewalk import Bounds, Context, Job, JobType, LeaseLost, LimitExceeded, Logs, State
+from ropewalk import Bounds, Context, Job, JobType, LeaseLost, LimitExceeded, Logs, State, StoreUnavailable
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason
@@ -127,6 +127,9 @@ class Recording:
         raise AssertionError("a process has no transaction: its own port refuses")
 
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
+        raise AssertionError("a process has no transaction: its own port refuses")
+
+    def unanswered(self, error: StoreUnavailable) -> None:
         raise AssertionError("a process has no transaction: its own port refuses")
 
     async def in_thread(self, call: Callable[[], T]) -> T:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 import pytest_asyncio
 
-from ropewalk import App, Context, Filter, OutcomeUnknown, State, job
+from ropewalk import App, Context, Filter, Handle, OutcomeUnknown, State, job
 from ropewalk.backends.postgres import opening
 from ropewalk.backends.postgres.connections import ReadingSession, Session
 from ropewalk.backends.postgres.wire.connection import WatchedConnection
@@ -50,6 +53,59 @@ async def take_turns(ctx: Context) -> int:
     return ctx.attempt
 
 
+@job(max_attempts=1)
+async def ask(ctx: Context, verb: str) -> str:
+    """Asks the store for something after its outage began, and must not hear of it."""
+    ran.append(ctx.id)
+    begun[len(ran)].set()
+    await may_end[1].wait()
+    return str(await CALLS[verb](ctx))
+
+
+@job(max_attempts=1)
+def ask_in_a_thread(ctx: Context, meeting: str) -> bool:
+    return _ask_later(ctx, Path(meeting) / "thread")
+
+
+@job(max_attempts=1, executor="process")
+def ask_in_a_process(ctx: Context, meeting: str) -> bool:
+    return _ask_later(ctx, Path(meeting) / "process")
+
+
+def _ask_later(ctx: Context, begun: Path) -> bool:
+    """Once the outage has begun, which a file says: one handler is in another process."""
+    begun.touch()
+    while not (begun.parent / "away").exists():
+        time.sleep(0.02)
+    return ctx.sync.once(begun.name)
+
+
+@job(max_attempts=1)
+async def transact(ctx: Context) -> int:
+    ran.append(ctx.id)
+    async with ctx.transaction() as tx:
+        await tx.execute("INSERT INTO mine VALUES ('whoever')")
+        return tx.complete(len(ran))
+
+
+async def pay() -> str:
+    return "paid"
+
+
+async def _states(ctx: Context) -> str:
+    return (await ctx.states([ctx.id]))[ctx.id].value
+
+
+CALLS: dict[str, Callable[[Context], Awaitable[object]]] = {
+    "wait_for": lambda ctx: ctx.wait_for("ring"),
+    "step": lambda ctx: ctx.step("pay", pay),
+    "checkpoint": lambda ctx: ctx.checkpoint(1),
+    "spawn": lambda ctx: ctx.spawn(reverse("dekram"), key="only"),
+    "states": _states,
+    "once": lambda ctx: ctx.once("only"),
+}
+
+
 @pytest.fixture(autouse=True)
 def _forget() -> None:
     for each in (ran, said, begun, may_end):
@@ -77,7 +133,7 @@ def straight(postgres_database: str) -> App:
 def app_on(url: str) -> App:
     return App(
         url,
-        jobs=[reverse, take_turns],
+        jobs=[reverse, take_turns, ask, ask_in_a_thread, ask_in_a_process, transact],
         allow_weaker_durability=True,
         on_error=lambda error, phase: said.append(f"{phase}: {error}"),
     )
@@ -150,6 +206,71 @@ async def test_jobs_of_a_claim_whose_answer_is_lost_are_given_back_with_the_next
         assert await handle.result(timeout=20) == "marked"
         assert await kinds(straight, handle.id) == ["queued", "started", "release", "started", "complete"]
         assert ran == [handle.id]
+
+
+async def test_what_handlers_ask_for_in_an_outage_costs_no_attempt(
+    app: App, straight: App, proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """live-4: the outage is longer than the lease, and each job has one attempt."""
+    be_impatient(monkeypatch)
+    async with app, straight, app.worker(lease=2.0, concurrency=20):
+        handles: dict[str, Handle[Any, Any]] = {verb: await straight.enqueue(ask(verb)) for verb in CALLS}
+        await straight.signal(handles["wait_for"].id, "ring", "rung")
+        handles["thread"] = await straight.enqueue(ask_in_a_thread(str(tmp_path)))
+        handles["process"] = await straight.enqueue(ask_in_a_process(str(tmp_path)))
+        await until(lambda: len(ran) == len(CALLS) and len(list(tmp_path.iterdir())) == 2, "they run")
+        proxy.go_mute()
+        may_end[1].set()
+        (tmp_path / "away").touch()
+        await asyncio.sleep(6)
+        proxy.speak_again(forgetting=True)
+        results = {verb: await handle.result(timeout=30) for verb, handle in handles.items()}
+        assert results.pop("spawn") != ""
+        assert results == {
+            "wait_for": "rung",
+            "step": "paid",
+            "checkpoint": "None",
+            "states": "running",
+            "once": "True",
+            "thread": True,
+            "process": True,
+        }
+        for handle in handles.values():
+            assert await kinds(straight, handle.id) == ["queued", "started", "complete"]
+        assert await straight.count(Filter(types=["reverse"])) == 1
+
+
+@pytest.mark.parametrize("part", ["request", "reply", "silence"])
+async def test_a_signal_is_taken_once_when_the_answer_is_lost(
+    app: App, straight: App, proxy: Proxy, part: LostPart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """live-4, safe-17: a lost answer costs no attempt either."""
+    be_impatient(monkeypatch)
+    async with app, straight, app.worker():
+        handle = await straight.enqueue(ask("wait_for"))
+        await straight.signal(handle.id, "ring", "rung once")
+        await asyncio.wait_for(begun[1].wait(), 10)
+        proxy.lose_commit(part, mentioning=b"rung once")
+        may_end[1].set()
+        assert await handle.result(timeout=20) == "rung once"
+        assert proxy.commits_lost == 1
+        assert ran == [handle.id]
+
+
+@pytest.mark.parametrize("part", ["request", "reply"])
+async def test_a_transaction_whose_commit_is_lost_costs_no_attempt(
+    app: App, proxy: Proxy, part: LostPart, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """live-4, safe-6: it is not repeated, but the attempt is given back, and its writes are there once."""
+    be_impatient(monkeypatch)
+    async with app, app.worker():
+        with psycopg.connect(postgres_database, autocommit=True) as db:
+            db.execute("CREATE TABLE mine (what TEXT)")
+            proxy.lose_commit(part, mentioning=b"whoever")
+            handle = await app.enqueue(transact())
+            assert await handle.result(timeout=20) == (2 if part == "request" else 1)
+            assert proxy.commits_lost == 1
+            assert db.execute("SELECT count(*) FROM mine").fetchone() == (1,)
 
 
 async def test_connections_cut_again_and_again_lose_nothing(app: App, straight: App, proxy: Proxy) -> None:

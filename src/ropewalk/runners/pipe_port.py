@@ -28,7 +28,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, Seconds, to_span
 from ropewalk.domain.workflow.completion import StepRecord
-from ropewalk.errors import DefinitionError, LeaseLost, Unsupported
+from ropewalk.errors import DefinitionError, LeaseLost, StoreUnavailable, Unsupported
 from ropewalk.ports.store.messages import Dependency
 from ropewalk.ports.store.user_transactions import UserTransaction
 from ropewalk.runners.messages import (
@@ -204,6 +204,9 @@ class PipePort(AttemptPort):
 
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("there is no transaction to commit here")
+
+    def unanswered(self, error: StoreUnavailable) -> None:
+        raise AssertionError("there is no transaction here, and the worker repeats every other call")
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         return await asyncio.to_thread(call)

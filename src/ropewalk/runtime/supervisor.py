@@ -76,7 +76,7 @@ class Supervisor:
                 if self.on_give_up is not None and failures.hopeless(now):
                     self.on_give_up(error, name)
                     return None
-            await self._runtime.sleep(wait * (0.5 + self._runtime.random() / 2))
+            await self._runtime.sleep(spread(wait, self._runtime))
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -84,6 +84,11 @@ class Supervisor:
         for task in self._tasks:
             await task.finished()
         self._tasks.clear()
+
+
+def spread(seconds: float, runtime: Runtime) -> float:
+    """A wait that is up to half shorter, at random: those that failed together do not all try again together."""
+    return seconds * (0.5 + runtime.random() / 2)
 
 
 class Failures:

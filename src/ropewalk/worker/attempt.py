@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from msgspec import structs
 
-from ropewalk.client.operations.base import repeated
 from ropewalk.definitions.context.attempt_port import Cancellation
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
@@ -26,7 +25,7 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.jobs.transition import AttemptTiming, Settlement
 from ropewalk.domain.time import SECOND, Instant, Seconds, Span, to_span
 from ropewalk.domain.workflow.completion import StepRecord
-from ropewalk.errors import LeaseLost, LimitExceeded, RopewalkError
+from ropewalk.errors import JobCancelled, LeaseLost, LimitExceeded, RopewalkError, StoreUnavailable
 from ropewalk.observe.events import event_of
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Timer
@@ -35,12 +34,17 @@ from ropewalk.ports.store.messages import Dependency, Holder, Note, StepAnswer, 
 from ropewalk.ports.store.user_transactions import UserTransaction
 from ropewalk.ports.store.workflows import WorkflowStore
 from ropewalk.ports.tracing import AttemptSpan
+from ropewalk.runtime.supervisor import Backing, Failures, spread
+from ropewalk.runtime.wake import Wake
 from ropewalk.worker import handler_transactions
 from ropewalk.worker.completion import PendingFold
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.log_buffer import LogBuffer
 
 T = TypeVar("T")
+
+BACKING: Final = Backing(first_seconds=0.05, max_seconds=1.0)
+"""How long a call of a handler waits before it asks a store again that is away."""
 
 GONE = frozenset(
     {
@@ -69,6 +73,7 @@ class Attempt:
         "_notice",
         "_runner",
         "_spawned",
+        "_waiting",
         "began_at",
         "claimed_at",
         "fold",
@@ -85,6 +90,7 @@ class Attempt:
         "spent",
         "stop_sent",
         "stopped",
+        "store_error",
     )
 
     def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: WorkerContext, now: float) -> None:
@@ -117,6 +123,10 @@ class Attempt:
         self._dependencies: Sequence[Dependency] = ()
         self._limit_timers: tuple[Timer, ...] = ()
         self._spawned: Counter[tuple[str, bytes]] | None = None
+        self.store_error: StoreUnavailable | None = None
+        """What the last call of its handler raised that was not answered and cannot be repeated."""
+        self._waiting: list[Wake] | None = None
+        """The calls of its handler that wait for the store. They are woken when the attempt is told to end."""
 
     # ── what the engine does with it ────────────────────────────────────────────────────────────────────────
 
@@ -158,6 +168,8 @@ class Attempt:
         """End the handler now, for a reason that decides how the attempt is settled. The first reason stays."""
         if self.stopped is None:
             self.stopped = why
+        if self._waiting is not None:
+            self._wake_waiting()
         if self._runner is not None and not self.stop_sent:
             self.stop_sent = True
             self._runner.cancel()
@@ -165,6 +177,8 @@ class Attempt:
     def notice(self, why: Cancellation) -> None:
         """A cooperative cancellation: the handler sees it when it looks."""
         self._notice = why
+        if self._waiting is not None:
+            self._wake_waiting()
 
     def spend(self, took: float) -> None:
         """The handler ran so many seconds."""
@@ -225,7 +239,8 @@ class Attempt:
                 f"the checkpoint is {len(data):,} bytes, over checkpoint_bytes_max={limit:,}", field="checkpoint"
             )
         progress, self.pending_progress = self.pending_progress, None
-        answer = await self._bench.store.note(Note(holder=self.holder, checkpoint=data, progress=progress))
+        note = Note(holder=self.holder, checkpoint=data, progress=progress)
+        answer = await self._answer(lambda: self._bench.store.note(note))
         if answer.lost is not None:
             raise self._lost(answer.lost)
         self.job.checkpoint = data
@@ -246,7 +261,8 @@ class Attempt:
         for job, _ in jobs:
             self._bench.unregistered.check(job)  # a process of a handler cannot: it does not know the app
         new = [self._child(job, key) for job, key in jobs]
-        (answer,) = await self._bench.store.submit([Submission(jobs=new, under=self.holder)])
+        submission = Submission(jobs=new, under=self.holder)  # of one id and key each, however often it is sent
+        (answer,) = await self._answer(lambda: self._bench.store.submit([submission]))
         if isinstance(answer, LeaseLost):
             raise self._lost(LossReason(answer.reason))
         if isinstance(answer, RopewalkError):
@@ -256,12 +272,17 @@ class Attempt:
         return [child.id for child in answer]
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
-        read = await self._bench.store.get(self.job.tenant, ids)
+        read = await self._answer(lambda: self._bench.store.get(self.job.tenant, ids))
         return {job_id: job.state_at(read.now) for job_id, job in read.jobs.items()}
 
     async def once(self, key: str, ttl: Seconds) -> bool:
         store, span = self._bench.store, to_span(ttl, "ttl")
-        return await repeated(lambda by: store.once(self.job.tenant, key, span, by=by), self._bench.runtime, None)
+        by = self._bench.runtime.new_id()  # asked again under it, whoever was first is told so again
+        return await self._answer(lambda: store.once(self.job.tenant, key, span, by=by))
+
+    def unanswered(self, error: StoreUnavailable) -> None:
+        self._bench.contact.failed()
+        self.store_error = error
 
     async def in_thread(self, call: Callable[[], T]) -> T:
         return cast("T", await self._bench.in_thread([self], call))
@@ -301,13 +322,15 @@ class Attempt:
         workflows = self._workflows  # refused before the first step runs, not after it
         if not self.job.flags & STEPPED:
             return []
-        return await workflows.steps(self.job.seq)
+        return await self._answer(lambda: workflows.steps(self.job.seq))
 
     async def record_step(self, step: StepRecord) -> None:
-        self._still_held(await self._workflows.record_step(self.holder, step))
+        workflows = self._workflows
+        self._still_held(await self._answer(lambda: workflows.record_step(self.holder, step)))
 
     async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
-        return self._still_held(await self._workflows.take_signal(self.holder, step, signal)).taken
+        workflows = self._workflows
+        return self._still_held(await self._answer(lambda: workflows.take_signal(self.holder, step, signal))).taken
 
     async def begin_transaction(self) -> UserTransaction:
         return handler_transactions.begin(self, self._bench)
@@ -326,6 +349,50 @@ class Attempt:
         """Raises Unsupported on a store without workflows."""
         workflows = self._bench.workflows
         return WORKFLOWS.of(self._bench.store) if workflows is None else workflows
+
+    async def _answer(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What the store answers. While it is away, it is asked again until it answers or the attempt must end.
+
+        Every call that comes here may be repeated after a lost answer. Raises LeaseLost or JobCancelled when the
+        attempt must end first: a handler in a thread cannot be told otherwise.
+        """
+        failures: Failures | None = None
+        while True:
+            try:
+                return await call()
+            except StoreUnavailable as error:
+                bench = self._bench
+                bench.contact.failed()
+                self._check_may_wait(error)
+                if failures is None:
+                    failures = Failures(BACKING)
+                wait = failures.add(error, bench.runtime.monotonic(), succeeded_before=False)
+                await self._wait(spread(wait, bench.runtime))
+                self._check_may_wait(error)
+
+    def _check_may_wait(self, error: StoreUnavailable) -> None:
+        """Raises where the attempt must end, so that its handler must not wait for the store any longer."""
+        why = self.cancellation()
+        if self.handed_over or (why is not None and why.reason in GONE):
+            raise self._lost(LossReason.ALREADY_COMPLETED if why is None else why.reason) from error
+        if why is not None:
+            told = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
+            raise JobCancelled(f"job {self.job.id} should end ({told})", job_id=self.job.id) from error
+
+    async def _wait(self, seconds: float) -> None:
+        """Until the time is up, or the attempt is told to end."""
+        if self._waiting is None:
+            self._waiting = []
+        wake = Wake(self._bench.runtime)
+        self._waiting.append(wake)
+        try:
+            await wake.wait(seconds)
+        finally:
+            self._waiting.remove(wake)
+
+    def _wake_waiting(self) -> None:
+        for wake in self._waiting or ():
+            wake.set()
 
     def _still_held(self, answer: StepAnswer) -> StepAnswer:
         if answer.lost is not None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.results.classify import described
+from ropewalk.definitions.results.classify import described, only_leaf
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs import retry
 from ropewalk.domain.jobs.flags import UNRECORDED
@@ -48,6 +48,8 @@ from ropewalk.worker.settler import Settler
 
 BUFFER_SECONDS: Final = 0.1
 BUFFER_MAX: Final = 1024
+UNANSWERED_AFTER: Final = SECOND
+"""How long a job is given back for whose own transaction the store did not answer."""
 _SMOOTHING = 0.05
 _TURN_SECONDS = 0.001
 _REOPEN_SECONDS = 0.05
@@ -292,6 +294,9 @@ class Executor:
         try:
             if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
                 return Cancelled(described(error, Category.CANCELLED))
+            if attempt.store_error is not None and only_leaf(error) is attempt.store_error:
+                self._bench.events.report(error, f"transaction of {attempt.job.type}")
+                return Released(UNANSWERED_AFTER)
             return self._bench.verdict(error, attempt.job_type, attempt.job.attempt)
         except Exception as broken:
             self._bench.events.report(broken, f"judging {type(error).__name__}")

@@ -18,6 +18,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, Seconds
 from ropewalk.domain.workflow.completion import StepRecord
+from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.store.messages import Dependency
 from ropewalk.ports.store.user_transactions import UserTransaction
 
@@ -139,6 +140,11 @@ class AttemptPort(Protocol):
 
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
         """Complete the job with what was `returned` and commit, together. Raises LeaseLost, and what refuses it."""
+        ...
+
+    def unanswered(self, error: StoreUnavailable) -> None:
+        """A call for the handler was not answered and cannot be repeated: if `error` ends the handler, it is not its
+        fault, and the attempt is given back."""
         ...
 
     async def in_thread(self, call: Callable[[], T]) -> T:

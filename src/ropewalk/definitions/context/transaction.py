@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ropewalk.definitions.context.calls import Calls, to_be_awaited
-from ropewalk.errors import InvalidInput
+from ropewalk.errors import InvalidInput, StoreUnavailable
 from ropewalk.ports.store.user_transactions import SqlValues, UserTransaction
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ class Transaction:
     """`async with ctx.transaction() as tx:` — the job completes with the block, with what `tx.complete` was given.
 
     A block that raises rolls everything back, and the attempt fails as usual. So does a lease lost meanwhile, with
-    LeaseLost: neither the writes nor the completion happen. After the block the job is done: return what
-    `tx.complete` returned, or nothing.
+    LeaseLost: neither the writes nor the completion happen. Where the store does not answer, nothing is repeated,
+    because user code has run inside: the attempt is given back and not charged. After the block the job is done: return
+    what `tx.complete` returned, or nothing.
     """
 
     def __init__(self, context: Context) -> None:
@@ -38,7 +40,8 @@ class Transaction:
         """Run one statement on the store's database; its rows."""
         if self._held is None:
             raise InvalidInput("a transaction is used inside its block: `async with ctx.transaction() as tx:`")
-        return await self._held.execute(sql, values)
+        with self._asked():
+            return await self._held.execute(sql, values)
 
     def complete(self, value: T) -> T:
         """What the job completes with when the block ends: a value, or a Result with more to follow."""
@@ -46,7 +49,8 @@ class Transaction:
         return value
 
     async def __aenter__(self) -> Transaction:
-        self._held = await self._context.port.begin_transaction()
+        with self._asked():
+            self._held = await self._context.port.begin_transaction()
         return self
 
     async def __aexit__(
@@ -54,10 +58,19 @@ class Transaction:
     ) -> None:
         held, self._held = self._held, None
         assert held is not None
-        if error is not None:
-            await held.rollback()
-        else:
-            await self._context.port.commit(held, self._context, self._value)
+        with self._asked():
+            if error is not None:
+                await held.rollback()
+            else:
+                await self._context.port.commit(held, self._context, self._value)
+
+    @contextmanager
+    def _asked(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except StoreUnavailable as error:
+            self._context.port.unanswered(error)
+            raise
 
 
 class SyncTransaction:

@@ -50,7 +50,7 @@ def classify_by(
 ) -> Outcome:
     """As `classify` does; `whose` names the rules' own `decide` for reports."""
     try:
-        said = _said(_only_leaf(error))
+        said = _said(only_leaf(error))
         if said is not None:
             return said
         return _classified(error, rules, whose, report, attempt=attempt, app_decide=app_decide)
@@ -110,7 +110,7 @@ def _said(error: BaseException) -> Outcome | None:
             return None
 
 
-def _only_leaf(error: BaseException) -> BaseException:
+def only_leaf(error: BaseException) -> BaseException:
     """What a TaskGroup wraps, where it wraps one alone; otherwise the error itself."""
     group = error
     while isinstance(error, BaseExceptionGroup):
