@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from ropewalk import Context, State, StoreUnavailable, job
+from ropewalk.definitions.context.attempt_port import Cancellation
+from ropewalk.domain.jobs.lease import LossReason
 from tests.apps import MakeApp
 from tests.worker.faults import Faults
 
@@ -123,6 +125,21 @@ async def test_a_handler_in_a_thread_is_told_at_once_that_it_is_cancelled(make_a
             status = await app.wait(handle.id, timeout=20)
             assert status.state is State.CANCELLED
             assert seen == ["JobCancelled"]
+
+
+async def test_a_handler_in_a_thread_is_told_at_once_that_its_lease_is_lost(make_app: MakeApp) -> None:
+    """live-4, safe-5: only the store says so, with a renewal; then nobody waits for it any longer."""
+    async with make_app(wait_in_a_thread) as app:
+        Faults(app).refuse("note", 1_000_000)
+        async with app.worker(lease=1) as worker:
+            await app.enqueue(wait_in_a_thread())
+            await asyncio.to_thread(began.wait)
+            [held] = worker._started.bench.held.values()
+            held.stop(Cancellation(LossReason.TAKEN_BY_ANOTHER_WORKER, None))
+            async with asyncio.timeout(10):
+                while not seen:
+                    await asyncio.sleep(0.01)
+            assert seen == ["LeaseLost"]
 
 
 @job(max_attempts=1, timeout=0.3)
