@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from itertools import product
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_type_hints
 
 import psycopg
 import pytest
@@ -23,8 +23,10 @@ from ropewalk.domain.schedules.schedule import Every, Schedule
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import HOUR
+from ropewalk.domain.why import explain
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import StoreRefused
+from ropewalk.observe.why_inputs import why_inputs
 from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
@@ -35,14 +37,16 @@ from tests.backends.test_sqlite import SqliteBackend
 from tests.servers.postgres import Postgres
 from tests.servers.schemas import Schemas
 
-Junk: TypeAlias = str | bytes
+Junk: TypeAlias = int | str | bytes
 
 HEALTHY: Final = 5
 FOUND_BY: Final = frozenset({"seq", "id", "tenant", "format", "prio_key", "time_key"})
 """with junk in these a claim does not find the row at all"""
 COLUMNS: Final = [field for field in structs.fields(JobRecord) if field.name not in FOUND_BY | {"damaged"}]
 SIMPLE: Final = (str, str | None, int, int | None, bytes, bytes | None)
-STRUCTURED: Final = [field.name for field in COLUMNS if field.type not in SIMPLE]
+_PLAIN: Final = get_type_hints(JobRecord)
+"""without the ranges of numbers"""
+STRUCTURED: Final = [field.name for field in COLUMNS if _PLAIN[field.name] not in SIMPLE]
 WRITTEN_BY_A_CLAIM: Final = frozenset(
     {"status", "last_move", "updated_at", "owner", "ticket", "lease_expires_at", "start_rev", "started_at"}
 )
@@ -55,6 +59,17 @@ OTHER_COLUMNS: Final = (
     *(("counters", "counts"), ("counter_sums", "counts"), ("schedule", "plan"), ("step", "kind")),
     *(("fleet_limit", "algorithm"), ("fleet_rate", "state"), ("quota", "algorithm"), ("quota_charge", "charge")),
     *(("deferred_work", "item"), ("deferred_work", "kind"), ("outbox", "payload"), ("log", "fields")),
+)
+IMPOSSIBLE: Final[tuple[tuple[str, int | str], ...]] = (
+    *(("type", "nosuch"), ("crashes", -1), ("flags", -1), ("attempt", -1), ("rev", -1), ("fence", -1)),
+    *(("run", -5), ("max_crashes", -1), ("lease_us", -5), ("timeout_us", -5)),
+    *(("created_at", 1 << 62), ("deadline", 1 << 62), ("deadline", -(1 << 62)), ("wake_at", 1 << 62)),
+)
+IMPOSSIBLE_FLAGS: Final = tuple(("flags", flags) for flags in (-1, 255, 4095, 65_535))
+COUNTED_BY_A_CLAIM: Final = frozenset({"attempt", "rev", "fence"})
+"""A claim in one statement adds to these before anybody reads them: one more than -1 is in range again."""
+BORN_WITH: Final = frozenset(
+    {"type", "lease_us", "timeout_us", "max_crashes", "backoff", "tags", "on_failure", "origin"}
 )
 SHAPES: Final = ("junk", "[1]", '"text"', '{"a": ')
 
@@ -77,6 +92,65 @@ class DamagedRowContract(Contract, ABC):
             assert [job.id for job in claimed.jobs] == healthy, (column, junk)
             assert [(moved.job.id, moved.move) for moved in claimed.moved] == [(f"d{number}", Move.SET_ASIDE)]
             await _check_set_aside(bench, column, f"d{number}")
+
+    async def test_a_value_no_job_can_have_stops_nobody(self, bench: Bench) -> None:
+        """A column that can be read, but is out of range or contradicts another one."""
+        for number, (column, value) in enumerate(IMPOSSIBLE):
+            await bench.add(id=f"d{number}")
+            healthy = await _behind_it(bench, number)
+            await self.damage_job(bench, column, value, f"d{number}")
+            first = await bench.claimed(50, first_ticket=1 + 100 * number)
+            again = await bench.claimed(50, first_ticket=51 + 100 * number)
+            claimed = [job.id for job in first.jobs + again.jobs]
+            assert [job_id for job_id in claimed if job_id in healthy] == healthy, (column, value)
+            if column not in COUNTED_BY_A_CLAIM:
+                assert f"d{number}" not in claimed, (column, value)
+                await _check_set_aside(bench, column, f"d{number}")
+
+    async def test_why_names_what_contradicts_itself(self, bench: Bench) -> None:
+        for number, (column, value) in enumerate((IMPOSSIBLE[0], IMPOSSIBLE[1], IMPOSSIBLE_FLAGS[1])):
+            await bench.add(id=f"d{number}")
+            await self.damage_job(bench, column, value, f"d{number}")
+            snapshot = await bench.store.get(DEFAULT_TENANT, [f"d{number}"])
+            job = snapshot.jobs[f"d{number}"]
+            why = explain(job, await why_inputs(bench.store, job, snapshot.now), snapshot.now)
+            assert why.cause == "damaged"
+            assert column in why.explanation
+
+    async def test_a_running_job_with_an_impossible_value_ends(self, bench: Bench) -> None:
+        for number, (column, value) in enumerate([*IMPOSSIBLE, *IMPOSSIBLE_FLAGS]):
+            job = await bench.running("ab"[number % 2], id=f"d{number}")
+            await self.damage_job(bench, column, value, job.id)
+            if column != "fence":  # without it nobody can tell whose lease it is
+                assert (await bench.settle(job, Move.FAIL)).lost is None, (column, value)
+                assert (await bench.job(job.id)).terminal
+
+    async def test_a_lost_job_with_an_impossible_value_stops_no_sweep(self, bench: Bench) -> None:
+        for number, (column, value) in enumerate([*IMPOSSIBLE, *IMPOSSIBLE_FLAGS]):
+            await bench.running(f"d{number}", id=f"d{number}", max_attempts=1)
+            await bench.running(f"o{number}", id=f"o{number}", max_attempts=1)
+            await self.damage_job(bench, column, value, f"d{number}")
+            await bench.runtime.advance(60)
+            assert f"o{number}" in {moved.job.id for moved in await bench.sweep(9)}, (column, value)
+            await bench.sweep(9)
+
+    async def test_many_are_cancelled_although_flags_contradict_the_rest(self, bench: Bench) -> None:
+        for number, (column, value) in enumerate(IMPOSSIBLE_FLAGS):
+            await bench.add(id=f"d{number}", delay_us=HOUR)
+            await bench.add(id=f"o{number}", delay_us=HOUR)
+            await self.damage_job(bench, column, value, f"d{number}")
+            await bench.store.cancel(DEFAULT_TENANT, [f"d{number}", f"o{number}"], reason=None, force=False)
+            assert (await bench.job(f"o{number}")).status is Status.CANCELLED, value
+            assert (await bench.job(f"d{number}")).terminal, value
+
+    async def test_an_instant_no_calendar_knows_hides_nothing(self, bench: Bench) -> None:
+        for column, value in product(("created_at", "run_at", "updated_at", "deadline"), (1 << 62, -(1 << 62))):
+            await bench.finished(id="damaged")
+            await bench.finished(id="other")
+            await self.damage_job(bench, column, value)
+            page = await bench.store.search(DEFAULT_TENANT, Filter(), order=Order.CREATED_ASC, cursor=None, limit=9)
+            assert {job.id: job.damaged for job in page.jobs} == {"damaged": (column,), "other": ()}
+            await bench.store.delete(DEFAULT_TENANT, ["damaged", "other"])
 
     async def test_a_claim_does_not_read_what_it_writes(self, bench: Bench) -> None:
         for number, column in enumerate(sorted(WRITTEN_BY_A_CLAIM & set(STRUCTURED))):
@@ -289,7 +363,7 @@ class TestDamagedRowsOnPostgres(DamagedRowContract):
         backend = bench.backend
         assert isinstance(backend, PostgresBackend)
         if table == "job":
-            table = "submitted" if column in {"backoff", "tags", "on_failure", "origin"} else "job_by_stage"
+            table = "submitted" if column in BORN_WITH else "job_by_stage"
             where = f"seq = (SELECT seq FROM submitted WHERE {where})"
         async with await psycopg.AsyncConnection.connect(backend.url, autocommit=True) as db:
             await db.execute(f"SET search_path TO {backend.schema}".encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 import pytest
+from msgspec import structs
 
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs import misfit
@@ -118,6 +119,7 @@ CASES = [
     (running(), CALM, NOW + 30 * SECOND - 1, State.RUNNING, "running", "worker-a"),
     (running(), CALM, NOW + 30 * SECOND, State.RUNNING, "worker_silent", "worker-a stopped renewing"),
     (cancelling(running()), CALM, NOW, State.RUNNING, "cancelling", "worker-a was asked to cancel"),
+    (structs.replace(a_job(), format=99), CALM, NOW, State.SCHEDULED, "newer_release", "format 99"),
     (blocked(a_job()), CALM, NOW, State.PENDING, "dependencies", "2 unfinished dependencies"),
     (blocked(a_job()), FAMILY, NOW, State.PENDING, "dependencies", "2 unfinished dependencies: ann, …"),
     (

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import Annotated, Final, TypeAlias
+
+from msgspec import Meta
 
 from ropewalk.errors import InvalidInput
 
 Instant: TypeAlias = int
 Span: TypeAlias = int
 Seconds: TypeAlias = float | timedelta
+
+INSTANT_MIN: Final = -62_135_596_800_000_000
+INSTANT_MAX: Final = 253_402_300_799_999_999
+"""the first and the last microsecond that a datetime can tell"""
+StoredInstant: TypeAlias = Annotated[Instant, Meta(ge=INSTANT_MIN, le=INSTANT_MAX)]
+StoredSpan: TypeAlias = Annotated[Span, Meta(ge=0)]
+StoredCount: TypeAlias = Annotated[int, Meta(ge=0)]
+"""What is stored must lie in these ranges: whoever decodes it refuses anything else (backends/sql/damage.py)."""
 
 SECOND: Span = 1_000_000
 MINUTE: Span = 60 * SECOND

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ropewalk.domain.jobs.misfit import is_misfit, refusals_of
-from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT
 from ropewalk.domain.limits.headroom import Full
@@ -16,6 +16,7 @@ from ropewalk.domain.time import Instant, to_datetime, to_seconds
 Cause: TypeAlias = Literal[
     "finished",
     "damaged",
+    "newer_release",
     "expired",
     "running",
     "worker_silent",
@@ -53,6 +54,8 @@ class WhyInputs(Struct, frozen=True, kw_only=True):
     """limits that leave no room for it now"""
     waits_for: tuple[str, ...] = ()
     """ids of some of the parents that have not ended"""
+    damaged: tuple[str, ...] = ()
+    """stored columns that contradict others, beside those that the job itself names"""
 
 
 def explain(job: JobRecord, around: WhyInputs, now: Instant) -> Why:
@@ -68,9 +71,8 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
         return "finished", f"it ended as {state.value} at {at:%Y-%m-%d %H:%M:%S} UTC{told}"
     if state is State.RUNNING:
         return _running(job, now)
-    if job.damaged:
-        named = ", ".join(job.damaged)
-        return "damaged", f"its stored row is damaged ({named}): it becomes a dead letter as soon as a worker reads it"
+    if (unread := _unread(job, around)) is not None:
+        return unread
     if job.deadline is not None and job.deadline <= now:
         at = to_datetime(job.deadline)
         return "expired", f"its deadline passed at {at:%Y-%m-%d %H:%M:%S} UTC: it starts no more, a worker ends it"
@@ -99,6 +101,16 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
         crashes = f"{job.crashes} of {job.max_crashes}"
         return "suspect", f"a worker died while running it ({crashes}): it waits for a free slot and for others like it"
     return "busy", _in_turn(around.ahead)
+
+
+def _unread(job: JobRecord, around: WhyInputs) -> tuple[Cause, str] | None:
+    if damaged := dict.fromkeys((*job.damaged, *around.damaged)):
+        named = ", ".join(damaged)
+        return "damaged", f"its stored row is damaged ({named}): it becomes a dead letter as soon as a worker reads it"
+    if job.format > RECORD_FORMAT:
+        formats = f"format {job.format}, this release knows formats up to {RECORD_FORMAT}"
+        return "newer_release", f"a newer release wrote it ({formats}): upgrade the workers"
+    return None
 
 
 def _in_turn(ahead: int | None) -> str:

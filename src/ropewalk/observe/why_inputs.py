@@ -35,6 +35,9 @@ NAMED_MAX: Final = 3
 
 
 async def why_inputs(store: Store, job: JobRecord, now: Instant) -> WhyInputs:
+    diagnosis, bounds = DIAGNOSIS.if_declared(store), LIMITS.if_declared(store)
+    if not job.terminal and diagnosis is not None and (damaged := await diagnosis.damage_of(job)):
+        return WhyInputs(paused=False, served=True, ahead=0, damaged=tuple(damaged))
     if job.unmet and job.awaits is None:
         waits_for = [edge.parent_id for edge in await WORKFLOWS.of(store).edges([job.seq]) if edge.ending is None]
         return WhyInputs(paused=False, served=True, ahead=0, waits_for=tuple(waits_for[:NAMED_MAX]))
@@ -42,7 +45,6 @@ async def why_inputs(store: Store, job: JobRecord, now: Instant) -> WhyInputs:
         return WhyInputs(paused=False, served=True, ahead=0)
     paused = any(queue.paused for queue in await store.queues(job.tenant) if queue.name == job.queue)
     served = any(is_alive(card, now) and serves(card, job.lane) for card in await store.workers())
-    diagnosis, bounds = DIAGNOSIS.if_declared(store), LIMITS.if_declared(store)
     ahead = None if diagnosis is None else await diagnosis.ahead_of(job)
     full = () if bounds is None else tuple(await bounds.held_by(job))
     return WhyInputs(paused=paused, served=served, ahead=ahead, full=full)

@@ -365,6 +365,9 @@ class MemoryStore(CompleteStore):
         with self._lock:
             return leases.lines_of(self._tables, tenant, job_id)
 
+    async def damage_of(self, job: JobRecord) -> Sequence[str]:
+        return job.damaged
+
     async def ahead_of(self, job: JobRecord) -> int:
         with self._lock:
             return queries.ahead_of(self._tables, job, self._runtime.now())

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from ropewalk.backends.sql.damage import DamagedJobs, careful
+from ropewalk.backends.sql.damage import DamagedJobs, careful, may_be_damage
 from ropewalk.backends.sql.forking import follow_forks
 from ropewalk.backends.sql.maintenance import set_aside
 from ropewalk.backends.sql.tx import Tx
@@ -125,7 +125,7 @@ class ConnectionThread(ABC):
         try:
             return await self._ask_once(work)
         except Exception as error:
-            if not self._met_damage(error):
+            if not (self._met_damage(error) or may_be_damage(error)):
                 raise
         return await self._ask_carefully(work)
 

@@ -7,6 +7,10 @@ batch. Healthy rows pay nothing for that: only when it happens the same work run
 - A job that waits is set aside before the work is repeated: it becomes a dead letter whose error names the columns.
 - A job that runs or has ended is read as far as it can be; the record names the columns that were not (`damaged`).
 - Any other row is left out, and the log names its table.
+
+What can be decoded may still be out of range or contradict itself. Ranges belong to the types that are decoded
+(domain/time.py). Contradictions are looked for only while reading carefully, which also happens when the rules of the
+domain met what they rule out (`may_be_damage`).
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, get_args
 
 import msgspec
 from msgspec import Struct, structs
+
+from ropewalk.errors import RopewalkError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -176,6 +182,17 @@ def say_set_aside(job_id: str, columns: Sequence[str]) -> None:
 def decoded_error(error: BaseException) -> bool:
     """Whether decoding what a statement answered failed."""
     return isinstance(error, msgspec.DecodeError | UnicodeDecodeError)
+
+
+_UNEXPECTED: Final = (AssertionError, LookupError, ValueError, TypeError, ArithmeticError, AttributeError)
+
+
+def may_be_damage(error: BaseException) -> bool:
+    """Whether the rules of the domain met what they rule out: then a row may be at fault that can be decoded.
+
+    Reading carefully tells, because what is read then is also compared with itself (damaged_jobs.py).
+    """
+    return isinstance(error, _UNEXPECTED) and not isinstance(error, RopewalkError)
 
 
 def ids_of(found: bytes | str) -> list[Any]:

@@ -9,17 +9,21 @@ import msgspec
 from msgspec import NODEFAULT, structs
 
 from ropewalk.backends.sql.damage import DamagedJobs
+from ropewalk.domain.jobs.flags import contradicted_flags, flags_of_columns
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.limits.fleet_limit import LaneName
 
 if TYPE_CHECKING:
     from ropewalk.backends.sql.tx import Tx
 
 _STORED: Final = tuple(field for field in structs.fields(JobRecord) if field.name != "damaged")
-_SIMPLE: Final = frozenset({int, int | None, str, str | None, bytes, bytes | None})
+_JSON: Final = frozenset({"backoff", "tags", "on_failure", "origin", "gate", "progress", "error", "cancel"})
+_OF_LANE: Final = ("tenant", "queue", "type", "limit_key")
 _TIMES: Final = frozenset({"time_key", "created_at", "run_at", "updated_at"})
 _STATUS_IN: Final = (Status.WAITING, Status.WAITING, Status.RUNNING, Status.DEAD_LETTER)
 """by stage, where the status itself is junk"""
+_STAGES: Final = range(len(_STATUS_IN))
 
 
 def read_one_by_one(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
@@ -38,8 +42,8 @@ def _read(tx: Tx, seq: int) -> JobRecord:
     columns = ", ".join(tx.sql.one_column.format(column=field.name) for field in _STORED)
     found = tx.row(tx.sql.one_job.format(columns=columns), (seq,))
     assert found is not None, f"job {seq} is there"
-    stage, *pairs = found
-    damaged: list[str] = []
+    stage, lane, *pairs = found
+    damaged: list[str] = [] if stage in _STAGES else ["stage"]
     read: dict[str, Any] = {}
     for field, value, is_text in zip(_STORED, pairs[::2], pairs[1::2], strict=True):
         try:
@@ -47,7 +51,36 @@ def _read(tx: Tx, seq: int) -> JobRecord:
         except (msgspec.DecodeError, UnicodeDecodeError):
             damaged.append(field.name)
             read[field.name] = _stand_in(tx, field, value, stage)
-    return JobRecord(**read, damaged=tuple(damaged))
+    job = JobRecord(**read)
+    job.damaged = (*damaged, *_put_right(job, damaged, _lane_of(tx, lane)))
+    return job
+
+
+def _lane_of(tx: Tx, lane: int | None) -> LaneName | None:
+    return None if lane is None else tx.lanes.names_of(tx, [lane]).get(lane)
+
+
+def _put_right(job: JobRecord, damaged: list[str], lane: LaneName | None) -> list[str]:
+    """The columns that can be read and contradict others. The record gets what the others say instead."""
+    found: list[str] = []
+    if lane is None:
+        found.append("lane")
+    else:
+        found += [
+            name
+            for name, stored, of_lane in zip(_OF_LANE, job.lane, lane, strict=True)
+            if stored != of_lane and name not in damaged
+        ]
+        if "type" in found or "type" in damaged:
+            job.type = lane.type
+        if "queue" in found or "queue" in damaged:
+            job.queue = lane.queue
+    if "flags" in damaged:
+        job.flags = flags_of_columns(job)
+    elif contradicted := contradicted_flags(job, damaged):
+        job.flags &= ~contradicted
+        found.append("flags")
+    return found
 
 
 def _decoded(field: structs.FieldInfo, value: Any, *, is_text: bool) -> Any:
@@ -55,7 +88,7 @@ def _decoded(field: structs.FieldInfo, value: Any, *, is_text: bool) -> Any:
         value = value.decode()
     if value is None and field.default_factory is not NODEFAULT:
         return field.default_factory()
-    if field.type in _SIMPLE or value is None or not isinstance(value, str) or field.name in ("status", "last_move"):
+    if field.name not in _JSON or value is None or not isinstance(value, str):
         return msgspec.convert(value, field.type)
     return msgspec.json.decode(value, type=field.type)
 
@@ -63,7 +96,7 @@ def _decoded(field: structs.FieldInfo, value: Any, *, is_text: bool) -> Any:
 def _stand_in(tx: Tx, field: structs.FieldInfo, value: Any, stage: int) -> Any:
     """What the record holds instead of junk."""
     if field.name == "status":
-        return _STATUS_IN[stage]
+        return _STATUS_IN[stage] if stage in _STAGES else Status.WAITING
     if field.name in _TIMES:
         return tx.now
     if field.default is not NODEFAULT:

@@ -119,8 +119,6 @@ def set_aside(tx: Tx, lanes: LaneBook, seqs: frozenset[int]) -> Consequences:
     for job in ledger.load(sorted(seqs)):
         if not job.damaged or job.terminal:
             continue
-        if "fence" in job.damaged:
-            tx.run(tx.sql.mend_fence, (job.fence, job.seq))
         say_set_aside(job.id, job.damaged)
         effects = transition.set_aside(job, tx.now)
         rippling.moved.append(Moved(job=job, move=effects.move))

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends.sql import records
-from ropewalk.backends.sql.damage import Rows
+from ropewalk.backends.sql.damage import Rows, carefully
 from ropewalk.backends.sql.lanes import limits_in, quotas_of
 from ropewalk.backends.sql.rows import load
 from ropewalk.backends.sql.statements import Statements
@@ -186,6 +186,11 @@ def backlog(tx: Tx) -> list[Backlog]:
         count, first = ready.get(lane, (0, oldest))
         ready[lane] = count + jobs, min(first, oldest)
     return [Backlog(lane=lane, ready=count, oldest_ready_at=oldest) for lane, (count, oldest) in sorted(ready.items())]
+
+
+def damage_of(tx: Tx, job: JobRecord) -> Sequence[str]:
+    with carefully(tx, None):
+        return next((found.damaged for found in load(tx, [job.seq])), ())
 
 
 def ahead_of(tx: Tx, job: JobRecord) -> int:

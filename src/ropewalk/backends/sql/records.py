@@ -121,6 +121,9 @@ def insert_under(tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[
 
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
     """Records the domain changed, under the fence they were loaded with."""
+    for job in jobs:
+        if job.damaged and "fence" in job.damaged:
+            tx.run(tx.sql.mend_fence, (job.fence, job.seq))
     changed = tx.run_rows(tx.sql.save_jobs, [_save_row(job, tx.now) for job in jobs])
     assert changed == len(jobs), f"{len(jobs)} records changed under one transaction, {changed} were still there"
 

@@ -16,7 +16,7 @@ from ropewalk.backends.sql.tx import TooMuch, Tx
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.record import CancelRequest, CompensatedJob, CompensationSpec, JobRecord, Progress
 from ropewalk.domain.jobs.retry import Backoff
-from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.time import StoredCount, StoredInstant, StoredSpan
 from ropewalk.domain.workflow.dependency import Gate
 
 JSON_COLUMNS: Final = ("backoff", "tags", "on_failure", "origin", "gate")
@@ -36,22 +36,22 @@ LOADED_AT_ONCE_MAX: Final = 1000
 class Extras(Struct, kw_only=True):
     """What most jobs do not have."""
 
-    timeout_us: Span | None
+    timeout_us: StoredSpan | None
     backoff: Backoff | None
-    lease_us: Span | None
-    deadline: Instant | None
+    lease_us: StoredSpan | None
+    deadline: StoredInstant | None
     idempotency_key: str | None
     correlation_id: str | None
     tags: dict[str, str]
     workflow_id: str | None
     workflow_type: str | None
     chain_id: str | None
-    chain_index: int | None
-    unmet: int
-    depth: int
+    chain_index: StoredCount | None
+    unmet: StoredCount
+    depth: StoredCount
     gate: Gate | None
     awaits: str | None
-    wake_at: Instant | None
+    wake_at: StoredInstant | None
     on_failure: CompensationSpec | None
     origin: CompensatedJob | None
     callback_url: str | None

@@ -319,6 +319,9 @@ class SqlStore(DatabaseStore, ABC):
     async def log(self, tenant: str, job_id: str) -> list[LogLine]:
         return await self._read(lambda tx: logs.lines_of(tx, tenant, job_id))
 
+    async def damage_of(self, job: JobRecord) -> Sequence[str]:
+        return await self._read(lambda tx: queries.damage_of(tx, job))
+
     async def ahead_of(self, job: JobRecord) -> int:
         return await self._read(lambda tx: queries.ahead_of(tx, job))
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ropewalk.domain.jobs.record import JobRecord
 
 HAS_DEPENDANTS: Final = 1
 GROUPED: Final = 2
@@ -41,6 +45,30 @@ MAY_BE_NEEDED: Final = HAS_DEPENDANTS | OWNS_SCOPE | CHAINED
 
 SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN | OWN_LEASE | UNRECORDED | AT_FIXED_TIME
 """a completed job with no other flag than these touches nothing but its own row"""
+
+
+_SAID_BY: Final = {
+    KEYED: "idempotency_key",
+    GROUPED: "scope_id",
+    ON_FAILURE: "on_failure",
+    CALLBACK: "callback_url",
+    OWN_LEASE: "lease_us",
+}
+"""the field of a record without which a flag cannot be"""
+
+
+def contradicted_flags(job: JobRecord, unread: Collection[str]) -> int:
+    """The flags a record has without what they speak of, but for fields that could not be read."""
+    return sum(
+        flag
+        for flag, field in _SAID_BY.items()
+        if job.flags & flag and field not in unread and getattr(job, field) is None
+    )
+
+
+def flags_of_columns(job: JobRecord) -> int:
+    """What the rest of the record says about its flags, where they cannot be read. It may be needed by others."""
+    return HAS_DEPENDANTS | sum(flag for flag, field in _SAID_BY.items() if getattr(job, field) is not None)
 
 
 def settles_alone(flags: int) -> bool:

@@ -19,7 +19,7 @@ from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import TERMINAL, Move, State, Status, state_of
 from ropewalk.domain.limits.fleet_limit import LaneName
-from ropewalk.domain.time import DAY, Instant, Span
+from ropewalk.domain.time import DAY, Instant, Span, StoredCount, StoredInstant, StoredSpan
 from ropewalk.domain.workflow.dependency import Gate, NewGate
 
 DEFAULT_TENANT = "default"
@@ -149,37 +149,37 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     priority: int
     prio_key: int
     time_key: Instant
-    created_at: Instant
-    run_at: Instant
-    updated_at: Instant
-    flags: int = 0
-    run: int = 1
+    created_at: StoredInstant
+    run_at: StoredInstant
+    updated_at: StoredInstant
+    flags: StoredCount = 0
+    run: StoredCount = 1
     """1, +1 for every manual retry or redrive"""
-    rev: int = 1
+    rev: StoredCount = 1
     """+1 for every recorded change: history is gap-free by it"""
-    attempt: int = 0
+    attempt: StoredCount = 0
     """budget used; given back by defer, suspend and release"""
-    max_attempts: int | None = DEFAULT_MAX_ATTEMPTS
-    crashes: int = 0
-    max_crashes: int = DEFAULT_MAX_CRASHES
-    fence: int = 0
+    max_attempts: StoredCount | None = DEFAULT_MAX_ATTEMPTS
+    crashes: StoredCount = 0
+    max_crashes: StoredCount = DEFAULT_MAX_CRASHES
+    fence: StoredCount = 0
     """+1 at every claim, never reset; the store's epoch is in its high bits"""
     owner: str | None = None
     """the worker that holds it, or that completed it"""
-    ticket: int = 0
+    ticket: StoredCount = 0
     """the owner's own count of its claims: not started while above the worker's `started_upto`"""
-    lease_expires_at: Instant | None = None
-    start_rev: int = 0
-    started_at: Instant | None = None
-    finished_at: Instant | None = None
+    lease_expires_at: StoredInstant | None = None
+    start_rev: StoredCount = 0
+    started_at: StoredInstant | None = None
+    finished_at: StoredInstant | None = None
     format: int = RECORD_FORMAT
     """version of this record; a worker leaves newer ones alone"""
     trace: str | None = None
     """of every job, where its senders trace"""
-    timeout_us: Span | None = None
+    timeout_us: StoredSpan | None = None
     backoff: Backoff | None = None
-    lease_us: Span | None = None
-    deadline: Instant | None = None
+    lease_us: StoredSpan | None = None
+    deadline: StoredInstant | None = None
     idempotency_key: str | None = None
     correlation_id: str | None = None
     tags: dict[str, str] = {}
@@ -189,17 +189,17 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     parent_id: str | None = None
     spawn_key: str | None = None
     chain_id: str | None = None
-    chain_index: int | None = None
+    chain_index: StoredCount | None = None
     scope_id: int | None = None
     """the scope it is a member of (domain.workflow.scope)"""
-    unmet: int = 0
+    unmet: StoredCount = 0
     """what keeps it pending: parents that have not ended, or 1 for an awaited signal"""
-    depth: int = 0
+    depth: StoredCount = 0
     """of dependencies above it"""
     gate: Gate | None = None
     awaits: str | None = None
     """the signal it waits for"""
-    wake_at: Instant | None = None
+    wake_at: StoredInstant | None = None
     """when a pending job is looked at again, whatever happens: its gate, or its wait for a signal, times out"""
     on_failure: CompensationSpec | None = None
     origin: CompensatedJob | None = None

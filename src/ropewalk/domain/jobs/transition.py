@@ -191,7 +191,8 @@ def claim_all(
         job.attempt += 1
         job.fence = (job.fence if job.fence > first_fence else first_fence) + 1
         job.owner, job.ticket, job.started_at = owner, ticket, now
-        job.lease_expires_at = now + (job.lease_us or leases[job.type])
+        of_type = leases[job.type]  # a type nobody asked for is damage: it must not pass, whatever lease the job has
+        job.lease_expires_at = now + (job.lease_us or of_type)
 
 
 def settle(job: JobRecord, asked: Settlement, now: Instant, *, signal_arrived: bool = False) -> Effects:

@@ -7,7 +7,7 @@ Everything here is of all tenants: it is for who runs the store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -137,3 +137,10 @@ class DiagnosisStore(Protocol):
     async def ahead_of(self, job: JobRecord) -> int:
         """How many ready jobs of its (tenant, queue) come before it (counted to 10 000)."""
         ...
+
+    async def damage_of(self, job: JobRecord) -> Sequence[str]:
+        """Names of stored columns of this job that cannot be read or contradict others.
+
+        Reading many jobs does not look for contradictions, so this may find more than `job.damaged` says.
+        """
+        return job.damaged

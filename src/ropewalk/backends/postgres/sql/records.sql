@@ -69,7 +69,7 @@ WHERE stage < 3 AND flags & 1 = 0 AND seq = ANY (ARRAY(
 ))
 
 -- name: one_job
-SELECT stage, {columns} FROM job WHERE seq = %s
+SELECT stage, sublane / 2, {columns} FROM job WHERE seq = %s
 
 -- name: one_column
 -- A value, and whether it is text that is given as bytes: this store's text is always UTF-8.

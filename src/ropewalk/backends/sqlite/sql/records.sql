@@ -59,7 +59,7 @@ CROSS JOIN job ON job.seq = wanted.value
 UPDATE job SET flags = flags | 1 WHERE seq IN (SELECT value FROM json_each(?))
 
 -- name: one_job
-SELECT stage, {columns} FROM job WHERE seq = ?
+SELECT stage, sublane / 2, {columns} FROM job WHERE seq = ?
 
 -- name: one_column
 -- A value, and whether it is text; text as its bytes, which need not be UTF-8.
