@@ -23,7 +23,14 @@ async def damages_itself(ctx: Context, path: str) -> None:
 @pytest.mark.parametrize(
     ("column", "value"),
     [
-        *[("type", "nosuch"), ("crashes", -1), ("flags", -1)],
+        *[
+            ("type", "nosuch"),
+            ("crashes", -1),
+            ("flags", -1),
+            ("flags", 1 << 62),
+            ("priority", 1 << 62),
+            ("rev", 1 << 62),
+        ],
         *[(column, sign << 62) for column in ("created_at", "run_at", "deadline") for sign in (1, -1)],
     ],
 )

@@ -24,6 +24,8 @@ INSTANT_MAX: Final = 253_402_300_799_999_999
 StoredInstant: TypeAlias = Annotated[Instant, Meta(ge=INSTANT_MIN, le=INSTANT_MAX)]
 StoredSpan: TypeAlias = Annotated[Span, Meta(ge=0)]
 StoredCount: TypeAlias = Annotated[int, Meta(ge=0)]
+StoredSmall: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+StoredPriority: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 """What is stored must lie in these ranges: whoever decodes it refuses anything else (backends/sql/damage.py)."""
 
 SECOND: Span = 1_000_000

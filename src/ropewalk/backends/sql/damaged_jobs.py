@@ -75,6 +75,9 @@ def _put_right(job: JobRecord, damaged: list[str], lane: LaneName | None) -> lis
             job.type = lane.type
         if "queue" in found or "queue" in damaged:
             job.queue = lane.queue
+    if job.chain_index and job.scope_id is None and "scope_id" not in damaged:  # only a first member has no scope
+        job.chain_index = None
+        found.append("chain_index")
     if "flags" in damaged:
         job.flags = flags_of_columns(job)
     elif contradicted := contradicted_flags(job, damaged):

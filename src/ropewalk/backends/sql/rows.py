@@ -16,7 +16,7 @@ from ropewalk.backends.sql.tx import TooMuch, Tx
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.record import CancelRequest, CompensatedJob, CompensationSpec, JobRecord, Progress
 from ropewalk.domain.jobs.retry import Backoff
-from ropewalk.domain.time import StoredCount, StoredInstant, StoredSpan
+from ropewalk.domain.time import StoredInstant, StoredSmall, StoredSpan
 from ropewalk.domain.workflow.dependency import Gate
 
 JSON_COLUMNS: Final = ("backoff", "tags", "on_failure", "origin", "gate")
@@ -46,9 +46,9 @@ class Extras(Struct, kw_only=True):
     workflow_id: str | None
     workflow_type: str | None
     chain_id: str | None
-    chain_index: StoredCount | None
-    unmet: StoredCount
-    depth: StoredCount
+    chain_index: StoredSmall | None
+    unmet: StoredSmall
+    depth: StoredSmall
     gate: Gate | None
     awaits: str | None
     wake_at: StoredInstant | None

@@ -19,7 +19,16 @@ from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import TERMINAL, Move, State, Status, state_of
 from ropewalk.domain.limits.fleet_limit import LaneName
-from ropewalk.domain.time import DAY, Instant, Span, StoredCount, StoredInstant, StoredSpan
+from ropewalk.domain.time import (
+    DAY,
+    Instant,
+    Span,
+    StoredCount,
+    StoredInstant,
+    StoredPriority,
+    StoredSmall,
+    StoredSpan,
+)
 from ropewalk.domain.workflow.dependency import Gate, NewGate
 
 DEFAULT_TENANT = "default"
@@ -146,16 +155,16 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     input: bytes
     status: Status
     last_move: Move
-    priority: int
+    priority: StoredPriority
     prio_key: int
     time_key: Instant
     created_at: StoredInstant
     run_at: StoredInstant
     updated_at: StoredInstant
-    flags: StoredCount = 0
-    run: StoredCount = 1
+    flags: StoredSmall = 0
+    run: StoredSmall = 1
     """1, +1 for every manual retry or redrive"""
-    rev: StoredCount = 1
+    rev: StoredSmall = 1
     """+1 for every recorded change: history is gap-free by it"""
     attempt: StoredCount = 0
     """budget used; given back by defer, suspend and release"""
@@ -169,7 +178,7 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     ticket: StoredCount = 0
     """the owner's own count of its claims: not started while above the worker's `started_upto`"""
     lease_expires_at: StoredInstant | None = None
-    start_rev: StoredCount = 0
+    start_rev: StoredSmall = 0
     started_at: StoredInstant | None = None
     finished_at: StoredInstant | None = None
     format: int = RECORD_FORMAT
@@ -189,12 +198,12 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     parent_id: str | None = None
     spawn_key: str | None = None
     chain_id: str | None = None
-    chain_index: StoredCount | None = None
+    chain_index: StoredSmall | None = None
     scope_id: int | None = None
     """the scope it is a member of (domain.workflow.scope)"""
-    unmet: StoredCount = 0
+    unmet: StoredSmall = 0
     """what keeps it pending: parents that have not ended, or 1 for an awaited signal"""
-    depth: StoredCount = 0
+    depth: StoredSmall = 0
     """of dependencies above it"""
     gate: Gate | None = None
     awaits: str | None = None
