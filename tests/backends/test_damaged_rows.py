@@ -69,7 +69,7 @@ IMPOSSIBLE_FLAGS: Final = tuple(("flags", flags) for flags in (-1, 255, 4095, 65
 COUNTED_BY_A_CLAIM: Final = frozenset({"attempt", "rev", "fence"})
 """A claim in one statement adds to these before anybody reads them: one more than -1 is in range again."""
 BORN_WITH: Final = frozenset(
-    {"type", "lease_us", "timeout_us", "max_crashes", "backoff", "tags", "on_failure", "origin"}
+    {"type", "chain_index", "lease_us", "timeout_us", "max_crashes", "backoff", "tags", "on_failure", "origin"}
 )
 SHAPES: Final = ("junk", "[1]", '"text"', '{"a": ')
 
@@ -106,6 +106,15 @@ class DamagedRowContract(Contract, ABC):
             if column not in COUNTED_BY_A_CLAIM:
                 assert f"d{number}" not in claimed, (column, value)
                 await _check_set_aside(bench, column, f"d{number}")
+
+    async def test_a_place_in_a_chain_without_a_scope_stops_nobody(self, bench: Bench) -> None:
+        await bench.running("a", id="first")
+        await bench.add("b", id="later", gate=gate_on("first"))
+        await bench.add("b", id="healthy", gate=gate_on("first"))
+        await self.damage_job(bench, "chain_index", 3, "first")
+        first = await bench.job("first")
+        assert (await bench.settle(first)).lost is None
+        assert {job.id for job in await bench.claim(9, types=["b"])} == {"later", "healthy"}
 
     async def test_why_names_what_contradicts_itself(self, bench: Bench) -> None:
         for number, (column, value) in enumerate((IMPOSSIBLE[0], IMPOSSIBLE[1], IMPOSSIBLE_FLAGS[1])):
