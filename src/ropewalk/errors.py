@@ -15,6 +15,7 @@ RopewalkError
 ├── WaitTimeout (TimeoutError)       the wait is over, the job is not
 ├── LeaseLost                        this attempt no longer owns its job; nothing it says is accepted
 ├── SpawnMismatch                    a spawn key was used before with another type or input
+├── UnexpectedExit                   a function that is no handler raised what is no Exception, such as SystemExit
 ├── BeyondTenant (AttributeError)    a client of one tenant was asked for what concerns others
 ├── Unsupported                      this store, or this kind of handler, has no such ability
 ├── StoreUnavailable                 the store cannot be reached or written; nothing was changed
@@ -159,6 +160,11 @@ class LeaseLost(RopewalkError):
 
 class SpawnMismatch(RopewalkError):
     """A spawn key was used before with another type or input."""
+
+
+class UnexpectedExit(RopewalkError):
+    """A function that is no handler (a hook, a classifier, a fold) raised SystemExit, CancelledError or another
+    exception that is no Exception. `__cause__` is that one."""
 
 
 class StoreUnavailable(RopewalkError):

@@ -12,6 +12,7 @@ from msgspec import Struct
 from ropewalk.domain import checks
 from ropewalk.domain.limits.fleet_limit import ANY, EVERY_TENANT, FlowLimit
 from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
+from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
 KeyOf: TypeAlias = Callable[[Mapping[str, object]], str]
@@ -47,7 +48,7 @@ class Limit(Struct, frozen=True, kw_only=True):
         """The key a job of this type counts under. Those that are computed begin with the type's name."""
         if not callable(self.key):
             return self.key
-        key = self.key(arguments)
+        key = guarded(self.key, arguments)
         if not isinstance(key, str) or not key:
             raise InvalidInput(f"key= of the limit of {job_type} returned {key!r}: return some text", field="limit")
         return f"{job_type}:{key}"

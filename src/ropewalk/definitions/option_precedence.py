@@ -17,6 +17,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions, TypeOptions
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import Span
+from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
 ONE_CHOICE: Final = (("delay", "run_at"), ("deadline", "ttl"))
@@ -26,7 +27,7 @@ def options_of(job: Job[Any, Any], call: EnqueueOptions) -> dict[str, Any]:
     """The options of one job, checked and in the domain's terms (spans and instants in µs)."""
     weaker: Mapping[str, object] = {}
     if job.type.options.options is not None:
-        weaker = _computed(job.type.options.options(job.arguments), job)
+        weaker = _computed(guarded(job.type.options.options, job.arguments), job)
     if not (call or job.options or weaker):
         return {}
     merged = over(call, over(job.options, weaker))

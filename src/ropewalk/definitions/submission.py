@@ -17,6 +17,7 @@ from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.domain.bounds import Bounds, check
 from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob
 from ropewalk.domain.time import DAY
+from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
 
@@ -98,7 +99,7 @@ def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, 
 def _key(job: Job[Any, Any], given: dict[str, Any]) -> IdempotencyKey | None:
     key, unique = given.get("idempotency_key"), job.type.options.unique
     if key is None and unique is not None:
-        key = unique(job.arguments)
+        key = guarded(unique, job.arguments)
         if not isinstance(key, str):
             raise InvalidInput(f"unique= of {job.type.name} returned {key!r}: return a string", field="idempotency_key")
     if key is not None:

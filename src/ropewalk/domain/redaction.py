@@ -23,6 +23,8 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeGuard, cast, ge
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from ropewalk.domain.user_calls import guarded
+
 HIDDEN: Final = "[hidden]"
 RESULT: Final = "return"
 """Stands for the result among the names of secrets, as it does in `__annotations__`; no argument can have this name."""
@@ -305,7 +307,7 @@ def traceback_text(error: BaseException) -> str:
 
 def _own_text(error: BaseException) -> str:
     try:
-        return str(error)
+        return guarded(str, error)
     except Exception:  # its own __str__ may raise anything
         return ""
 

@@ -15,6 +15,7 @@ from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import Instant, to_datetime
+from ropewalk.domain.user_calls import as_error, guarded, guarded_await, told
 from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.event_stream import EventStream
 from ropewalk.ports.runtime import Runtime
@@ -164,8 +165,8 @@ class EventHub:
             answer = self._hear(event)
             if answer is not None:
                 self._answered(answer)
-        except Exception as error:
-            self.report(error, "on_event")
+        except BaseException as error:
+            self.report(as_error(error), "on_event")
 
     def moved(self, news: Sequence[Change], at: Instant) -> None:
         """What became of jobs in one commit."""
@@ -196,8 +197,8 @@ class EventHub:
                 answer = hear(event)
                 if answer is not None:
                     self._answered(answer)
-            except Exception as error:
-                self.report(error, "on_event")
+            except BaseException as error:
+                self.report(as_error(error), "on_event")
 
     def _tell_failures(self, news: Sequence[Change], at: Instant) -> None:
         for each in news:
@@ -242,8 +243,8 @@ class EventHub:
                 answer = ear(event)
                 if answer is not None:
                     self._answered(answer)
-            except Exception as error:
-                self.report(error, "on_event")
+            except BaseException as error:
+                self.report(as_error(error), "on_event")
 
     async def failures(self) -> AsyncGenerator[Event]:
         """Failed, expired, buried and lost jobs of this process, from now on, as `stream` tells of everything."""
@@ -281,12 +282,12 @@ class EventHub:
             if isinstance(error, StoreUnavailable):
                 self._outage.log(error, phase, self._runtime.monotonic())
             else:
-                logger.error("error in %s: %s", phase, str(error) or type(error).__name__, exc_info=error)
+                logger.error("error in %s: %s", phase, told(error), exc_info=error)
             return
         try:
-            self._on_error(error, phase)
+            guarded(self._on_error, error, phase)
         except Exception:
-            logger.exception("on_error raised while reporting %r of %s", error, phase)
+            logger.exception("on_error raised while reporting %s of %s", told(error), phase)
 
     def store_is_back(self, seconds: float) -> None:
         """The store answers again, so long after the first call that failed."""
@@ -302,7 +303,7 @@ class EventHub:
 
     async def _finish(self, answer: Awaitable[object]) -> None:
         try:
-            await answer
+            await guarded_await(answer)
         except Exception as error:
             self.report(error, "on_event")
 

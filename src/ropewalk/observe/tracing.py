@@ -11,6 +11,7 @@ from msgspec import structs
 
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.user_calls import as_error
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.store.messages import Submission
 from ropewalk.ports.tracing import FireSpan, Tracing
@@ -31,8 +32,8 @@ def ended(attempt: Attempt, outcome: Outcome, bench: WorkerContext) -> None:
         return
     try:
         span.ended(outcome)
-    except Exception as error:
-        bench.events.report(error, PHASE)
+    except BaseException as error:
+        bench.events.report(as_error(error), PHASE)
 
 
 def firing(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub) -> FireSpan | None:
@@ -41,16 +42,16 @@ def firing(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub
         return None
     try:
         return tracing.firing(schedule, job)
-    except Exception as error:
-        events.report(error, PHASE)
+    except BaseException as error:
+        events.report(as_error(error), PHASE)
         return None
 
 
 def fired(span: FireSpan, events: EventHub) -> None:
     try:
         span.fired()
-    except Exception as error:
-        events.report(error, PHASE)
+    except BaseException as error:
+        events.report(as_error(error), PHASE)
 
 
 class Sending:
@@ -68,8 +69,8 @@ class Sending:
         try:
             span = self._tracing.sending([new for each in self._submissions for new in each.jobs])
             trace = span.__enter__()
-        except Exception as error:
-            self._events.report(error, PHASE)
+        except BaseException as error:
+            self._events.report(as_error(error), PHASE)
             return self._submissions
         self._span = span
         return [_carrying(trace, each) for each in self._submissions]
@@ -79,9 +80,9 @@ class Sending:
             return
         try:
             self._span.__exit__(*raised)
-        except Exception as error:
+        except BaseException as error:
             if error is not raised[1]:
-                self._events.report(error, PHASE)
+                self._events.report(as_error(error), PHASE)
 
 
 def _carrying(trace: str | None, submission: Submission) -> Submission:

@@ -26,6 +26,7 @@ from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Outcome, S
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import Settlement, decide
+from ropewalk.domain.user_calls import guarded
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
 from ropewalk.errors import LimitExceeded, RopewalkError, Unsupported
@@ -155,7 +156,7 @@ class Folding:
         if held.conflict is not None or held.reducer == "final":
             return None, held.conflict  # the value can be told no more, or changes no more
         try:
-            return self._encoded(held, pending), None
+            return guarded(self._encoded, held, pending), None
         except Exception as error:
             if not pending.reported:
                 pending.reported = True

@@ -33,6 +33,7 @@ from ropewalk.domain.jobs.outcome import (
 )
 from ropewalk.domain.jobs.transition import decide
 from ropewalk.domain.time import SECOND, Span, to_delay
+from ropewalk.domain.user_calls import as_error, guarded
 from ropewalk.errors import JobCancelled
 from ropewalk.observe import tracing
 from ropewalk.ports.runtime import Task
@@ -218,8 +219,8 @@ class Executor:
         if entered is not None and self._leave is not None:
             try:
                 self._leave(entered)
-            except Exception as error:
-                self._bench.events.report(error, tracing.PHASE)
+            except BaseException as error:
+                self._bench.events.report(as_error(error), tracing.PHASE)
         attempt.end()
         self._ended_at = self._bench.runtime.monotonic()
         if attempt.began_at is not None:
@@ -254,8 +255,8 @@ class Executor:
             if span.trace is not None:
                 job.trace, attempt.span = span.trace, span  # our copy: the stored job keeps what it was sent with
             return None if enter is None else enter(span)
-        except Exception as error:
-            events.report(error, tracing.PHASE)
+        except BaseException as error:
+            events.report(as_error(error), tracing.PHASE)
             return None
 
     def _timeout(self, attempt: Attempt) -> Span | None:
@@ -358,7 +359,7 @@ class Executor:
         if not isinstance(outcome, Errored) or outcome.after_us is not None:
             return outcome
         try:
-            after = to_delay(custom(attempt.job.attempt), "backoff")
+            after = to_delay(guarded(custom, attempt.job.attempt), "backoff")
         except Exception as error:
             self._bench.events.report(error, f"backoff of {attempt.job_type.name}")
             return outcome

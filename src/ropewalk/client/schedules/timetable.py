@@ -20,6 +20,7 @@ from ropewalk.domain.bounds import Bounds, check, check_name
 from ropewalk.domain.jobs.record import IdempotencyKey, NewJob
 from ropewalk.domain.schedules.schedule import Plan, Schedule, begin, declare, edit
 from ropewalk.domain.time import DAY, Instant
+from ropewalk.domain.user_calls import guarded, guarded_await
 from ropewalk.errors import Conflict, InvalidInput
 from ropewalk.observe.events import EventHub
 from ropewalk.ports.notifier import Hint
@@ -88,7 +89,7 @@ class Planner:
             job = self._named_job(work.type, change.arguments)
             fields["input"] = job.input
             if (unique := job.type.options.unique) is not None:
-                fields["key"] = IdempotencyKey(key=unique(job.arguments), window_us=DAY)
+                fields["key"] = IdempotencyKey(key=guarded(unique, job.arguments), window_us=DAY)
         fields |= _template_fields(change.using)
         new = structs.replace(work, **fields)
         check(structs.replace(new, id=name), self._bounds)  # a stored template has no id: each fire has its own
@@ -266,7 +267,7 @@ class Timetable:
     async def _owed(self, held: Schedule, now: Instant) -> Turn:
         """What cannot be made here is given up, loudly: this change may be what mends the schedule."""
         try:
-            turn = await self._fires.take(held, now)
+            turn = await guarded_await(self._fires.take(held, now))
         except Exception as error:
             self._events.report(error, f"schedule {held.name}")
             return Turn(held)

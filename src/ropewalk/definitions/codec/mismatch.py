@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from ropewalk.domain.redaction import is_secret, redacted
+from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
 NOT_GIVEN: Final = object()
@@ -53,7 +54,7 @@ def names_secret(path: str, marked: Collection[str] = ()) -> bool:
 
 def _shown(value: object) -> str:
     try:
-        told = repr(redacted(value))
+        told = guarded(repr, redacted(value))
     except Exception:  # a class of the user's may raise anything
         told = f"a {type(value).__qualname__}"
     return told if len(told) <= SHOWN_CHARS_MAX else f"{told[:SHOWN_CHARS_MAX]}..."

@@ -15,6 +15,7 @@ from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain.ids import trace_ids
 from ropewalk.domain.logs import fields_json, text
 from ropewalk.domain.redaction import concealed, error_text, redacted
+from ropewalk.domain.user_calls import guarded
 
 LOGGER: Final = "ropewalk.job"
 
@@ -98,7 +99,7 @@ def _context(port: AttemptPort) -> Mapping[str, object]:
     try:
         arguments = port.job_type.decode_input(port.job.input)
         shown = concealed(arguments, port.job_type.resolve().secrets)
-        return dict(redacted(derive(shown), _secret_keys(port)))
+        return dict(redacted(guarded(derive, shown), _secret_keys(port)))
     except Exception as error:  # the user's function may raise anything
         shown = redacted(error)
         return {"log_context_failed": shown if isinstance(shown, str) else repr(error)}
@@ -110,7 +111,7 @@ def _formatted(msg: object, args: tuple[object, ...]) -> str:
         return str(msg)
     named = len(args) == 1 and isinstance(args[0], Mapping)
     try:
-        return str(msg) % (args[0] if named else args)
+        return guarded(lambda: str(msg) % (args[0] if named else args))
     except Exception:  # an argument's own __str__ may raise anything
         return str(msg)
 

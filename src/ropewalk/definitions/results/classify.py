@@ -17,6 +17,7 @@ from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
 from ropewalk.domain.redaction import error_text, traceback_text
 from ropewalk.domain.time import to_delay, to_instant
+from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
 
 Reporter: TypeAlias = Callable[[BaseException, str], object]
@@ -76,7 +77,7 @@ def never_awaited(told: str) -> Outcome:
 def described(error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None) -> ErrorInfo:
     """An exception as data, with the secrets in its arguments hidden."""
     told = _text(error) or type(error).__name__
-    trace = traceback_text(error)
+    trace = _trace(error)
     return ErrorInfo(
         category=category, code=code, type=type(error).__name__, message=clipped(told), traceback=clipped(trace)
     )
@@ -84,9 +85,16 @@ def described(error: BaseException, category: Category = Category.TEMPORARY, *, 
 
 def _text(error: BaseException) -> str:
     try:
-        return error_text(error)
+        return guarded(error_text, error)
     except Exception as broken:
         return f"<its message raised {type(broken).__name__}>"
+
+
+def _trace(error: BaseException) -> str:
+    try:
+        return guarded(traceback_text, error)
+    except Exception as broken:
+        return f"<its traceback raised {type(broken).__name__}>"
 
 
 def _said(error: BaseException) -> Outcome | None:
@@ -155,7 +163,7 @@ def ask(decide: Classifier, error: BaseException, attempt: int) -> object:
 def _asked(decide: Classifier, error: BaseException, attempt: int, whose: str, report: Reporter) -> Outcome | None:
     """What the classifier says; one that raises is reported and has said nothing."""
     try:
-        decision = ask(decide, error, attempt)
+        decision = guarded(ask, decide, error, attempt)
     except Exception as broken:
         report(broken, whose)
         return None

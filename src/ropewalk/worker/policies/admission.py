@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 from ropewalk.definitions.offer import Offer
 from ropewalk.definitions.policies import Concurrency, Ordered, RateLimited, most_at_once
 from ropewalk.domain.time import SECOND, Instant, Span
+from ropewalk.domain.user_calls import guarded
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer
 from ropewalk.worker.context import WorkerContext
@@ -160,7 +161,7 @@ class Admission:
         if self._accept is None:
             return True
         try:
-            accepted = self._accept(Offer(attempt.job, attempt.job_type))
+            accepted = guarded(self._accept, Offer(attempt.job, attempt.job_type))
         except Exception as error:
             self._bench.events.report(error, "accept")
             return True
@@ -184,7 +185,7 @@ class Admission:
         if paced.policy.per is None:
             return None
         try:
-            key = paced.policy.per(Offer(attempt.job, attempt.job_type))
+            key = guarded(paced.policy.per, Offer(attempt.job, attempt.job_type))
             return None if key is None else str(key)
         except Exception as error:
             self._bench.events.report(error, "per")

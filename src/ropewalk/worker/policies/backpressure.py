@@ -16,6 +16,7 @@ from msgspec import Struct, structs
 
 from ropewalk.domain import checks
 from ropewalk.domain.time import SECOND, Seconds, to_span
+from ropewalk.domain.user_calls import guarded, guarded_await
 from ropewalk.errors import InvalidInput
 from ropewalk.worker.context import WorkerContext
 
@@ -123,8 +124,8 @@ class Backpressure:
         """0 where the hook raises, or answers with what is no duration: that is reported."""
         load = structs.replace(load, lag_seconds=await self._lag_seconds())
         try:
-            answer = self._hook(load)
-            seconds = await answer if inspect.isawaitable(answer) else answer
+            answer = guarded(self._hook, load)
+            seconds = await guarded_await(answer) if inspect.isawaitable(answer) else answer
             return to_span(seconds or 0, "backpressure") / SECOND
         except Exception as error:
             self._bench.events.report(error, "backpressure")

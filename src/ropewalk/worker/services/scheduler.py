@@ -15,6 +15,7 @@ from ropewalk.client.schedules.timetable import Timetable
 from ropewalk.definitions.schedule import DeclaredSchedule
 from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.time import SECOND, Instant
+from ropewalk.domain.user_calls import guarded_await
 from ropewalk.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import SCHEDULES
@@ -83,7 +84,7 @@ class Scheduler:
 
     async def _declared(self, timetable: Timetable, each: DeclaredSchedule) -> bool:
         try:
-            await timetable.declare(each)
+            await guarded_await(timetable.declare(each))
         except (StoreUnavailable, StoreRefused, OutcomeUnknown):
             raise
         except Exception as error:
@@ -126,7 +127,7 @@ class Scheduler:
         if key in self._broken:
             return None
         try:
-            return await self._fires.take(schedule, now)
+            return await guarded_await(self._fires.take(schedule, now))
         except Exception as error:
             self._broken[key] = clock + self._config.broken_seconds
             self._bench.events.report(error, f"schedule {schedule.name}")

@@ -18,6 +18,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter
 from ropewalk.domain.time import SECOND, Span, to_datetime
+from ropewalk.domain.user_calls import guarded, guarded_await
 from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.messages import GroupRecord, UnawaitedGroup
@@ -93,9 +94,9 @@ class UnawaitedGroups:
     async def _told(self, orphan: UnawaitedGroup) -> bool:
         group = await self._described(orphan)
         try:
-            answer = self._hook(group)
+            answer = guarded(self._hook, group)
             if inspect.isawaitable(answer):
-                await answer
+                await guarded_await(answer)
         except Exception as error:
             self._bench.events.report(error, "on_orphan_group")
             return False
@@ -145,7 +146,7 @@ class UnawaitedGroups:
         """The value, or why it cannot be told. A codec of the user's may raise anything."""
         try:
             check_group(root, record, raise_on_failure=False)
-            return await group_value(self._store, root, record, self._describe), None
+            return await guarded_await(group_value(self._store, root, record, self._describe)), None
         except StoreUnavailable:
             raise
         except Exception as error:
