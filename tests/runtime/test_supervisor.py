@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import cycle
 
 import pytest
 
-from ropewalk import StoreUnavailable
+from ropewalk import StoreUnavailable, UnexpectedExit
 from ropewalk.errors import SchemaMismatch
 from ropewalk.runtime.supervisor import Backing, Supervisor
 from ropewalk.testing.clock import FakeRuntime
@@ -30,7 +31,7 @@ class Watched:
         )
         self.supervisor.on_give_up = lambda error, phase: self.gave_up.append(f"{phase}: {error}")
 
-    def start(self, fails_with: Callable[[], Exception | None]) -> None:
+    def start(self, fails_with: Callable[[], BaseException | None]) -> None:
         """A loop that does something every second, and then fails with what `fails_with` answers."""
 
         async def loop() -> None:
@@ -117,3 +118,31 @@ async def test_a_call_that_hangs_is_not_a_success() -> None:
     await runtime.advance(3 * BACKING.give_up_seconds)
     assert gave_up == ["settler"]
     await supervisor.stop()
+
+
+async def test_a_loop_in_which_something_raised_cancelled_error_goes_on(watched: Watched) -> None:
+    """live-4: nobody cancelled it, so it failed like any other."""
+    errors: Iterator[BaseException | None] = iter([None, asyncio.CancelledError()])
+    watched.start(lambda: next(errors, None))
+    await watched.runtime.advance(10)
+    assert [type(error) for error in watched.reported] == [UnexpectedExit]
+    assert watched.runs == 2 and watched.successes > 5
+
+
+async def test_a_loop_whose_task_somebody_cancelled_is_started_again(watched: Watched) -> None:
+    """live-4: only the supervisor stops its loops."""
+
+    def cancel_once() -> None:
+        if watched.successes == 1:
+            watched.successes += 1
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+
+    watched.start(cancel_once)
+    await watched.runtime.advance(10)
+    assert ["cancelled" in str(error) for error in watched.reported] == [True]
+    assert watched.runs == 2 and watched.successes > 5
+    await watched.supervisor.stop()
+    await watched.runtime.advance(10)
+    assert watched.runs == 2

@@ -1,9 +1,10 @@
 """Keeps background loops alive: an error is reported, the loop backs off and starts again.
 
-A loop ends only when it returns by itself or is cancelled. While the store is away (StoreUnavailable) a loop waits for
-it, however long that takes: a new process could not reach the store either. A loop that keeps failing for another
-reason without a success for `give_up_seconds` makes a worker that does nothing and does not know it: the supervisor
-then calls `on_give_up`, if set.
+A loop ends only when it returns by itself or is stopped: one in which something raised CancelledError, or whose task
+somebody else cancelled, is started again. While the store is away (StoreUnavailable) a loop waits for it, however long
+that takes: a new process could not reach the store either. A loop that keeps failing for another reason without a
+success for `give_up_seconds` makes a worker that does nothing and does not know it: the supervisor then calls
+`on_give_up`, if set.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from ropewalk.domain.user_calls import as_error, is_being_cancelled
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime, Task
 
@@ -40,6 +42,7 @@ class Supervisor:
         self._on_error = on_error
         self._backing = backing or Backing()
         self._tasks: list[Task] = []
+        self._stopping = False
         self.on_give_up: Callable[[BaseException, str], object] | None = None
         """What is called when a loop keeps failing. None means that loops are restarted for ever, which is right inside
         somebody else's program, where ending is not ours to decide."""
@@ -51,7 +54,27 @@ class Supervisor:
         progress: Callable[[], object] | None = None,
     ) -> None:
         """Keep `loop` running in the background. `progress` as in `keep`."""
-        self._tasks.append(self._runtime.spawn(self.keep(name, loop, progress), name=f"ropewalk-{name}"))
+        if not self._stopping:
+            self._tasks.append(self._runtime.spawn(self._kept(name, loop, progress), name=f"ropewalk-{name}"))
+
+    async def _kept(
+        self, name: str, loop: Callable[[], Coroutine[Any, Any, None]], progress: Callable[[], object] | None
+    ) -> None:
+        try:
+            await self.keep(name, loop, progress)
+        except asyncio.CancelledError:
+            if not self._stopping:
+                # Later, not at once: when the whole event loop is being ended, there is no later.
+                self._runtime.after(self._backing.first_seconds, lambda: self._cancelled(name, loop, progress))
+            raise
+
+    def _cancelled(
+        self, name: str, loop: Callable[[], Coroutine[Any, Any, None]], progress: Callable[[], object] | None
+    ) -> None:
+        """Somebody who is not the supervisor cancelled the task of a loop."""
+        if not self._stopping:
+            self._on_error(RuntimeError(f"the task of the loop {name} was cancelled, and it is started again"), name)
+            self.start(name, loop, progress)
 
     async def keep(
         self, name: str, loop: Callable[[], Awaitable[None]], progress: Callable[[], object] | None = None
@@ -66,9 +89,10 @@ class Supervisor:
             began, before = self._runtime.monotonic(), None if progress is None else progress()
             try:
                 return await loop()
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as raised:
+                if isinstance(raised, asyncio.CancelledError) and is_being_cancelled():
+                    raise
+                error = as_error(raised)
                 self._on_error(error, name)
                 now = self._runtime.monotonic()
                 succeeded = now - began > self._backing.max_seconds if progress is None else progress() != before
@@ -79,6 +103,7 @@ class Supervisor:
             await self._runtime.sleep(spread(wait, self._runtime))
 
     async def stop(self) -> None:
+        self._stopping = True
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:

@@ -120,6 +120,10 @@ class Settler:
         except Exception as error:
             self._failed(batch, error)
             raise
+        except BaseException:
+            # Something cancelled the loop. It may have been settled: what is settled twice is refused as stale.
+            self._pending = batch + self._pending
+            raise
         finally:
             self._in_flight = 0
         self._one_by_one = max(0, self._one_by_one - 1)
