@@ -60,6 +60,15 @@ async def healthy(n: int) -> int:
 
 
 @job
+async def slow() -> None:
+    """Takes longer to be stopped than a cancelled loop to be started again."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0.2)
+
+
+@job
 async def tree(ctx: Context) -> Result[None, int]:
     return ctx.queue(healthy(1))
 
@@ -307,3 +316,20 @@ def test_no_signal_is_handled_in_another_thread() -> None:
     thread.start()
     thread.join()
     assert isinstance(caught[0], UnexpectedExit)
+
+
+def test_a_worker_that_ends_with_its_event_loop_reports_nothing() -> None:
+    """`asyncio.run` cancels every task when it ends: the loops of a worker, and the task that runs it."""
+    reported: list[str] = []
+    started: list[asyncio.Task[None]] = []
+
+    async def main() -> None:
+        app = App("memory://", jobs=[slow], on_error=lambda error, phase: reported.append(f"{phase}: {error}"))
+        worker = app.worker(grace=1)
+        started.append(asyncio.create_task(worker.run()))
+        handle = await app.enqueue(slow())
+        while (await handle.status()).state is not State.RUNNING:
+            await asyncio.sleep(0)
+
+    asyncio.run(main())
+    assert started[0].done() and reported == []

@@ -43,6 +43,9 @@ class Supervisor:
         self._backing = backing or Backing()
         self._tasks: list[Task] = []
         self._stopping = False
+        self.ending = False
+        """Set when what the loops belong to is about to stop them. It may still need them until then, but that somebody
+        cancelled them is no news: `asyncio.run` cancels all tasks when it ends."""
         self.on_give_up: Callable[[BaseException, str], object] | None = None
         """What is called when a loop keeps failing. None means that loops are restarted for ever, which is right inside
         somebody else's program, where ending is not ours to decide."""
@@ -72,9 +75,9 @@ class Supervisor:
         self, name: str, loop: Callable[[], Coroutine[Any, Any, None]], progress: Callable[[], object] | None
     ) -> None:
         """Somebody who is not the supervisor cancelled the task of a loop."""
-        if not self._stopping:
+        if not self._stopping and not self.ending:
             self._on_error(RuntimeError(f"the task of the loop {name} was cancelled, and it is started again"), name)
-            self.start(name, loop, progress)
+        self.start(name, loop, progress)
 
     async def keep(
         self, name: str, loop: Callable[[], Awaitable[None]], progress: Callable[[], object] | None = None

@@ -226,7 +226,7 @@ class WorkerParts:
         self.drain.begin()
 
     async def stop(self, grace_seconds: float) -> bool:
-        self.draining = True
+        self.draining = self.loops.ending = True
         self._unsubscribe()
         self.claimer.stop()
         await self._services.stop()
