@@ -4,6 +4,7 @@ neither a worker nor one of its loops: `on_error` hears of it, and healthy jobs 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 from collections.abc import Callable
@@ -182,6 +183,20 @@ async def test_on_error_itself_may_exit(make_app: MakeApp) -> None:
         await completes(app)
 
 
+async def test_a_filter_of_the_log_may_exit(make_app: MakeApp, capsys: pytest.CaptureFixture[str]) -> None:
+    """live-4: where there is no `on_error`, errors are logged; what that raises is printed."""
+    app = make_app(healthy, on_event=on_kind("succeeded"))
+    logger = logging.getLogger("ropewalk")
+    logger.addFilter(boom)
+    try:
+        async with app, app.worker(poll=0.05):
+            await app.enqueue(healthy(1), id="first")
+            await completes(app)
+    finally:
+        logger.removeFilter(boom)
+    assert raises[0].__name__ in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("hook", [boom, boom_later])
 async def test_a_hook_of_unawaited_groups_may_exit(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, hook: Callable[[OrphanGroup], Any]
@@ -321,7 +336,7 @@ def test_no_signal_is_handled_in_another_thread() -> None:
 def test_a_worker_that_ends_with_its_event_loop_reports_nothing() -> None:
     """`asyncio.run` cancels every task when it ends: the loops of a worker, and the task that runs it."""
     reported: list[str] = []
-    started: list[asyncio.Task[None]] = []
+    started: list[asyncio.Task[bool]] = []
 
     async def main() -> None:
         app = App("memory://", jobs=[slow], on_error=lambda error, phase: reported.append(f"{phase}: {error}"))

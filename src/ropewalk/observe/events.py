@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from datetime import datetime
 from itertools import product
@@ -278,16 +279,22 @@ class EventHub:
         """An error that must not disturb: counted, and to on_error, else to the log."""
         if self.meter is not None:
             self.meter.erred(phase)
-        if self._on_error is None:
-            if isinstance(error, StoreUnavailable):
-                self._outage.log(error, phase, self._runtime.monotonic())
-            else:
-                logger.error("error in %s: %s", phase, told(error), exc_info=error)
-            return
         try:
-            guarded(self._on_error, error, phase)
+            guarded(self._tell_or_log, error, phase)
         except Exception:
-            logger.exception("on_error raised while reporting %s of %s", told(error), phase)
+            # A filter or handler of the user's logging raised: nobody is left to tell, and no loop may end of it.
+            traceback.print_exc()
+
+    def _tell_or_log(self, error: BaseException, phase: str) -> None:
+        if self._on_error is not None:
+            try:
+                guarded(self._on_error, error, phase)
+            except Exception:
+                logger.exception("on_error raised while reporting %s of %s", told(error), phase)
+        elif isinstance(error, StoreUnavailable):
+            self._outage.log(error, phase, self._runtime.monotonic())
+        else:
+            logger.error("error in %s: %s", phase, told(error), exc_info=error)
 
     def store_is_back(self, seconds: float) -> None:
         """The store answers again, so long after the first call that failed."""
