@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from msgspec import structs
 
@@ -34,17 +34,14 @@ from ropewalk.ports.store.messages import Dependency, Holder, Note, StepAnswer, 
 from ropewalk.ports.store.user_transactions import UserTransaction
 from ropewalk.ports.store.workflows import WorkflowStore
 from ropewalk.ports.tracing import AttemptSpan
-from ropewalk.runtime.supervisor import Backing, Failures, spread
-from ropewalk.runtime.wake import Wake
 from ropewalk.worker import handler_transactions
 from ropewalk.worker.completion import PendingFold
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.log_buffer import LogBuffer
+from ropewalk.worker.store_calls import StoreCalls
 
 T = TypeVar("T")
 
-BACKING: Final = Backing(first_seconds=0.05, max_seconds=1.0)
-"""How long a call of a handler waits before it asks a store again that is away."""
 
 GONE = frozenset(
     {
@@ -68,12 +65,12 @@ class Attempt:
 
     __slots__ = (
         "_bench",
+        "_calls",
         "_dependencies",
         "_limit_timers",
         "_notice",
         "_runner",
         "_spawned",
-        "_waiting",
         "began_at",
         "claimed_at",
         "fold",
@@ -125,7 +122,7 @@ class Attempt:
         self._spawned: Counter[tuple[str, bytes]] | None = None
         self.store_error: StoreUnavailable | None = None
         """What the last call of its handler raised that was not answered and cannot be repeated."""
-        self._waiting: list[Wake] | None = None
+        self._calls: StoreCalls | None = None
         """The calls of its handler that wait for the store. They are woken when the attempt is told to end."""
 
     # ── what the engine does with it ────────────────────────────────────────────────────────────────────────
@@ -168,8 +165,8 @@ class Attempt:
         """End the handler now, for a reason that decides how the attempt is settled. The first reason stays."""
         if self.stopped is None:
             self.stopped = why
-        if self._waiting is not None:
-            self._wake_waiting()
+        if self._calls is not None:
+            self._calls.wake()
         if self._runner is not None and not self.stop_sent:
             self.stop_sent = True
             self._runner.cancel()
@@ -177,8 +174,8 @@ class Attempt:
     def notice(self, why: Cancellation) -> None:
         """A cooperative cancellation: the handler sees it when it looks."""
         self._notice = why
-        if self._waiting is not None:
-            self._wake_waiting()
+        if self._calls is not None:
+            self._calls.wake()
 
     def spend(self, took: float) -> None:
         """The handler ran so many seconds."""
@@ -351,24 +348,10 @@ class Attempt:
         return WORKFLOWS.of(self._bench.store) if workflows is None else workflows
 
     async def _answer(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What the store answers. While it is away, it is asked again until it answers or the attempt must end.
-
-        Every call that comes here may be repeated after a lost answer. Raises LeaseLost or JobCancelled when the
-        attempt must end first: a handler in a thread cannot be told otherwise.
-        """
-        failures: Failures | None = None
-        while True:
-            try:
-                return await call()
-            except StoreUnavailable as error:
-                bench = self._bench
-                bench.contact.failed()
-                self._check_may_wait(error)
-                if failures is None:
-                    failures = Failures(BACKING)
-                wait = failures.add(error, bench.runtime.monotonic(), succeeded_before=False)
-                await self._wait(spread(wait, bench.runtime))
-                self._check_may_wait(error)
+        """What the store answers, which is waited for while the store is away and the attempt may go on."""
+        if self._calls is None:
+            self._calls = StoreCalls(self._bench, self._check_may_wait)
+        return await self._calls.answer(call)
 
     def _check_may_wait(self, error: StoreUnavailable) -> None:
         """Raises where the attempt must end, so that its handler must not wait for the store any longer."""
@@ -378,21 +361,6 @@ class Attempt:
         if why is not None:
             told = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
             raise JobCancelled(f"job {self.job.id} should end ({told})", job_id=self.job.id) from error
-
-    async def _wait(self, seconds: float) -> None:
-        """Until the time is up, or the attempt is told to end."""
-        if self._waiting is None:
-            self._waiting = []
-        wake = Wake(self._bench.runtime)
-        self._waiting.append(wake)
-        try:
-            await wake.wait(seconds)
-        finally:
-            self._waiting.remove(wake)
-
-    def _wake_waiting(self) -> None:
-        for wake in self._waiting or ():
-            wake.set()
 
     def _still_held(self, answer: StepAnswer) -> StepAnswer:
         if answer.lost is not None:

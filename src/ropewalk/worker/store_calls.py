@@ -1,0 +1,57 @@
+"""Calls of a handler that wait for a store that is away, for as long as its attempt may go on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from ropewalk.errors import StoreUnavailable
+from ropewalk.runtime.supervisor import Backing, Failures, spread
+from ropewalk.runtime.wake import Wake
+from ropewalk.worker.context import WorkerContext
+
+T = TypeVar("T")
+BACKING: Final = Backing(first_seconds=0.05, max_seconds=1.0)
+"""How long a call of a handler waits before it asks a store again that is away."""
+
+
+class StoreCalls:
+    """Those of one attempt.
+
+    check: raises LeaseLost or JobCancelled where the attempt must end and nothing may wait any longer. A handler in a
+        thread cannot be told in any other way.
+    """
+
+    def __init__(self, bench: WorkerContext, check: Callable[[StoreUnavailable], None]) -> None:
+        self._bench = bench
+        self._check = check
+        self._waiting: list[Wake] = []
+
+    async def answer(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What the store answers. Every call that comes here may be repeated after a lost answer."""
+        failures: Failures | None = None
+        while True:
+            try:
+                return await call()
+            except StoreUnavailable as error:
+                bench = self._bench
+                bench.contact.failed()
+                self._check(error)
+                if failures is None:
+                    failures = Failures(BACKING)
+                wait = failures.add(error, bench.runtime.monotonic(), succeeded_before=False)
+                await self._wait(spread(wait, bench.runtime))
+                self._check(error)
+
+    def wake(self) -> None:
+        """The attempt was told to end: look at once."""
+        for wake in self._waiting:
+            wake.set()
+
+    async def _wait(self, seconds: float) -> None:
+        wake = Wake(self._bench.runtime)
+        self._waiting.append(wake)
+        try:
+            await wake.wait(seconds)
+        finally:
+            self._waiting.remove(wake)
