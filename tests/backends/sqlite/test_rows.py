@@ -30,12 +30,18 @@ from ropewalk.domain.jobs.record import (
 )
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.time import INSTANT_MAX, INSTANT_MIN
 from ropewalk.domain.workflow.dependency import Gate
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 maybe_texts = st.none() | texts
 numbers = st.integers(-(1 << 63), (1 << 63) - 1)
 maybe_numbers = st.none() | numbers
+counts = st.integers(0, (1 << 63) - 1)
+small_counts = st.integers(0, (1 << 31) - 1)
+priorities = st.integers(-(1 << 31), (1 << 31) - 1)
+instants = st.integers(INSTANT_MIN, INSTANT_MAX)
+maybe_instants = st.none() | instants
 errors = st.builds(
     ErrorInfo, category=st.sampled_from(Category), message=st.text(max_size=20), context=st.dictionaries(texts, texts)
 )
@@ -51,7 +57,8 @@ follow_ups = st.builds(
 born = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(("timeout_us", "lease_us", "deadline", "max_attempts"), maybe_numbers),
+        **dict.fromkeys(("timeout_us", "lease_us", "max_attempts"), st.none() | counts),
+        "deadline": maybe_instants,
         **dict.fromkeys(("correlation_id", "workflow_id", "workflow_type", "group_id"), maybe_texts),
         **dict.fromkeys(("parent_id", "callback_url", "fairness", "trace"), maybe_texts),
         "backoff": st.none() | st.just(Backoff.exponential(2)) | st.just(Backoff()),
@@ -68,12 +75,16 @@ gates = st.builds(
 lived = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(("priority", "prio_key", "time_key", "run_at", "updated_at", "rev", "attempt"), numbers),
+        **dict.fromkeys(("prio_key", "time_key"), numbers),
+        **dict.fromkeys(("run_at", "updated_at"), instants),
+        "priority": priorities,
+        "rev": small_counts,
+        "attempt": counts,
         **dict.fromkeys(("flags", "unmet"), st.integers(0, 5)),
-        "wake_at": maybe_numbers,
+        "wake_at": maybe_instants,
         **dict.fromkeys(("chain_id", "awaits"), maybe_texts),
         "gate": st.none() | gates,
-        **dict.fromkeys(("started_at", "finished_at", "lease_expires_at", "deadline"), maybe_numbers),
+        **dict.fromkeys(("started_at", "finished_at", "lease_expires_at", "deadline"), maybe_instants),
         "status": st.sampled_from(Status),
         "last_move": st.sampled_from(Move),
         "owner": maybe_texts,
@@ -90,7 +101,8 @@ placed = st.fixed_dictionaries(
     {},
     optional={
         **dict.fromkeys(("unmet", "depth"), st.integers(0, 5)),
-        **dict.fromkeys(("scope_id", "wake_at"), maybe_numbers),
+        "scope_id": maybe_numbers,
+        "wake_at": maybe_instants,
         "awaits": maybe_texts,
         "gate": st.none() | gates,
     },
