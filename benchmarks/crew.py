@@ -21,7 +21,7 @@ class Crew(Protocol):
         """Serve no longer; returns when that is so. `go` may follow."""
         ...
 
-    async def dismiss(self) -> None: ...
+    async def unregister(self) -> None: ...
 
 
 class Inside(Crew):
@@ -37,7 +37,7 @@ class Inside(Crew):
     async def stop(self) -> None:
         await self._serving.aclose()
 
-    async def dismiss(self) -> None:
+    async def unregister(self) -> None:
         """Nobody to send home."""
 
 
@@ -65,7 +65,7 @@ class Processes(Crew):
         for member in self._members:
             await member.expect("stop")
 
-    async def dismiss(self) -> None:
+    async def unregister(self) -> None:
         for member in self._members:
             member.tell("leave")
         for member in self._members:

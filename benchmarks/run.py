@@ -89,7 +89,7 @@ async def prepared(
             await subject.open()
             ending.push_async_callback(subject.close)
             crew = await _crew(kind, url, directory / BOARD, subject, 0 if store == "memory" else workers)
-            ending.push_async_callback(crew.dismiss)
+            ending.push_async_callback(crew.unregister)
             run = Run(url, subject, board, crew, range(WARM_UP_JOBS, WARM_UP_JOBS + jobs))
             await run.warm_up()
             yield run

@@ -1,7 +1,7 @@
 """`python -m benchmarks.statistics`: a week of finished jobs, and how long it takes to ask what happened in it.
 
 The jobs are submitted, claimed and settled by the store's own verbs, minute by minute of a clock that is put forward,
-and their tallies folded now and then, as workers do. Then `stats` is asked many times over.
+and their counters folded now and then, as workers do. Then `stats` is asked many times over.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def fill(store: Store, runtime: WeekRuntime, jobs: int) -> None:
         await store.settle("w", [Settlement(seq=job.seq, fence=job.fence, move=Move.COMPLETE) for job in claimed])
         runtime.at += (60 - minute % 17 - minute % 23 - 2) * SECOND
         if minute % FOLDED_EVERY == FOLDED_EVERY - 2:
-            await STATISTICS.of(store).fold_tallies(30 * DAY, 100_000)
+            await STATISTICS.of(store).fold_counters(30 * DAY, 100_000)
 
 
 async def measure(store: Store, jobs: int) -> Figures:

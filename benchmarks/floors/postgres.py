@@ -34,18 +34,18 @@ CREATE TABLE IF NOT EXISTS ready (id text PRIMARY KEY, seq bigint GENERATED ALWA
 CREATE INDEX IF NOT EXISTS ready_order ON ready (priority DESC, run_at, seq);
 CREATE TABLE IF NOT EXISTS lease (id text PRIMARY KEY, seq bigint, priority integer, run_at float8, payload bytea,
                                   attempt integer, owner text, expires_at float8);
-CREATE TABLE IF NOT EXISTS tally (owner text PRIMARY KEY, submitted bigint DEFAULT 0, completed bigint DEFAULT 0);
+CREATE TABLE IF NOT EXISTS counters (owner text PRIMARY KEY, submitted bigint DEFAULT 0, completed bigint DEFAULT 0);
 """
-INTRODUCE: Final = "INSERT INTO tally (owner) VALUES (%s) ON CONFLICT DO NOTHING"
+INTRODUCE: Final = "INSERT INTO counters (owner) VALUES (%s) ON CONFLICT DO NOTHING"
 INSERT: Final = """
-WITH counted AS (UPDATE tally SET submitted = submitted + cardinality(%(ids)b::text[]) WHERE owner = %(owner)s)
+WITH counted AS (UPDATE counters SET submitted = submitted + cardinality(%(ids)b::text[]) WHERE owner = %(owner)s)
 INSERT INTO ready (id, priority, run_at, payload)
 SELECT * FROM unnest(%(ids)b::text[], %(priorities)b::integer[], %(run_ats)b::float8[], %(payloads)b::bytea[])
 """
 NOW: Final = "(SELECT extract(epoch FROM clock_timestamp())::float8)"
 ACKNOWLEDGE_AND_CLAIM: Final = f"""
 WITH gone AS (DELETE FROM lease WHERE id = ANY (%(done)b::text[]) AND owner = %(owner)s RETURNING id),
-counted AS (UPDATE tally SET completed = completed + (SELECT count(*) FROM gone)
+counted AS (UPDATE counters SET completed = completed + (SELECT count(*) FROM gone)
             WHERE owner = %(owner)s AND EXISTS (SELECT FROM gone)),
 next AS MATERIALIZED (SELECT ctid FROM ready WHERE run_at <= {NOW}
                       ORDER BY priority DESC, run_at, seq LIMIT {BATCH} FOR UPDATE SKIP LOCKED),
@@ -145,7 +145,7 @@ class PostgresFloor:
 
     async def counts(self) -> tuple[int, int]:
         """How many were ever submitted, and completed."""
-        asked = "SELECT sum(submitted)::bigint, sum(completed)::bigint FROM tally"
+        asked = "SELECT sum(submitted)::bigint, sum(completed)::bigint FROM counters"
         submitted, completed = await (await self._execute("counts", asked, {})).fetchone() or (0, 0)
         return submitted, completed
 

@@ -36,8 +36,8 @@ CREATE TABLE IF NOT EXISTS job (seq INTEGER PRIMARY KEY, id TEXT UNIQUE, priorit
                                 attempt INTEGER DEFAULT 0, owner TEXT, expires_at REAL);
 CREATE INDEX IF NOT EXISTS ready ON job (priority DESC, run_at, seq) WHERE owner IS NULL;
 CREATE INDEX IF NOT EXISTS leased ON job (expires_at) WHERE owner IS NOT NULL;
-CREATE TABLE IF NOT EXISTS tally (one INTEGER PRIMARY KEY, submitted INTEGER, completed INTEGER);
-INSERT OR IGNORE INTO tally VALUES (1, 0, 0);
+CREATE TABLE IF NOT EXISTS counters (one INTEGER PRIMARY KEY, submitted INTEGER, completed INTEGER);
+INSERT OR IGNORE INTO counters VALUES (1, 0, 0);
 """
 INSERT: Final = "INSERT INTO job (id, priority, run_at, payload) VALUES (?, ?, ?, ?)"
 ACKNOWLEDGE: Final = "DELETE FROM job WHERE seq = ? AND owner = ?"
@@ -85,7 +85,7 @@ class SqliteFloor:
     def _insert(self, rows: list[Row]) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany(INSERT, rows)
-        self._db.execute("UPDATE tally SET submitted = submitted + ?", (len(rows),))
+        self._db.execute("UPDATE counters SET submitted = submitted + ?", (len(rows),))
         self._db.execute("COMMIT")
 
     @asynccontextmanager
@@ -122,7 +122,7 @@ class SqliteFloor:
         self._db.execute("BEGIN IMMEDIATE")
         gone = self._db.executemany(ACKNOWLEDGE, ((seq, owner) for seq in done)).rowcount if done else 0
         if gone:
-            self._db.execute("UPDATE tally SET completed = completed + ?", (gone,))
+            self._db.execute("UPDATE counters SET completed = completed + ?", (gone,))
         self._db.execute(RECLAIM, (now,))
         batch = deque(self._db.execute(CLAIM, (owner, now + LEASE_SECONDS, now, BATCH)).fetchall())
         self._db.execute("COMMIT")
@@ -142,7 +142,7 @@ class SqliteFloor:
         return await self._in_thread(self._read_counts)
 
     def _read_counts(self) -> tuple[int, int]:
-        submitted, completed = self._db.execute("SELECT submitted, completed FROM tally").fetchone()
+        submitted, completed = self._db.execute("SELECT submitted, completed FROM counters").fetchone()
         return submitted, completed
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.failure import Category
-from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, RetryStatus
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, CompensationSpec, JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.limits.fleet_limit import FlowLimit
@@ -214,10 +214,10 @@ class DamagedRowContract(Contract, ABC):
         await bench.add(id="damaged", tags={"a": "b"})
         await self.damage_job(bench, "tags", "junk")
         await bench.claim()
-        [answer] = await bench.store.retry(DEFAULT_TENANT, ["damaged"], Revival())
+        [answer] = await bench.store.retry(DEFAULT_TENANT, ["damaged"], RetryRequest())
         assert (answer.status, answer.reason) == (RetryStatus.NOT_RETRIABLE, "damaged_row")
         await self.damage_job(bench, "tags", '{"a": "b"}')
-        [answer] = await bench.store.retry(DEFAULT_TENANT, ["damaged"], Revival())
+        [answer] = await bench.store.retry(DEFAULT_TENANT, ["damaged"], RetryRequest())
         assert answer.status is RetryStatus.QUEUED
         assert (await bench.claim_one()).tags == {"a": "b"}
 
@@ -296,12 +296,12 @@ async def _fill_every_table(bench: Bench) -> None:
     await bench.add("a", id="child", gate=gate_on("root"))
     await bench.add(tenant="acme")
     await store.record_step(holder(root), StepRecord(position=0, name="s", kind="step", value=b"1"))
-    await store.fold_tallies(None, 9)
+    await store.fold_counters(None, 9)
 
 
 async def _use_every_table(bench: Bench) -> None:
     store = bench.store
-    await store.fold_tallies(None, 99)
+    await store.fold_counters(None, 99)
     await store.stats(DEFAULT_TENANT, StatsQuery(last_us=HOUR))
     await store.tenants_with(Status.FAILED, ["t"])
     await store.workers()
@@ -310,7 +310,7 @@ async def _use_every_table(bench: Bench) -> None:
     await store.quota_use("acme")
     await store.due_schedules(after=None, limit=9)
     await store.list_schedules(DEFAULT_TENANT, after=None, limit=9)
-    await store.trail(DEFAULT_TENANT, "failed")
+    await store.history(DEFAULT_TENANT, "failed")
     await store.log(DEFAULT_TENANT, "root")
     child = await bench.job("child")
     await store.edges([child.seq])

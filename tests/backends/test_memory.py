@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk.backends.memory.lanes import Entry, JobHeap
 from ropewalk.backends.memory.store import MemoryStore
-from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.operations import UpdateRequest
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.retention import Retention
@@ -116,7 +116,7 @@ async def test_what_is_over_takes_no_room(bench: Bench) -> None:
     await bench.store.once("default", "k", HOUR)
     await bench.runtime.advance(days=99)
     await bench.store.prune(Retention(), 1000)
-    await bench.store.fold_tallies(DAY, 1000)
+    await bench.store.fold_counters(DAY, 1000)
     await bench.claim()
     assert held_by(bench) == {}
 
@@ -148,17 +148,17 @@ async def test_a_workflow_that_is_over_takes_no_room(bench: Bench) -> None:
     await bench.store.orphan_told(orphan.id)
     await bench.runtime.advance(days=99)
     await bench.store.prune(Retention(), 1000)
-    await bench.store.fold_tallies(DAY, 1000)
+    await bench.store.fold_counters(DAY, 1000)
     assert held_by(bench) == {}
 
 
 async def test_jobs_that_left_from_the_middle_take_no_room(bench: Bench) -> None:
-    """live-8: cancelled and amended jobs are not kept until their time comes."""
+    """live-8: cancelled and updated jobs are not kept until their time comes."""
     ids = [
         accepted.id for accepted in await bench.submit(*(new_job(delay_us=HOUR, ttl_us=2 * HOUR) for _ in range(500)))
     ]
     for _ in range(20):
-        await bench.store.update("default", ids[0], Amendment(priority=1))
+        await bench.store.update("default", ids[0], UpdateRequest(priority=1))
     await bench.store.cancel("default", ids[1:], reason=None, force=False)
     assert isinstance(bench.store, MemoryStore)
     lanes = bench.store._tables.lanes

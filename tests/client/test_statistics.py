@@ -15,7 +15,7 @@ from ropewalk.domain.time import DAY, MINUTE, Span
 from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services import maintenance
-from ropewalk.worker.services.maintenance import TallyFolderConfig
+from ropewalk.worker.services.maintenance import CounterFolderConfig
 from tests.apps import MakeApp
 
 
@@ -102,11 +102,11 @@ async def test_what_cannot_be_told_is_refused(make_app: MakeApp, asked: dict[str
 
 async def test_a_worker_folds_what_was_counted(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     """O4: in batches, until nothing is left, and for as long as the app keeps statistics."""
-    monkeypatch.setattr(maintenance, "TallyFolderConfig", lambda: TallyFolderConfig(every_seconds=0.01, batch=2))
+    monkeypatch.setattr(maintenance, "CounterFolderConfig", lambda: CounterFolderConfig(every_seconds=0.01, batch=2))
     app = make_app(add, retention=Retention.of(statistics=timedelta(days=3)))
     for number in range(5):
         await app.enqueue(add(number, b=1))
-    store, fold = app._core.store, STATISTICS.of(app._core.store).fold_tallies
+    store, fold = app._core.store, STATISTICS.of(app._core.store).fold_counters
     nothing_left, kept = asyncio.Event(), set[Span | None]()
 
     async def watched(keep_us: Span | None, limit: int) -> int:
@@ -116,7 +116,7 @@ async def test_a_worker_folds_what_was_counted(make_app: MakeApp, monkeypatch: p
             nothing_left.set()
         return folded
 
-    monkeypatch.setattr(store, "fold_tallies", watched)
+    monkeypatch.setattr(store, "fold_counters", watched)
     async with app.running() as worker:
         await asyncio.wait_for(worker.idle(), 20)
         nothing_left.clear()

@@ -21,7 +21,7 @@ from ropewalk import (
     job,
 )
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.operations import UpdateRequest
 from tests.runners import deadly, handlers
 
 seen: list[object] = []
@@ -209,7 +209,7 @@ async def test_an_input_that_does_not_fit_reaches_no_middleware() -> None:
     app = an_app(looks)
     async with app:
         handle = await app.enqueue(divide(1), delay=3600)
-        await app._core.store.update("default", handle.id, Amendment(input=b'{"by":"x"}', run_now=True))
+        await app._core.store.update("default", handle.id, UpdateRequest(input=b'{"by":"x"}', run_now=True))
         async with app.worker():
             info = await app.wait(handle.id, timeout=30)
     assert info.error is not None and info.error.code == "bad_input"

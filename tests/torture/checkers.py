@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from ropewalk.domain.jobs.history import HistoryEntry, assemble
 from ropewalk.domain.jobs.states import SETTLING, Status
-from ropewalk.ports.store.messages import Trail
+from ropewalk.ports.store.messages import StoredHistory
 from tests.torture.history import Happening
 
-Trails = Mapping[str, Trail]
+Trails = Mapping[str, StoredHistory]
 """by job id"""
 
 
@@ -119,7 +119,7 @@ _ENDS = frozenset(move.value for move, status in SETTLING.items() if status is n
 _PAUSES = frozenset(move.value for move, status in SETTLING.items() if status is Status.WAITING)
 
 
-def _fault(trail: Trail) -> str | None:
+def _fault(trail: StoredHistory) -> str | None:
     entries = _entries(trail)
     kinds = [entry.kind for entry in entries]
     if [entry.rev for entry in entries] != list(range(1, trail.job.rev + 1)):
@@ -140,5 +140,5 @@ def _after(kind: str) -> frozenset[str]:
     return frozenset({"started"}) if kind in _PAUSES else frozenset()
 
 
-def _entries(trail: Trail) -> list[HistoryEntry]:
+def _entries(trail: StoredHistory) -> list[HistoryEntry]:
     return assemble(trail.job, trail.attempts, trail.events)

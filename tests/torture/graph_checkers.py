@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ropewalk.domain.jobs.states import Status
-from ropewalk.ports.store.messages import GroupRecord, Trail
+from ropewalk.ports.store.messages import GroupRecord, StoredHistory
 from tests.torture.checkers import Trails
 from tests.torture.flows import leaf, wrap_up
 from tests.torture.history import Happening
@@ -123,12 +123,12 @@ def _told_wrong(
     return wrong
 
 
-def _last_act(trail: Trail) -> str:
+def _last_act(trail: StoredHistory) -> str:
     """The last a handler writes: those that fail for good come to no effect."""
     return "effect" if trail.job.status is Status.COMPLETED else "started"
 
 
-def _group_fault(group: GroupRecord, members: Sequence[Trail]) -> str | None:
+def _group_fault(group: GroupRecord, members: Sequence[StoredHistory]) -> str | None:
     ends = Counter(trail.job.status for trail in members)
     failed = ends[Status.FAILED] + ends[Status.DEAD_LETTER]
     counted = (group.open, group.completed, group.failed, group.cancelled)

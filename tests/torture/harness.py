@@ -26,7 +26,7 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter as StoredFilter
 from ropewalk.domain.search import Order
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import GroupRecord, Trail
+from ropewalk.ports.store.messages import GroupRecord, StoredHistory
 from ropewalk.runtime.system import SystemRuntime
 from tests.torture import history
 from tests.torture.history import Happening
@@ -187,21 +187,21 @@ async def nothing_lives(app: App) -> bool:
     return await app.count(Filter(states=LIVE)) == 0
 
 
-async def trails(directory: Path, *, url: str | None = None, every: int = 1) -> dict[str, Trail]:
+async def trails(directory: Path, *, url: str | None = None, every: int = 1) -> dict[str, StoredHistory]:
     """Everything the store knows about every job, read through a connection of its own.
 
     A job that was completed by its first attempt is all in its record: of such only one in `every` is asked for more.
     """
     store = connect(url or url_in(directory), SystemRuntime())
     await store.open()
-    found: dict[str, Trail] = {}
+    found: dict[str, StoredHistory] = {}
     cursor = None
     while True:
         page = await store.search(DEFAULT_TENANT, StoredFilter(), order=Order.CREATED_ASC, cursor=cursor, limit=500)
         for number, job in enumerate(page.jobs):
-            trail: Trail | None = Trail(now=page.now, job=job, attempts=[], events=[])
+            trail: StoredHistory | None = StoredHistory(now=page.now, job=job, attempts=[], events=[])
             if number % every == 0 or (job.status, job.rev) != (Status.COMPLETED, 3):
-                trail = await store.trail(DEFAULT_TENANT, job.id)
+                trail = await store.history(DEFAULT_TENANT, job.id)
             assert trail is not None
             found[job.id] = trail
         cursor = page.next_cursor

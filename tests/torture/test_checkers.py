@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.record import AttemptRecord, CompensatedJob, Compensat
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.transition import decide
-from ropewalk.ports.store.messages import Trail
+from ropewalk.ports.store.messages import StoredHistory
 from tests.torture import checkers
 from tests.torture.history import Happening, Kind
 
@@ -115,7 +115,7 @@ def seen(kind: Kind) -> Happening:
     return Happening(kind=kind, pid=1, job="a", fence=1, attempt=1)
 
 
-def lived(*, then: Outcome | None) -> Trail:
+def lived(*, then: Outcome | None) -> StoredHistory:
     """A job "a" that was queued, claimed once, and then ended its attempt so (None: still runs)."""
     job = new_record(NewJob(id="a", type="work", input=b"{}"), seq=1, now=1)
     transition.claim(job, owner="w", ticket=1, epoch=0, lease_us=1, now=2)
@@ -123,4 +123,4 @@ def lived(*, then: Outcome | None) -> Trail:
     if then is not None:
         effects = transition.settle(job, decide(job, then, BUILT_IN, 0.0), now=3)
         attempts = [effects.attempt] if effects.attempt is not None else []
-    return Trail(now=4, job=job, attempts=attempts, events=[])
+    return StoredHistory(now=4, job=job, attempts=attempts, events=[])

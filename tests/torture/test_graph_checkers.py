@@ -13,7 +13,7 @@ from ropewalk.domain.jobs.outcome import Aborted, Completed
 from ropewalk.domain.jobs.record import CompensatedJob
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.workflow.group_value import GroupValue
-from ropewalk.ports.store.messages import GroupRecord, Trail
+from ropewalk.ports.store.messages import GroupRecord, StoredHistory
 from tests.torture import flows, plan
 from tests.torture import graph_checkers as judges
 from tests.torture.history import Happening, Kind, Recorder, Tail
@@ -138,7 +138,7 @@ def test_a_line_under_way_is_read_when_it_is_whole(tmp_path: Path) -> None:
     assert (tail.news(), tail.accepted) == ([], 2)
 
 
-def family() -> tuple[Plan, dict[str, Trail], dict[str, GroupRecord]]:
+def family() -> tuple[Plan, dict[str, StoredHistory], dict[str, GroupRecord]]:
     """A root with one child, and a job that waits for their group."""
     submitted = [flows.join().using(id=job_id) for job_id in (ROOT, AFTER)]
     planned = Plan(jobs=submitted, needs={AFTER: [Parent(ROOT, whole_group=True)]}, children={ROOT: 1}, sums={ROOT: 7})
@@ -169,7 +169,7 @@ def seen(kind: Kind, job_id: str) -> Happening:
     return Happening(kind=kind, pid=1, job=job_id, fence=1, attempt=1)
 
 
-def completed(job_id: str, *, parent: str | None = None) -> Trail:
+def completed(job_id: str, *, parent: str | None = None) -> StoredHistory:
     trail = lived(then=Completed(None))
     trail.job.id, trail.job.parent_id, trail.job.group_id = job_id, parent, parent
     return trail

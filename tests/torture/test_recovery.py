@@ -17,7 +17,7 @@ import pytest
 
 from ropewalk import App, State
 from ropewalk.domain.jobs.states import Status
-from ropewalk.ports.store.messages import Trail
+from ropewalk.ports.store.messages import StoredHistory
 from tests.servers.binaries import postgres_binaries
 from tests.servers.postgres import Postgres, Settings
 from tests.tables import NoteRow
@@ -222,7 +222,7 @@ def fleet_of(directory: Path, url: str, *, size: int) -> Fleet:
     return Fleet(directory, size=size, concurrency=SLOTS, lease=LEASE_SECONDS, url=url)
 
 
-def _count(found: Mapping[str, Trail], status: Status) -> int:
+def _count(found: Mapping[str, StoredHistory], status: Status) -> int:
     return sum(trail.job.status is status for trail in found.values())
 
 

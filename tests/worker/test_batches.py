@@ -10,7 +10,7 @@ import pytest
 from ropewalk import App, JobCancelled, JobFailed, Result, State, job
 from ropewalk.definitions.job_types.batch_decorator import batch_job
 from ropewalk.definitions.job_types.batch_items import Batch
-from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.operations import UpdateRequest
 from ropewalk.errors import Abort
 from ropewalk.observe.events import Event
 from tests.apps import MakeApp
@@ -188,7 +188,7 @@ async def test_a_bad_item_is_refused_alone(make_app: MakeApp) -> None:
     async with app:
         good = await app.enqueue(double(1))
         bad = await app.enqueue(double(2), delay=60)
-        await app._core.store.update("default", bad.id, Amendment(input=b'"two"', run_now=True))
+        await app._core.store.update("default", bad.id, UpdateRequest(input=b'"two"', run_now=True))
         async with app.worker():
             assert await good.result(timeout=10) == 2
             with pytest.raises(JobFailed, match="does not fit"):

@@ -63,7 +63,7 @@ async def test_a_lost_lease_stops_the_handler_and_nothing_it_says_counts(make_ap
 async def _steal(app: App, job_id: str) -> None:
     """Take the job away as a second worker would after the lease ran out, and complete it."""
     store = app._core.store
-    trail = await store.trail("default", job_id)
+    trail = await store.history("default", job_id)
     assert trail is not None
     real_now = app._core.runtime.now
     app._core.runtime.now = lambda: real_now() + 10_000_000  # type: ignore[method-assign] # the store's clock jumps

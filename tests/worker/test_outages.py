@@ -22,7 +22,7 @@ AGE_SECONDS = 61.0
 RESUME_SECONDS_MAX = 30
 """live-4"""
 VERBS = (
-    *("claim", "renew", "settle", "note", "sweep", "cascade", "prune", "fold_tallies", "clock"),
+    *("claim", "renew", "settle", "note", "sweep", "cascade", "prune", "fold_counters", "clock"),
     *("due_schedules", "steps", "record_step", "submit", "dependencies"),
 )
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from ropewalk import App, Event, InvalidInput, Redrive, State, UnknownJobType, job
-from ropewalk.domain.jobs.operations import Revival
-from ropewalk.ports.store.messages import ReviveAnswer
+from ropewalk.domain.jobs.operations import RetryRequest
+from ropewalk.ports.store.messages import RetryAnswer
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.parts import WorkerParts
 from ropewalk.worker.services import redriver as redriving
@@ -223,7 +223,7 @@ async def test_one_that_died_again_since_it_was_seen_is_left(make_app: MakeApp) 
             await redriver(two).run_once()
             await asyncio.gather(one.idle(), two.idle())
             assert [job.id for job in seen] == [died]
-            await redriver(one)._revive("default", seen)
+            await redriver(one)._retry("default", seen)
             assert await fleet.runs([died]) == [2]
 
 
@@ -294,11 +294,11 @@ async def test_the_first_that_comes_back_does_not_keep_the_next_tenants_from_it(
         async with app.worker(redrive=Redrive(types=[charge])) as worker:
             await worker.idle()
             came: list[str] = []
-            store, revive = parts(worker).bench.store, parts(worker).bench.store.retry
+            store, retry = parts(worker).bench.store, parts(worker).bench.store.retry
 
-            async def watched(tenant: str, ids: list[str], revival: Revival) -> list[ReviveAnswer]:
+            async def watched(tenant: str, ids: list[str], request: RetryRequest) -> list[RetryAnswer]:
                 came.append(tenant)
-                return await revive(tenant, ids, revival)
+                return await retry(tenant, ids, request)
 
             monkeypatch.setattr(store, "retry", watched)
             monkeypatch.setattr(redriver(worker), "_idle", lambda: not came)

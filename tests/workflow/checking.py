@@ -15,7 +15,7 @@ from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.messages import GroupRecord, Submission
 from ropewalk.testing import FakeRuntime
 from tests.workflow.driver import Driver
-from tests.workflow.evaluator import AfterRevival, Ending, Evaluation
+from tests.workflow.evaluator import AfterRetry, Ending, Evaluation
 from tests.workflow.graphs import Graph, Ref
 
 MANY = 10_000
@@ -30,9 +30,9 @@ async def check(store: Store, runtime: FakeRuntime, graph: Graph, tenant: str) -
     closings = Counter({root.name: 1 for root in graph.roots if _has_record(expected, root.name)})
     await _check_all(store, tenant, expected, dict.fromkeys(closings, 1))
     assert driver.closings == closings
-    if graph.revived is not None:
+    if graph.retried is not None:
         await driver.retry()
-        after = AfterRevival(expected).run()
+        after = AfterRetry(expected).run()
         roots = [root.name for root in graph.roots if _has_record(after, root.name)]
         closings.update(filter(after.closed_again, roots))
         generations = {root: 1 + (after.had_record(root) and after.closed_again(root)) for root in roots}
@@ -61,7 +61,7 @@ async def _check_all(store: Store, tenant: str, expected: Evaluation, generation
 
 
 async def _check_history(store: Store, job: JobRecord) -> None:
-    trail = await store.trail(job.tenant, job.id)
+    trail = await store.history(job.tenant, job.id)
     assert trail is not None
     revisions = [entry.rev for entry in assemble(trail.job, trail.attempts, trail.events)]
     assert revisions == list(range(1, job.rev + 1)), f"safe-16: {job.id}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final, get_args
 
-from tests.workflow.evaluator import AfterRevival, AmbiguousError, Evaluation
+from tests.workflow.evaluator import AfterRetry, AmbiguousError, Evaluation
 from tests.workflow.graphs import Attempt, End, Gate, Graph, Kind, Node, Of, Policy, Reducer, Ref
 
 SIZES: Final = ((4, 12, 70), (13, 30, 26), (31, 60, 4))
@@ -33,18 +33,18 @@ def draw(seed: int) -> Graph:
     while True:
         try:
             before = Evaluation(graph).run()
-            if graph.revived is None and not any(node.compensation for node in graph.nodes.values()):
-                graph = _with_revival(graph, before, chance)
-            if graph.revived is not None:
-                AfterRevival(Evaluation(graph).run()).run()
+            if graph.retried is None and not any(node.compensation for node in graph.nodes.values()):
+                graph = _with_retry(graph, before, chance)
+            if graph.retried is not None:
+                AfterRetry(Evaluation(graph).run()).run()
         except AmbiguousError as ambiguous:
             graph = graph.with_policy(ambiguous.name, chance.choice(get_args(Policy)))
-            graph = replace(graph, revived=None)
+            graph = replace(graph, retried=None)
         else:
             return graph
 
 
-def _with_revival(graph: Graph, before: Evaluation, chance: Random) -> Graph:
+def _with_retry(graph: Graph, before: Evaluation, chance: Random) -> Graph:
     ended_badly = [name for name, life in before.lives.items() if life.status != "completed"]
     if not ended_badly or chance.random() < 0.2:
         return graph
@@ -59,14 +59,14 @@ def _with_revival(graph: Graph, before: Evaluation, chance: Random) -> Graph:
         queues = (child.name,)
     again = Attempt("ok", queues=queues, value=3) if chance.random() < 0.8 else Attempt("abort", spawns=queues)
     nodes[name] = replace(nodes[name], rerun=(again,))
-    return replace(graph, nodes=nodes, revived=name, cascade=chance.random() < 0.7)
+    return replace(graph, nodes=nodes, retried=name, cascade=chance.random() < 0.7)
 
 
 def _spreads(graph: Graph, before: Evaluation, name: str) -> bool:
     """More than one job would start again with it."""
-    cascading = Evaluation(replace(graph, revived=name, cascade=True))
+    cascading = Evaluation(replace(graph, retried=name, cascade=True))
     cascading.lives = before.lives
-    return len(AfterRevival(cascading).again) > 1
+    return len(AfterRetry(cascading).again) > 1
 
 
 class _Drawing:

@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 from typing import Final
 
-from ropewalk.domain.jobs.operations import Resolution, RetryStatus, Revival
+from ropewalk.domain.jobs.operations import EndRequest, RetryRequest, RetryStatus
 from ropewalk.domain.jobs.record import CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
@@ -54,9 +54,9 @@ class Driver:
         await self._until_quiet()
 
     async def retry(self) -> None:
-        name = self._graph.revived
+        name = self._graph.retried
         assert name is not None
-        asked = Revival(cascade=self._graph.cascade, include_cancelled=True)
+        asked = RetryRequest(cascade=self._graph.cascade, include_cancelled=True)
         [answer] = await self._store.retry(self._tenant, [name], asked)
         assert answer.status is RetryStatus.QUEUED, answer
         self._starts[name] = 0
@@ -122,7 +122,7 @@ class Driver:
     async def _perform(self, job: JobRecord) -> Settlement | None:
         """One attempt of its script; None where it leaves nothing to settle."""
         node = self._graph.nodes[job.type]
-        script = node.rerun if self._again and node.name == self._graph.revived else node.attempts
+        script = node.rerun if self._again and node.name == self._graph.retried else node.attempts
         number = self._starts[node.name] - 1
         attempt = script[min(number, len(script) - 1)]
         await self._spawn(job, [name for each in script[: number + 1] for name in each.spawns], attempt)
@@ -145,7 +145,7 @@ class Driver:
                 return None
             case "resolved" | "resolved_failed":
                 error = BOOM if attempt.end == "resolved_failed" else None
-                answer = await WORKFLOWS.of(self._store).resolve(self._tenant, job.id, Resolution(error=error))
+                answer = await WORKFLOWS.of(self._store).end(self._tenant, job.id, EndRequest(error=error))
                 assert answer.ripple is not None
                 self._hear(answer.ripple)
                 return None

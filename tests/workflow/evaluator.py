@@ -168,14 +168,14 @@ class Evaluation:
                 return {tuple(sorted(values))}
 
 
-class AfterRevival(Evaluation):
-    """Of a graph that was over when one of its jobs was revived."""
+class AfterRetry(Evaluation):
+    """Of a graph that was over when one of its jobs was retried."""
 
     def __init__(self, before: Evaluation) -> None:
         super().__init__(before.graph)
-        assert before.graph.revived is not None
+        assert before.graph.retried is not None
         self._before = before
-        self._first = before.graph.revived
+        self._first = before.graph.retried
         self.again = {self._first}
         """the jobs that have another run"""
         if before.graph.cascade:

@@ -67,7 +67,7 @@ class Node:
     late: bool = False
     """a root submitted when everything it waits for is there"""
     rerun: tuple[Attempt, ...] = ()
-    """what it does after it was revived"""
+    """what it does after it was retried"""
 
     def __str__(self) -> str:
         where = "root" if self.owner is None else f"{'after' if self.continues else 'under'} {self.owner}"
@@ -89,7 +89,7 @@ class Graph:
     """roots cancelled before anything started"""
     shuffled: bool = False
     """the first submission comes in another order"""
-    revived: str | None = None
+    retried: str | None = None
     """starts over when all is over"""
     cascade: bool = False
     """and what it had doomed with it"""
@@ -117,6 +117,6 @@ class Graph:
         told = [f"graph {self.seed}{' (shuffled)' if self.shuffled else ''}", *map(str, self.nodes.values())]
         told += [f"cancelled first: {', '.join(self.cancelled)}"] if self.cancelled else []
         told += (
-            [f"then revived{' with what it doomed' if self.cascade else ''}: {self.revived}"] if self.revived else []
+            [f"then retried{' with what it doomed' if self.cascade else ''}: {self.retried}"] if self.retried else []
         )
         return "\n  ".join([*told, f"groups fold by {self.reducers}"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.workflow.drawing import draw
-from tests.workflow.evaluator import AfterRevival, AmbiguousError, Evaluation
+from tests.workflow.evaluator import AfterRetry, AmbiguousError, Evaluation
 from tests.workflow.graphs import Attempt, End, Gate, Graph, Node, Policy, Reducer, Ref
 
 OK, ABORT = (Attempt("ok"),), (Attempt("abort"),)
@@ -97,16 +97,16 @@ def test_the_values_a_group_may_have(reducer: Reducer, values: set[object]) -> N
     assert Evaluation(of).run().possible_values("a") == values
 
 
-def test_a_revival_spreads_only_in_cascade_and_only_to_what_may_open() -> None:
+def test_a_retry_spreads_only_in_cascade_and_only_to_what_may_open() -> None:
     script = {"again": ABORT, "other": ABORT}
     nodes = [Node(name, attempts, rerun=OK) for name, attempts in script.items()]
     doomed = Node("b", OK, gate=gate(Ref("job", "again")))
     held = Node("c", OK, gate=gate(Ref("job", "again"), Ref("job", "other")))
     last = Node("d", OK, gate=gate(Ref("tree", "b")))
-    of = replace(graph(*nodes, doomed, held, last), revived="again")
-    alone = AfterRevival(Evaluation(of).run()).run()
+    of = replace(graph(*nodes, doomed, held, last), retried="again")
+    alone = AfterRetry(Evaluation(of).run()).run()
     assert (alone.again, alone.lives["again"].status, alone.lives["b"].status) == ({"again"}, "completed", "failed")
-    spread = AfterRevival(Evaluation(replace(of, cascade=True)).run()).run()
+    spread = AfterRetry(Evaluation(replace(of, cascade=True)).run()).run()
     assert spread.again == {"again", "b", "d"}
     assert {name: life.status for name, life in spread.lives.items()} == {
         "again": "completed",
@@ -127,6 +127,6 @@ def test_graphs_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
     assert sum(life.doomed for life in lives) > 150
     assert sum(life.then is not None for life in lives) > 100
     assert sum(bool(node.compensation) for each in graphs for node in each.nodes.values()) > 100
-    revived = [AfterRevival(each) for each in found if each.graph.revived]
-    assert sum(len(each.again) > 1 for each in revived) > 30
+    retried = [AfterRetry(each) for each in found if each.graph.retried]
+    assert sum(len(each.again) > 1 for each in retried) > 30
     assert max(len(each.nodes) for each in graphs) > 50

@@ -17,7 +17,7 @@ import msgspec
 
 from ropewalk import OutcomeUnknown
 from ropewalk.backends.memory import MemoryStore
-from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
@@ -30,7 +30,6 @@ from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.logs import LogStore
 from ropewalk.ports.store.messages import (
-    AmendAnswer,
     Cancellations,
     Claimed,
     Consequences,
@@ -41,12 +40,13 @@ from ropewalk.ports.store.messages import (
     QueueInfo,
     Renewal,
     Renewed,
-    ReviveAnswer,
+    RetryAnswer,
     Settlements,
     Snapshot,
+    StoredHistory,
     Submission,
     SubmitAnswer,
-    Trail,
+    UpdateAnswer,
     WorkerCard,
 )
 from ropewalk.ports.store.removal import Deletion, Pruned, Purged
@@ -57,12 +57,12 @@ T = TypeVar("T")
 CHANGES: Final[dict[str, Any]] = {
     "submit": tuple[list[Submission]],
     "cancel": tuple[str, list[str], str | None, bool],
-    "retry": tuple[str, list[str], Revival],
-    "update": tuple[str, str, Amendment],
+    "retry": tuple[str, list[str], RetryRequest],
+    "update": tuple[str, str, UpdateRequest],
     "delete": tuple[str, list[str]],
     "purge": tuple[str, list[str], bool],
     "register": tuple[WorkerCard],
-    "dismiss": tuple[str],
+    "unregister": tuple[str],
     "claim": tuple[ClaimRequest],
     "renew": tuple[str, list[Renewal]],
     "settle": tuple[str, list[Settlement]],
@@ -128,11 +128,11 @@ class JournalStore(Store, LogStore):
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
         return await self._change("cancel", tenant, ids, reason, force)
 
-    async def retry(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        return await self._change("retry", tenant, ids, revival)
+    async def retry(self, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
+        return await self._change("retry", tenant, ids, request)
 
-    async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
-        return await self._change("update", tenant, job_id, amendment)
+    async def update(self, tenant: str, job_id: str, request: UpdateRequest) -> UpdateAnswer:
+        return await self._change("update", tenant, job_id, request)
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         return await self._change("delete", tenant, ids)
@@ -143,8 +143,8 @@ class JournalStore(Store, LogStore):
     async def register(self, card: WorkerCard) -> None:
         await self._change("register", card)
 
-    async def dismiss(self, owner: str) -> None:
-        await self._change("dismiss", owner)
+    async def unregister(self, owner: str) -> None:
+        await self._change("unregister", owner)
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return await self._change("claim", request)
@@ -184,8 +184,8 @@ class JournalStore(Store, LogStore):
     async def count(self, tenant: str, wanted: Filter) -> int:
         return await self._look(lambda memory: memory.count(tenant, wanted))
 
-    async def trail(self, tenant: str, job_id: str) -> Trail | None:
-        return await self._look(lambda memory: memory.trail(tenant, job_id))
+    async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
+        return await self._look(lambda memory: memory.history(tenant, job_id))
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         return await self._look(lambda memory: memory.queues(tenant))

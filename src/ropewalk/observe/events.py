@@ -364,7 +364,7 @@ def _event_of_new(new: NewJob, group_id: str, at: Instant) -> Event:
 
 def _event_of_move(news: Change, at: Instant) -> Event:
     job, move = news.job, news.move
-    if move is Move.RESOLVE:
+    if move is Move.END:
         move = _COMPLETE if job.status is Status.COMPLETED else Move.FAIL
     will_retry, skipped = _WILL_RETRY.get(move), move is Move.SKIP
     event = event_of(job, _KIND_OF_MOVE[move], at)

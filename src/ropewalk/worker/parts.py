@@ -36,7 +36,7 @@ from ropewalk.worker.policies.admission import Accept
 from ropewalk.worker.policies.backlog import BacklogAlarm
 from ropewalk.worker.policies.backpressure import AdaptiveDelay, Hook
 from ropewalk.worker.policies.worker_policies import FREE_SLOTS, buffer_of, regime_of
-from ropewalk.worker.services.maintenance import Cascade, Pruner, Reclaimer, TallyFolder
+from ropewalk.worker.services.maintenance import Cascade, CounterFolder, Pruner, Reclaimer
 from ropewalk.worker.services.redriver import Redrive, Redriver
 from ropewalk.worker.services.scheduler import Scheduler
 from ropewalk.worker.services.unawaited_groups import UnawaitedGroups
@@ -186,7 +186,7 @@ class WorkerParts:
         self._orphans = orphans
         self._scheduler = scheduler
         self._pruner = Pruner(bench, retention)
-        self._tallies = TallyFolder(bench, retention) if STATISTICS in bench.store.capabilities else None
+        self._counters = CounterFolder(bench, retention) if STATISTICS in bench.store.capabilities else None
         redrive = config.redrive
         self._redriver = None if redrive is None else Redriver(bench, redrive, self._is_idle, config.tenants)
         self.loops = Supervisor(bench.runtime, on_error=bench.loop_failed)
@@ -210,8 +210,8 @@ class WorkerParts:
         if self._cascade is not None:
             self._services.start("cascade", self._cascade.run)
         self._services.start("pruner", self._pruner.run)
-        if self._tallies is not None:
-            self._services.start("tallies", self._tallies.run)
+        if self._counters is not None:
+            self._services.start("counters", self._counters.run)
         if self._orphans is not None:
             self._services.start("orphans", self._orphans.run)
         if self._scheduler is not None:
@@ -240,9 +240,9 @@ class WorkerParts:
         await self.bench.isolation.close()
         await self.heartbeat.stop()
         try:
-            await self.bench.store.dismiss(self.bench.owner)
+            await self.bench.store.unregister(self.bench.owner)
         except RopewalkError as error:
-            self.bench.events.report(error, "dismiss")
+            self.bench.events.report(error, "unregister")
         return clean
 
     async def idle(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.backends.memory.store import MemoryStore
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.removal import Deletion
@@ -51,7 +51,7 @@ async def test_a_chain_goes_on_without_its_first_member(flow: Flow) -> None:
     await flow.end("first", left=sequel(then=node("second")))
     await flow.end("second", Move.FAIL)
     assert await store.delete("default", ["first"]) == {"first": Deletion.DELETED}
-    await store.retry("default", ["second"], Revival())
+    await store.retry("default", ["second"], RetryRequest())
     await flow.submit(node("after", chain("second")))
     await flow.end("second", left=sequel(then=node("third")))
     assert await flow.state("after") is State.PENDING
@@ -60,7 +60,7 @@ async def test_a_chain_goes_on_without_its_first_member(flow: Flow) -> None:
     assert [job.id for job in await store.chain("default", "third")] == ["second", "third"]
 
 
-async def test_a_cascade_revives_what_the_parent_doomed_and_nothing_else(flow: Flow) -> None:
+async def test_a_cascade_retries_what_the_parent_doomed_and_nothing_else(flow: Flow) -> None:
     """Not what somebody cancelled before that, nor what was given up in time."""
     store = flow.bench.store
     await flow.submit(node("parent"), node("doomed", "parent"), node("dropped", "parent"))
@@ -70,6 +70,6 @@ async def test_a_cascade_revives_what_the_parent_doomed_and_nothing_else(flow: F
     await store.sweep(9)
     await flow.bench.store.cancel("default", ["parent"], reason=None, force=False)
     assert await flow.state("doomed") is State.CANCELLED
-    await store.retry("default", ["parent"], Revival(cascade=True, include_cancelled=True))
+    await store.retry("default", ["parent"], RetryRequest(cascade=True, include_cancelled=True))
     seen = {name: await flow.state(name) for name in ("doomed", "dropped", "given_up")}
     assert seen == {"doomed": State.PENDING, "dropped": State.CANCELLED, "given_up": State.FAILED}

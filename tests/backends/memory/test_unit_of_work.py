@@ -10,7 +10,7 @@ from ropewalk.backends.memory.tables import Tables
 from ropewalk.backends.memory.unit_of_work import MemoryLedger
 from ropewalk.domain.jobs import operations, transition
 from ropewalk.domain.jobs.flags import HAS_DEPENDANTS
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.record import JobRecord, new_record
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Effects, Settlement
@@ -113,7 +113,7 @@ def test_a_job_that_finishes_anew_goes_to_the_end(tables: Tables) -> None:
     fail(tables, young, NOW + 2)
     ledger = MemoryLedger(tables, NOW + 3)
     ledger.take(old)
-    operations.revive(old, Revival(), NOW + 3)
+    operations.retry(old, RetryRequest(), NOW + 3)
     ledger.flush()
     assert (finished(tables), list(ready(tables))) == (["young"], ["old"])
     fail(tables, old, NOW + 4)

@@ -1,4 +1,4 @@
-"""O4: tallies that somebody else is folding are passed over, and nothing is counted twice or lost."""
+"""O4: counters that somebody else is folding are passed over, and nothing is counted twice or lost."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ async def test_what_somebody_folds_is_passed_over(open_store: OpenStore, url: st
     """And nobody waits, neither for rows nor for sums: another sum is put beside one that is held."""
     store = await open_store()
     await submitted(store, new_job())
-    assert await store.fold_tallies(None, ALL) == 1
+    assert await store.fold_counters(None, ALL) == 1
     await submitted(store, new_job())
     await submitted(store, new_job())
     with psycopg.connect(url.partition("?")[0]) as other:
         other.execute("SELECT 1 FROM jobs.counters ORDER BY id LIMIT 1 FOR UPDATE")
         other.execute("SELECT 1 FROM jobs.counter_sums FOR UPDATE")
         async with asyncio.timeout(5):
-            assert await store.fold_tallies(None, ALL) == 1
+            assert await store.fold_counters(None, ALL) == 1
         assert await _submitted(store) == 3
         assert other.execute(
             "SELECT max(n) FROM (SELECT count(*) n FROM jobs.counter_sums GROUP BY span_us) s"
         ).fetchone() == (2,)
-    assert await store.fold_tallies(None, ALL) == 1
+    assert await store.fold_counters(None, ALL) == 1
     assert await _submitted(store) == 3
     with psycopg.connect(url.partition("?")[0]) as other:
         assert other.execute("SELECT count(*) FROM jobs.counter_sums").fetchone() == (3,), "one for each span again"
@@ -47,10 +47,10 @@ async def test_many_fold_while_jobs_come(open_store: OpenStore) -> None:
     stores = [await open_store() for _ in range(3)]
     for number in range(1, 13):
         await asyncio.gather(*(submitted(store, new_job(), new_job("a")) for store in stores))
-        folds = [store.fold_tallies(None, 5) for store in stores]
+        folds = [store.fold_counters(None, 5) for store in stores]
         told, *_ = await asyncio.gather(_submitted(stores[0]), *folds)
         assert told == number * 6
-    while await stores[1].fold_tallies(None, ALL):
+    while await stores[1].fold_counters(None, ALL):
         pass
     assert await _submitted(stores[2]) == 12 * 6
 

@@ -16,7 +16,7 @@ import pytest
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.sql.claim import cache
 from ropewalk.backends.sql.claim.cache import ClaimCache
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.errors import RopewalkError
@@ -235,13 +235,13 @@ async def test_a_renewal_against_taking_it_back(open_store: OpenStore) -> None:
 
 
 async def test_a_completion_against_a_retry_of_the_whole(open_store: OpenStore) -> None:
-    """A job that fails is revived by two at once: one run more, not two."""
+    """A job that fails is retried by two at once: one run more, not two."""
     one, other = await open_store(), await open_store()
     for number in range(ROUNDS):
         await submitted(one, new_job(id=f"j{number}", max_attempts=1))
         [job] = await claimed(one, 1, owner="w")
         await one.settle("w", [settlement(job, Move.FAIL, error=BOOM)])
-        await asyncio.gather(*(each.retry(DEFAULT_TENANT, [job.id], Revival()) for each in (one, other)))
+        await asyncio.gather(*(each.retry(DEFAULT_TENANT, [job.id], RetryRequest()) for each in (one, other)))
         [again] = await claimed(one, 9, owner="w")
         assert again.run == 2
         await one.settle("w", [settlement(again)])
@@ -251,11 +251,11 @@ async def test_while_looking_is_dear_nothing_is_missed_or_given_twice(open_store
     """Claims that go on where the last one stopped, and begin again when that leads nowhere."""
     store = await open_store()
     await submitted(store, *(new_job(id=f"a{number:02}") for number in range(MANY)))
-    store._outlook = ClaimCache(time.perf_counter)
+    store._cache = ClaimCache(time.perf_counter)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(cache, "DEAR_US", -1)
         first = await claimed(store, 10, owner="w")
-        assert store._outlook.sublanes is not None, "every look counts as dear"
+        assert store._cache.sublanes is not None, "every look counts as dear"
         await submitted(store, new_job(id="urgent", priority=900))
         seen = [job.id for job in first]
         while jobs := await claimed(store, 10, owner="w"):

@@ -68,7 +68,7 @@ def plan(
     [
         (SQL.promote_due, f"{BY_NUMBER}\nSEARCH job USING INDEX job_due (run_at<?)"),
         (SQL.ready_jobs, f"{NEXT}\n{BY_NUMBER}"),
-        (SQL.survey, f"{READY}\n{READY} (sublane>?)"),
+        (SQL.ready_sublanes, f"{READY}\n{READY} (sublane>?)"),
         (SQL.ready_key_sublanes, "\n".join([f"{READY} (sublane>? AND sublane<?)"] * 2)),
         (SQL.claim_snapshot, f"SCAN job USING INDEX job_due\n{WAKE} (wake_at>?)\n{READY}\n{READY} (sublane>?)"),
         (SQL.earliest_expiry, "SEARCH job USING INDEX job_lease (lease_expires_at>?)"),
@@ -263,12 +263,12 @@ def test_nor_is_a_type_that_the_worker_has_little_room_for(db: sqlite.Connection
 
 def _asked_for(db: sqlite.Connection, request: ClaimRequest, **fields: Any) -> list[list[object]]:
     """By each of three claims that give two jobs."""
-    tx, outlook = Counting(db, 1_000_000), ClaimCache(time.monotonic)
+    tx, cache = Counting(db, 1_000_000), ClaimCache(time.monotonic)
     submission.submit(tx, tx.lanes, [Submission(jobs=[plain(f"job-{number}", **fields) for number in range(400)])])
     asked_for: list[list[object]] = []
     for _ in range(3):
         tx.asked_for = []
-        assert len(claim.claim(tx, tx.lanes, outlook, request).jobs) == 2
+        assert len(claim.claim(tx, tx.lanes, cache, request).jobs) == 2
         asked_for.append(tx.asked_for)
     return asked_for
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ropewalk.domain.jobs.history import assemble
-from ropewalk.domain.jobs.operations import Revival, cancel, revive
+from ropewalk.domain.jobs.operations import RetryRequest, cancel, retry
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import expire, settle
@@ -35,7 +35,7 @@ def test_failures_and_operators_are_told_in_order() -> None:
     job = running(max_attempts=2, deadline=NOW + 100)
     attempts.append(settle(job, asking(job, Move.RETRY, error=OOPS, delay_us=5), NOW + 1).attempt)
     events.append(expire(job, NOW + 100).event)
-    events.append(revive(job, Revival(), NOW + 101))
+    events.append(retry(job, RetryRequest(), NOW + 101))
     start(job, now=NOW + 102)
     events.append(cancel(job, reason="enough", force=False, now=NOW + 103)[1])
     attempts.append(settle(job, asking(job, Move.RETRY, error=OOPS), NOW + 104).attempt)

@@ -12,14 +12,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ropewalk.domain.failure import DEADLINE_EXCEEDED
 from ropewalk.domain.jobs.history import HistoryEntry, assemble
 from ropewalk.domain.jobs.operations import (
-    Amendment,
-    Resolution,
-    Revival,
-    amend,
+    EndRequest,
+    RetryRequest,
+    UpdateRequest,
     cancel,
-    refusal_to_revive,
-    resolve,
-    revive,
+    end,
+    refusal_to_retry,
+    retry,
+    update,
 )
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.outcome import (
@@ -64,8 +64,8 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     ),
 )
 policies = st.sampled_from(get_args(Policy))
-revivals = st.builds(
-    Revival,
+retry_requests = st.builds(
+    RetryRequest,
     reset_attempts=st.booleans(),
     priority=st.none() | st.integers(-1000, 1000),
     delay_us=spans,
@@ -140,18 +140,18 @@ class Life(RuleBasedStateMachine):
         if event is not None:
             self.events.append(event)
 
-    @rule(asked=revivals)
-    def retry(self, asked: Revival) -> None:
-        if refusal_to_revive(self.job, asked) is None:
+    @rule(asked=retry_requests)
+    def retry(self, asked: RetryRequest) -> None:
+        if refusal_to_retry(self.job, asked) is None:
             before = self.job.status
-            self.events.append(revive(self.job, asked, self.now))
+            self.events.append(retry(self.job, asked, self.now))
             assert is_legal(self.job.last_move, before, self.job.status)
 
     @precondition(lambda self: self.job.status is Status.WAITING)
     @rule(priority=st.none() | st.integers(-1000, 1000), wait=st.none() | spans, run_now=st.booleans())
     def update(self, priority: int | None, wait: int | None, run_now: bool) -> None:
         run_at = None if wait is None else self.now + wait
-        event = amend(self.job, Amendment(priority=priority, run_at=run_at, run_now=run_now), self.now)
+        event = update(self.job, UpdateRequest(priority=priority, run_at=run_at, run_now=run_now), self.now)
         if event is not None:
             self.events.append(event)
 
@@ -174,8 +174,8 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: not self.job.terminal)
     @rule(failed=st.booleans())
-    def resolve(self, failed: bool) -> None:
-        self.write(resolve(self.job, Resolution(error=OOPS if failed else None), self.now))
+    def end(self, failed: bool) -> None:
+        self.write(end(self.job, EndRequest(error=OOPS if failed else None), self.now))
 
     def write(self, effects: Effects) -> None:
         if self.job.terminal:

@@ -7,7 +7,15 @@ from copy import copy
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.jobs.operations import Amendment, CancelStatus, Revival, amend, cancel, refusal_to_revive, revive
+from ropewalk.domain.jobs.operations import (
+    CancelStatus,
+    RetryRequest,
+    UpdateRequest,
+    cancel,
+    refusal_to_retry,
+    retry,
+    update,
+)
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord, Progress
 from ropewalk.domain.jobs.states import TERMINAL, Move, State, Status, is_legal
@@ -65,27 +73,27 @@ def test_a_finished_job_cannot_be_cancelled(status: Status) -> None:
     assert (job.status, job.rev) == (status, before)
 
 
-# ── revive ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── retry ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
     ("status", "asked", "refusal"),
     [
-        (Status.FAILED, Revival(), None),
-        (Status.DEAD_LETTER, Revival(), None),
-        (Status.CANCELLED, Revival(), "state_cancelled"),
-        (Status.CANCELLED, Revival(include_cancelled=True), None),
-        (Status.COMPLETED, Revival(include_cancelled=True), "state_completed"),
-        (Status.WAITING, Revival(), "state_waiting"),
-        (Status.RUNNING, Revival(), "state_running"),
+        (Status.FAILED, RetryRequest(), None),
+        (Status.DEAD_LETTER, RetryRequest(), None),
+        (Status.CANCELLED, RetryRequest(), "state_cancelled"),
+        (Status.CANCELLED, RetryRequest(include_cancelled=True), None),
+        (Status.COMPLETED, RetryRequest(include_cancelled=True), "state_completed"),
+        (Status.WAITING, RetryRequest(), "state_waiting"),
+        (Status.RUNNING, RetryRequest(), "state_running"),
     ],
 )
-def test_which_states_can_be_retried(status: Status, asked: Revival, refusal: str | None) -> None:
+def test_which_states_can_be_retried(status: Status, asked: RetryRequest, refusal: str | None) -> None:
     job = in_status(status)
-    assert refusal_to_revive(job, asked) == refusal
+    assert refusal_to_retry(job, asked) == refusal
     if refusal is not None:
         with pytest.raises(AssertionError, match=refusal):
-            revive(job, asked, LATER)
+            retry(job, asked, LATER)
 
 
 @pytest.mark.parametrize(
@@ -96,25 +104,25 @@ def test_which_states_can_be_retried(status: Status, asked: Revival, refusal: st
 def test_without_a_reset_what_is_used_up_lasts_once_more(used: tuple[int, int], left: tuple[int, int]) -> None:
     attempt, crashes = used
     job = dead(attempt=attempt, crashes=crashes)
-    asked = Revival(reset_attempts=False)
-    assert refusal_to_revive(job, asked) is None
-    revive(job, asked, LATER)
+    asked = RetryRequest(reset_attempts=False)
+    assert refusal_to_retry(job, asked) is None
+    retry(job, asked, LATER)
     assert (job.attempt, job.crashes) == left
 
 
 def test_attempts_without_limit_are_never_used_up() -> None:
     job = dead(attempt=1_000_000, max_attempts=None)
-    revive(job, Revival(reset_attempts=False), LATER)
+    retry(job, RetryRequest(reset_attempts=False), LATER)
     assert job.attempt == 1_000_000
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.CANCELLED])
-def test_a_revived_job_is_a_new_run(status: Status) -> None:
+def test_a_retried_job_is_a_new_run(status: Status) -> None:
     left = {"progress": Progress(50.0, None, NOW), "result": b"left over", "owner": "left over"}
     job = structs.replace(in_status(status), **left)
-    event = revive(job, Revival(include_cancelled=True), LATER)
-    assert (job.status, job.last_move, job.run) == (Status.WAITING, Move.REVIVE, 2)
-    assert is_legal(Move.REVIVE, status, job.status)
+    event = retry(job, RetryRequest(include_cancelled=True), LATER)
+    assert (job.status, job.last_move, job.run) == (Status.WAITING, Move.RESTART, 2)
+    assert is_legal(Move.RESTART, status, job.status)
     assert (job.finished_at, job.cancel, job.result, job.progress, job.owner) == (None, None, None, None, None)
     assert job.ready_at(LATER)
     assert (event.kind, event.rev, event.at) == ("retried", job.rev, LATER)
@@ -123,23 +131,23 @@ def test_a_revived_job_is_a_new_run(status: Status) -> None:
 @pytest.mark.parametrize(
     ("asked", "left"),
     [
-        (Revival(), (0, 0, b"half", OOPS)),
-        (Revival(reset_attempts=False), (2, 1, b"half", OOPS)),
-        (Revival(fresh=True), (0, 0, None, None)),
-        (Revival(reset_attempts=False, fresh=True), (0, 0, None, None)),
+        (RetryRequest(), (0, 0, b"half", OOPS)),
+        (RetryRequest(reset_attempts=False), (2, 1, b"half", OOPS)),
+        (RetryRequest(fresh=True), (0, 0, None, None)),
+        (RetryRequest(reset_attempts=False, fresh=True), (0, 0, None, None)),
     ],
     ids=["retry", "keep attempts", "fresh", "fresh beats keeping"],
 )
-def test_what_a_revival_forgets(asked: Revival, left: tuple[object, ...]) -> None:
+def test_what_a_retry_forgets(asked: RetryRequest, left: tuple[object, ...]) -> None:
     job = dead(attempt=2, crashes=1)
     job.checkpoint = b"half"
-    revive(job, asked, LATER)
+    retry(job, asked, LATER)
     assert (job.attempt, job.crashes, job.checkpoint, job.error) == left
 
 
-def test_a_revival_may_change_priority_and_wait() -> None:
+def test_a_retry_may_change_priority_and_wait() -> None:
     job = dead()
-    revive(job, Revival(priority=100, delay_us=HOUR), LATER)
+    retry(job, RetryRequest(priority=100, delay_us=HOUR), LATER)
     assert (job.priority, job.run_at) == (100, LATER + HOUR)
     assert (job.prio_key, job.time_key) == order_key(100, LATER + HOUR, job.flags)
     assert job.state_at(LATER) is State.DELAYED
@@ -148,55 +156,56 @@ def test_a_revival_may_change_priority_and_wait() -> None:
 @pytest.mark.parametrize(("delay_us", "kept"), [(0, True), (99, True), (100, False), (101, False)])
 def test_a_deadline_the_new_run_could_not_meet_is_dropped(delay_us: int, kept: bool) -> None:
     job = dead(deadline=LATER + 100)
-    revive(job, Revival(delay_us=delay_us), LATER)
+    retry(job, RetryRequest(delay_us=delay_us), LATER)
     assert job.deadline == (LATER + 100 if kept else None)
 
 
-# ── amend ───────────────────────────────────────────────────────────────────────────────────────────────────
+# ── update ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
     ("asked", "run_at", "kind"),
     [
-        (Amendment(run_at=LATER + 9), LATER + 9, "updated"),
-        (Amendment(run_at=LATER - 9), LATER, "updated"),
-        (Amendment(run_now=True), LATER, "triggered"),
-        (Amendment(run_now=True, run_at=LATER + 9), LATER, "triggered"),
-        (Amendment(priority=5), NOW + HOUR, "updated"),
+        (UpdateRequest(run_at=LATER + 9), LATER + 9, "updated"),
+        (UpdateRequest(run_at=LATER - 9), LATER, "updated"),
+        (UpdateRequest(run_now=True), LATER, "triggered"),
+        (UpdateRequest(run_now=True, run_at=LATER + 9), LATER, "triggered"),
+        (UpdateRequest(priority=5), NOW + HOUR, "updated"),
     ],
     ids=["later", "a past time is now", "trigger", "trigger wins", "priority"],
 )
-def test_when_an_amended_job_runs(asked: Amendment, run_at: int, kind: str) -> None:
+def test_when_an_amended_job_runs(asked: UpdateRequest, run_at: int, kind: str) -> None:
     job = a_job(delay_us=HOUR)
-    event = amend(job, asked, LATER)
+    event = update(job, asked, LATER)
     assert event is not None
     assert (job.run_at, event.kind, event.rev) == (run_at, kind, job.rev)
     assert (job.prio_key, job.time_key) == order_key(asked.priority or 0, run_at, job.flags)
 
 
 @pytest.mark.parametrize(
-    "asked", [Amendment(), Amendment(run_now=True), Amendment(run_at=LATER), Amendment(priority=0, input=b"{}")]
+    "asked",
+    [UpdateRequest(), UpdateRequest(run_now=True), UpdateRequest(run_at=LATER), UpdateRequest(priority=0, input=b"{}")],
 )
-def test_an_amendment_that_changes_nothing_is_no_entry_of_the_history(asked: Amendment) -> None:
+def test_an_update_that_changes_nothing_is_no_entry_of_the_history(asked: UpdateRequest) -> None:
     """Repeated because its answer was lost: a job that may run already keeps its place."""
     job = a_job(input=b"{}")
     before = copy(job)
-    assert amend(job, asked, LATER) is None
+    assert update(job, asked, LATER) is None
     assert job == before
 
 
 def test_an_amendment_changes_what_it_names() -> None:
     job = a_job(priority=5)
-    amend(job, Amendment(input=b"{}"), LATER)
+    update(job, UpdateRequest(input=b"{}"), LATER)
     assert (job.input, job.priority) == (b"{}", 5)
-    amend(job, Amendment(priority=0), LATER)
+    update(job, UpdateRequest(priority=0), LATER)
     assert (job.input, job.priority) == (b"{}", 0)
 
 
 @pytest.mark.parametrize("status", set(Status) - {Status.WAITING})
 def test_only_a_waiting_job_can_be_amended(status: Status) -> None:
     with pytest.raises(AssertionError):
-        amend(in_status(status), Amendment(), LATER)
+        update(in_status(status), UpdateRequest(), LATER)
 
 
 def dead(*, attempt: int = 1, crashes: int = 0, max_attempts: int | None = 3, deadline: int | None = None) -> JobRecord:

@@ -26,16 +26,16 @@ WAYS = """
     waiting     running      claim
     waiting     dead_letter  expire set_aside
     waiting     cancelled    cancel
-    waiting     failed       doom resolve
-    waiting     completed    skip resolve
+    waiting     failed       doom end
+    waiting     completed    skip end
     running     waiting      retry defer suspend release lose
-    running     completed    complete resolve
-    running     failed       fail resolve
+    running     completed    complete end
+    running     failed       fail end
     running     dead_letter  bury expire set_aside
     running     cancelled    cancel
-    failed      waiting      revive
-    dead_letter waiting      revive
-    cancelled   waiting      revive
+    failed      waiting      restart
+    dead_letter waiting      restart
+    cancelled   waiting      restart
     completed   -            delete
     failed      -            delete
     dead_letter -            delete
@@ -65,7 +65,7 @@ def test_every_move_has_a_row() -> None:
 @pytest.mark.parametrize("status", TERMINAL)
 def test_terminal_absorbs(status: Status) -> None:
     leaving = {move for move, after in product(Move, PLACES) if is_legal(move, status, after)}
-    assert leaving <= {Move.REVIVE, Move.DELETE}
+    assert leaving <= {Move.RESTART, Move.DELETE}
 
 
 @pytest.mark.parametrize("move", SETTLING)

@@ -1,4 +1,4 @@
-"""Which stretch of time an answer is about, and what tallies add up to."""
+"""Which stretch of time an answer is about, and what counters add up to."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ropewalk.domain.statistics.histogram import Histogram
 from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND, SPAN_MAX
 
 NOW = 500_000 * HOUR + 34 * MINUTE + 30 * SECOND
-tallies = st.builds(
+counters = st.builds(
     Counters,
     submitted=st.integers(0, 9),
     ended=st.dictionaries(st.sampled_from([Status.COMPLETED, Status.FAILED]), st.integers(1, 9)),
     retried=st.integers(0, 9),
-    revived=st.integers(0, 9),
+    restarted=st.integers(0, 9),
     gone=st.dictionaries(st.just(Status.FAILED), st.integers(1, 9)),
     wait=st.lists(st.integers(0, HOUR), max_size=5).map(Histogram.of),
 )
-rows = st.lists(st.tuples(st.integers(0, 200).map(lambda minute: minute * MINUTE), st.sampled_from("ab"), tallies))
+rows = st.lists(st.tuples(st.integers(0, 200).map(lambda minute: minute * MINUTE), st.sampled_from("ab"), counters))
 
 
 @given(
@@ -53,12 +53,12 @@ def test_what_is_short_and_not_long_ago_is_told_by_the_minute() -> None:
 
 
 @given(rows)
-def test_folded_tallies_say_the_same_in_every_span(given_rows: list[tuple[int, str, Counters]]) -> None:
+def test_folded_counters_say_the_same_in_every_span(given_rows: list[tuple[int, str, Counters]]) -> None:
     whole, by_span = Counters(), {MINUTE: Counters(), HOUR: Counters(), EVER: Counters()}
-    for _, _, tally in given_rows:
-        whole.add(tally)
-    for (span, at, _), tally in fold(given_rows).items():
-        by_span[span].add(tally)
+    for _, _, counters in given_rows:
+        whole.add(counters)
+    for (span, at, _), counters in fold(given_rows).items():
+        by_span[span].add(counters)
         assert at % (span or 1) == 0
     assert by_span[MINUTE] == by_span[HOUR] == whole
     assert (by_span[EVER].open, by_span[EVER].kept(Status.FAILED)) == (whole.open, whole.kept(Status.FAILED))
@@ -72,7 +72,7 @@ def test_slices_and_shares_add_up_to_the_whole(given_rows: list[tuple[int, str, 
     told = aggregate(
         asked,
         window,
-        within=[(at, ("q", lane), tally) for at, lane, tally in given_rows if at >= window.since],
+        within=[(at, ("q", lane), counters) for at, lane, counters in given_rows if at >= window.since],
         ever=[],
         apart=[],
     )
@@ -85,7 +85,7 @@ def test_slices_and_shares_add_up_to_the_whole(given_rows: list[tuple[int, str, 
 
 
 def test_what_is_left_of_all_that_are_open_is_ready() -> None:
-    ever = Counters(submitted=10, ended={Status.COMPLETED: 3, Status.FAILED: 2}, revived=1, gone={Status.FAILED: 2})
+    ever = Counters(submitted=10, ended={Status.COMPLETED: 3, Status.FAILED: 2}, restarted=1, gone={Status.FAILED: 2})
     asked = StatsQuery(last_us=HOUR)
     apart = [(("q", "t"), State.RUNNING, 1), (("q", "t"), State.SCHEDULED, 2), (("q", "t"), State.DELAYED, 1)]
     told = aggregate(asked, Window.of(asked, NOW), within=[], ever=[(("q", "t"), ever)], apart=apart)

@@ -150,7 +150,7 @@ def test_a_doomed_job_is_compensated_where_it_failed_as_never_started(policy: Po
 
 
 def test_what_is_decided_stays_decided_and_is_counted_on() -> None:
-    """Until it starts: a parent that is revived with its dependants must find the others counted."""
+    """Until it starts: a parent that is retried with its dependants must find the others counted."""
     job = gated(parents=3)
     parents_ended(job, [BAD], LATER)
     assert parents_ended(job, [OK, OK], LATER) is None

@@ -62,7 +62,7 @@ def test_counting_alone_never_closes() -> None:
     scope = a_scope()
     change(scope, left(times=3), NOW)
     counted = ScopeChange(scope=7)
-    counted.tally(Status.COMPLETED)
+    counted.count(Status.COMPLETED)
     assert not change(scope, counted, LATER)
     assert (scope.completed, scope.closed_at) == (1, NOW)
 
@@ -91,11 +91,11 @@ def test_members_are_told_apart_by_how_they_ended(status: Status) -> None:
     changed, scope = ScopeChange(scope=7), a_scope()
     if status not in TERMINAL:
         with pytest.raises(AssertionError, match="is no ending"):
-            changed.tally(status)
+            changed.count(status)
         with pytest.raises(AssertionError, match="is no ending"):
             uncount(scope, status)
         return
-    changed.tally(status)
+    changed.count(status)
     change(scope, changed, LATER)
     name = {Status.DEAD_LETTER: "failed"}.get(status, status.value)
     counts = {each: getattr(scope, each) for each in ("completed", "failed", "cancelled")}
@@ -130,7 +130,7 @@ def test_a_sum_of_changes_is_the_same_as_one_after_the_other(ends: list[bool], d
     closed: list[bool] = []
     for ok in ends:
         one = left(ok=ok)
-        one.tally(data.draw(st.sampled_from(sorted(TERMINAL))))
+        one.count(data.draw(st.sampled_from(sorted(TERMINAL))))
         closed.append(change(singly, one, LATER))
         total.add(one)
     assert closed == [False] * (len(ends) - 1) + [True]

@@ -73,7 +73,7 @@ class Finished:
             self._with_result[job.seq] = job
 
     def remove(self, job: JobRecord, status: Status) -> None:
-        """It finished with this status, and was revived or is gone."""
+        """It finished with this status, and was retried or is gone."""
         shelf = self._shelves[status, job.type]
         del shelf[job.seq]
         if not shelf:

@@ -43,7 +43,7 @@ class Keys:
         return held is None or held.job_id == job.id or held.closed_at is not None
 
     def reopen(self, job: JobRecord, now: Instant) -> None:
-        """The job was revived. If its key was pruned or passed on meanwhile, it opens it anew."""
+        """The job was retried. If its key was pruned or passed on meanwhile, it opens it anew."""
         if not job.flags & KEYED:
             return
         held = self._held_by(job)

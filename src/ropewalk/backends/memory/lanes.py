@@ -107,7 +107,7 @@ class Lane:
         self.waiting -= 1
 
     def drop(self, job: JobRecord) -> None:
-        """A job from somewhere in the middle is taken up: cancelled, expired, amended, released."""
+        """A job from somewhere in the middle is taken up: cancelled, expired, updated, released."""
         self.waiting -= 1
         if self.pending.pop(job.seq, None) is None:
             for heap in self._heaps():

@@ -48,7 +48,7 @@ def lines_of(tables: Tables, tenant: str, job_id: str) -> list[LogLine]:
     return [] if job is None else list(tables.lines.get(job.seq, {}).values())
 
 
-def enlist(tables: Tables, card: WorkerCard, now: Instant) -> None:
+def register(tables: Tables, card: WorkerCard, now: Instant) -> None:
     known = tables.workers.get(card.id)
     if known is None:
         tables.workers[card.id] = Worker(structs.replace(card, started_at=now, beat_at=now))

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from ropewalk.backends.memory import maintenance
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.unit_of_work import Change, MemoryLedger
-from ropewalk.backends.workflow import revival
-from ropewalk.backends.workflow.completion import resolved
+from ropewalk.backends.workflow import retry as retrying
+from ropewalk.backends.workflow.completion import ended_from_outside
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.operations import PURGED, Amendment, CancelStatus, Resolution, RetryStatus, Revival
+from ropewalk.domain.jobs.operations import PURGED, CancelStatus, EndRequest, RetryRequest, RetryStatus, UpdateRequest
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, ResolveAnswer, ReviveAnswer
+from ropewalk.ports.store.messages import CancelAnswer, Cancellations, EndAnswer, RetryAnswer, UpdateAnswer
 from ropewalk.ports.store.removal import Deletion, Purged
 
 
@@ -55,50 +55,50 @@ def purge(tables: Tables, tenant: str, ids: Sequence[str], now: Instant, *, toge
     return Purged(answers=maintenance.delete(tables, tenant, ids), cancelled=cancelled, ripple=ripple)
 
 
-def resolve(tables: Tables, tenant: str, job_id: str, asked: Resolution, now: Instant) -> ResolveAnswer:
+def end(tables: Tables, tenant: str, job_id: str, asked: EndRequest, now: Instant) -> EndAnswer:
     job = tables.find(tenant, job_id)
     if job is None:
-        return ResolveAnswer(id=job_id)
+        return EndAnswer(id=job_id)
     if job.terminal:
-        return ResolveAnswer(id=job_id, state=job.state_at(now))
+        return EndAnswer(id=job_id, state=job.state_at(now))
     change = Change(tables, now)
-    resolved(change.ledger, change.rippling, job, asked)
+    ended_from_outside(change.ledger, change.rippling, job, asked)
     ripple = change.end()
-    return ResolveAnswer(id=job_id, job=copied(job), state=job.state_at(now), ripple=ripple)
+    return EndAnswer(id=job_id, job=copied(job), state=job.state_at(now), ripple=ripple)
 
 
-def revive(tables: Tables, tenant: str, ids: Sequence[str], asked: Revival, now: Instant) -> list[ReviveAnswer]:
+def retry(tables: Tables, tenant: str, ids: Sequence[str], asked: RetryRequest, now: Instant) -> list[RetryAnswer]:
     ledger = MemoryLedger(tables, now)
-    answers = [_revive(tables, ledger, tenant, each, asked) for each in ids]
+    answers = [_retry(tables, ledger, tenant, each, asked) for each in ids]
     ledger.flush()
     return answers
 
 
-def amend(tables: Tables, tenant: str, job_id: str, amendment: Amendment, now: Instant) -> AmendAnswer:
+def update(tables: Tables, tenant: str, job_id: str, request: UpdateRequest, now: Instant) -> UpdateAnswer:
     job = tables.find(tenant, job_id)
     if job is None:
-        return AmendAnswer(id=job_id)
+        return UpdateAnswer(id=job_id)
     if job.status is not Status.WAITING:
-        return AmendAnswer(id=job_id, state=job.state_at(now))
+        return UpdateAnswer(id=job_id, state=job.state_at(now))
     tables.take_up(job)
-    event = operations.amend(job, amendment, now)
+    event = operations.update(job, request, now)
     tables.put_back(job, now)
     if event is not None:
         tables.record(event)
         tables.keys.move(job)
-    return AmendAnswer(id=job_id, job=copied(job), state=job.state_at(now))
+    return UpdateAnswer(id=job_id, job=copied(job), state=job.state_at(now))
 
 
-def _revive(tables: Tables, ledger: MemoryLedger, tenant: str, job_id: str, asked: Revival) -> ReviveAnswer:
+def _retry(tables: Tables, ledger: MemoryLedger, tenant: str, job_id: str, asked: RetryRequest) -> RetryAnswer:
     job = tables.find(tenant, job_id)
     if job is None:
-        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
-    refusal = operations.refusal_to_revive(job, asked)
+        return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
+    refusal = operations.refusal_to_retry(job, asked)
     if refusal is None and not ledger.may_reopen(job):
         refusal = "key_in_use"
     status = RetryStatus.NOT_RETRIABLE
     if refusal is None:
-        revival.revive(ledger, job, asked)
+        retrying.retry(ledger, job, asked)
         status = RetryStatus.QUEUED
     state = job.state_at(ledger.now)
-    return ReviveAnswer(id=job_id, status=status, state=state, run_at=job.run_at, reason=refusal)
+    return RetryAnswer(id=job_id, status=status, state=state, run_at=job.run_at, reason=refusal)

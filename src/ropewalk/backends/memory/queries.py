@@ -20,7 +20,7 @@ from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encod
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, ParentKind
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
-from ropewalk.ports.store.messages import Backlog, Dependency, Page, QueueInfo, Trail, WorkerCard
+from ropewalk.ports.store.messages import Backlog, Dependency, Page, QueueInfo, StoredHistory, WorkerCard
 
 AHEAD_MAX: Final = 10_000
 BACKLOG_MAX: Final = 100_000
@@ -51,12 +51,12 @@ def count(tables: Tables, tenant: str, wanted: Filter, now: Instant) -> int:
     return sum(matches(job, wanted, now) for job in tables.tenants.get(tenant, {}).values())
 
 
-def trail(tables: Tables, tenant: str, job_id: str, now: Instant) -> Trail | None:
+def history(tables: Tables, tenant: str, job_id: str, now: Instant) -> StoredHistory | None:
     job = tables.find(tenant, job_id)
     if job is None:
         return None
     attempts = list(tables.attempts.get(job.seq, ()))
-    return Trail(now=now, job=copied(job), attempts=attempts, events=list(tables.events.get(job.seq, ())))
+    return StoredHistory(now=now, job=copied(job), attempts=attempts, events=list(tables.events.get(job.seq, ())))
 
 
 def chain(tables: Tables, tenant: str, job_id: str, last: int | None) -> list[JobRecord]:

@@ -9,7 +9,7 @@ from itertools import islice
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.statistics.aggregation import Place, StatsQuery, Window, aggregate
-from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Counters, Folded, Tallies, fold, minute_of
+from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Counters, CountersByLane, Folded, fold, minute_of
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 
@@ -19,7 +19,7 @@ Lane = tuple[str, str, str]
 
 class Counts:
     def __init__(self) -> None:
-        self._minutes: dict[Instant, Tallies[Lane]] = {}
+        self._minutes: dict[Instant, CountersByLane[Lane]] = {}
         """not folded yet"""
         self._folded: Folded[Lane] = {}
 
@@ -42,22 +42,22 @@ class Counts:
             asked,
             window,
             within=[
-                (at, _place(lane), tally)
-                for at, lane, tally in self._by(window.span_us)
+                (at, _place(lane), counters)
+                for at, lane, counters in self._by(window.span_us)
                 if window.since <= at < window.end and _wanted(asked, tenant, lane)
             ],
-            ever=[(_place(lane), tally) for _, lane, tally in self._by(EVER) if _wanted(asked, tenant, lane)],
+            ever=[(_place(lane), counters) for _, lane, counters in self._by(EVER) if _wanted(asked, tenant, lane)],
             apart=[(place, state, jobs) for (place, state), jobs in apart.items()],
         )
 
     def fold(self, keep_us: Span | None, limit: int, now: Instant) -> int:
         rows = list(islice(self._unfolded(), limit))
-        for key, tally in fold(rows).items():
-            self._folded.setdefault(key, Counters()).add(tally)
+        for key, counters in fold(rows).items():
+            self._folded.setdefault(key, Counters()).add(counters)
         for at, lane, _ in rows:
             del self._minutes[at].by_lane[lane]
         self._minutes = {at: of_minute for at, of_minute in self._minutes.items() if of_minute.by_lane}
-        self._folded = {key: tally for key, tally in self._folded.items() if key[0] != EVER or tally.stands}
+        self._folded = {key: counters for key, counters in self._folded.items() if key[0] != EVER or counters.stands}
         for span, kept_us in ((MINUTE, MINUTES_KEPT_US), (HOUR, keep_us)):
             if kept_us is not None:
                 self._forget(span, now - kept_us - span, limit)
@@ -68,17 +68,17 @@ class Counts:
         for key in list(islice(old, limit)):
             del self._folded[key]
 
-    def _minute(self, now: Instant) -> Tallies[Lane]:
+    def _minute(self, now: Instant) -> CountersByLane[Lane]:
         at = minute_of(now)
-        return self._minutes.get(at) or self._minutes.setdefault(at, Tallies())
+        return self._minutes.get(at) or self._minutes.setdefault(at, CountersByLane())
 
     def _by(self, wanted: Span) -> Iterator[tuple[Instant, Lane, Counters]]:
-        yield from ((at, lane, tally) for (span, at, lane), tally in self._folded.items() if span == wanted)
+        yield from ((at, lane, counters) for (span, at, lane), counters in self._folded.items() if span == wanted)
         yield from self._unfolded()
 
     def _unfolded(self) -> Iterator[tuple[Instant, Lane, Counters]]:
         for at, of_minute in self._minutes.items():
-            yield from ((at, lane, tally) for lane, tally in of_minute.by_lane.items())
+            yield from ((at, lane, counters) for lane, counters in of_minute.by_lane.items())
 
 
 def _lane(job: JobRecord) -> Lane:

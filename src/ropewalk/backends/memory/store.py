@@ -6,7 +6,7 @@
     signalling   they keep steps, get signals    grouping     groups as a whole
     scheduling   schedules fire them             reading      everybody looks
     limits       how many at once, how often     health       what an examination finds
-    quotas       how much one tenant may have    tallies      what was counted
+    quotas       how much one tenant may have    counters      what was counted
 
 All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends.workflow. Nothing survives the process.
@@ -31,7 +31,7 @@ from ropewalk.backends.memory import (
 )
 from ropewalk.backends.memory.notifier import LocalNotifier
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
+from ropewalk.domain.jobs.operations import EndRequest, RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.transition import Settlement
@@ -53,13 +53,13 @@ from ropewalk.ports.store.capabilities import COMPLETE, Capability, CompleteStor
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.diagnosis import Examination
 from ropewalk.ports.store.messages import (
-    AmendAnswer,
     Backlog,
     Cancellations,
     Claimed,
     Consequences,
     Dependency,
     Durability,
+    EndAnswer,
     GroupContribution,
     GroupRecord,
     Holder,
@@ -70,16 +70,16 @@ from ropewalk.ports.store.messages import (
     QueueInfo,
     Renewal,
     Renewed,
-    ResolveAnswer,
-    ReviveAnswer,
+    RetryAnswer,
     Settlements,
     SignalAnswer,
     Snapshot,
     StepAnswer,
+    StoredHistory,
     Submission,
     SubmitAnswer,
-    Trail,
     UnawaitedGroup,
+    UpdateAnswer,
     WorkerCard,
 )
 from ropewalk.ports.store.removal import Deletion, Pruned, Purged
@@ -141,13 +141,13 @@ class MemoryStore(CompleteStore):
             now = self._runtime.now()
             return operations.cancel(self._tables, tenant, ids, reason=reason, force=force, now=now)
 
-    async def retry(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+    async def retry(self, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
         with self._lock:
-            return operations.revive(self._tables, tenant, ids, revival, self._runtime.now())
+            return operations.retry(self._tables, tenant, ids, request, self._runtime.now())
 
-    async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+    async def update(self, tenant: str, job_id: str, request: UpdateRequest) -> UpdateAnswer:
         with self._lock:
-            return operations.amend(self._tables, tenant, job_id, amendment, self._runtime.now())
+            return operations.update(self._tables, tenant, job_id, request, self._runtime.now())
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         with self._lock:
@@ -161,9 +161,9 @@ class MemoryStore(CompleteStore):
 
     async def register(self, card: WorkerCard) -> None:
         with self._lock:
-            leases.enlist(self._tables, card, self._runtime.now())
+            leases.register(self._tables, card, self._runtime.now())
 
-    async def dismiss(self, owner: str) -> None:
+    async def unregister(self, owner: str) -> None:
         with self._lock:
             self._tables.workers.pop(owner, None)
 
@@ -250,9 +250,9 @@ class MemoryStore(CompleteStore):
 
     # ── workflows
 
-    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
+    async def end(self, tenant: str, job_id: str, request: EndRequest) -> EndAnswer:
         with self._lock:
-            return operations.resolve(self._tables, tenant, job_id, resolution, self._runtime.now())
+            return operations.end(self._tables, tenant, job_id, request, self._runtime.now())
 
     async def signal(
         self, tenant: str, job_id: str, name: str, value: bytes | None, *, signal_id: str | None = None
@@ -337,9 +337,9 @@ class MemoryStore(CompleteStore):
         with self._lock:
             return queries.count(self._tables, tenant, wanted, self._runtime.now())
 
-    async def trail(self, tenant: str, job_id: str) -> Trail | None:
+    async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
         with self._lock:
-            return queries.trail(self._tables, tenant, job_id, self._runtime.now())
+            return queries.history(self._tables, tenant, job_id, self._runtime.now())
 
     async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
         with self._lock:
@@ -387,6 +387,6 @@ class MemoryStore(CompleteStore):
         with self._lock:
             return queries.tenants_with(self._tables, ended, types)
 
-    async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
+    async def fold_counters(self, keep_us: Span | None, limit: int) -> int:
         with self._lock:
             return self._tables.counts.fold(keep_us, limit, self._runtime.now())

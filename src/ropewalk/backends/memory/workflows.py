@@ -92,7 +92,7 @@ def _record(root: JobRecord, kept: Scope, scopes: Sequence[Scope]) -> GroupRecor
     """Every scope counts its members, so only the root is left to count."""
     total = ScopeChange(scope=kept.id)
     if root.terminal:
-        total.tally(root.status)
+        total.count(root.status)
     for scope in scopes:
         total.completed += scope.completed
         total.failed += scope.failed

@@ -190,20 +190,20 @@ class PostgresStore(SqlStore):
         try:
             claimed = await self._claimed_at_once(request)
             if claimed is None:
-                claimed = await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
+                claimed = await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._cache, request))
         except single_sublane.LeasedUnread as error:
             unread = error
             claimed = await self._claims.ask(lambda tx: single_sublane.read_leased(tx, tx.lanes, unread))
         return claimed
 
     async def _claimed_at_once(self, request: ClaimRequest) -> Claimed | None:
-        asked = single_sublane.ask(self._outlook, request, None)
+        asked = single_sublane.ask(self._cache, request, None)
         if asked is None:
             return None
         answers = await self._claims.at_once(said(SQL.claim_single_sublane, asked.values))
         if answers is None:
             return None
-        return single_sublane.tell(answers[0].fetchone(), asked, self._outlook, request, self._claims.names_of)
+        return single_sublane.tell(answers[0].fetchone(), asked, self._cache, request, self._claims.names_of)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         asked = completion.ask(owner, settlements, None)

@@ -108,7 +108,7 @@ class Settling:
     def _complete(self, rows: list[Row], settlements: list[Settlement]) -> None:
         done = complete(self._tx, self._owner, rows, SETTLES_ALONE | GROUPED)
         assert len(done.seqs) == len(rows), f"{len(rows)} leases were held, {len(done.seqs)} could be completed"
-        self._ledger.tallies.completed(done, settlements)
+        self._ledger.counters.completed(done, settlements)
 
     def _contribute(self, added: list[tuple[int, int, Contribution]]) -> None:
         scopes = self._ledger.scopes({scope_id for scope_id, _, _ in added})

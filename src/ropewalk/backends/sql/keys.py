@@ -66,7 +66,7 @@ class KeyBook:
             self.put(held)
 
     def reopen(self, job: JobRecord) -> None:
-        """The job was revived. If its key was pruned or passed on meanwhile, it opens it anew."""
+        """The job was retried. If its key was pruned or passed on meanwhile, it opens it anew."""
         name = _name(job)
         if name is None:
             return

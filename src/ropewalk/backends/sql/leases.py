@@ -17,7 +17,7 @@ from ropewalk.backends.sql.completion import Settling, complete, leaves_only_a_r
 from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import json_text, load
-from ropewalk.backends.sql.statistics import TallyBook
+from ropewalk.backends.sql.statistics import CounterBook
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Propagation
@@ -124,7 +124,7 @@ def _json(seqs: Sequence[int]) -> str:
 _COMPLETE: Final = Move.COMPLETE
 
 
-def enlist(tx: Tx, card: WorkerCard) -> None:
+def register(tx: Tx, card: WorkerCard) -> None:
     serves = (json_text(card.types) or "[]", _names(card.queues), _names(card.tenants))
     values = (card.id, card.host, card.pid, *serves, card.concurrency, tx.now, tx.now, card.lease_us)
     tx.run(tx.sql.register_worker, values)
@@ -175,9 +175,9 @@ def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[S
         else:
             plain.append(None)
     completed = complete(tx, owner, rows, SETTLES_ALONE)
-    tallies = TallyBook(tx, lanes)
-    tallies.completed(completed, filter(None, plain))
-    tallies.flush()
+    counters = CounterBook(tx, lanes)
+    counters.completed(completed, filter(None, plain))
+    counters.flush()
     done = set(completed.seqs)
     return [
         Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE) if asked is not None and asked.seq in done else None

@@ -11,14 +11,14 @@ from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.maintenance import remove
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
-from ropewalk.backends.workflow import revival as reviving
+from ropewalk.backends.workflow import retry as retrying
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.operations import PURGED, Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.jobs.operations import PURGED, CancelStatus, RetryRequest, RetryStatus, UpdateRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
-from ropewalk.ports.store.messages import AmendAnswer, CancelAnswer, Cancellations, ReviveAnswer
+from ropewalk.ports.store.messages import CancelAnswer, Cancellations, RetryAnswer, UpdateAnswer
 from ropewalk.ports.store.removal import Deletion, Purged
 
 _ints = msgspec.json.Decoder(list[int])
@@ -38,28 +38,28 @@ def cancel(
     return Cancellations(answers=answers, ripple=ripple)
 
 
-def revive(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
+def retry(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
     ledger = SqlLedger(tx, lanes)
     jobs = ledger.find(tenant, ids)
-    answers = [_revive(ledger, jobs.get(each), each, revival) for each in ids]
+    answers = [_retry(ledger, jobs.get(each), each, request) for each in ids]
     ledger.flush()
     return answers
 
 
-def amend(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
+def update(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, request: UpdateRequest) -> UpdateAnswer:
     ledger = SqlLedger(tx, lanes)
     job = ledger.find(tenant, [job_id]).get(job_id)
     if job is None:
-        return AmendAnswer(id=job_id)
+        return UpdateAnswer(id=job_id)
     if job.status is not Status.WAITING:
-        return AmendAnswer(id=job_id, state=job.state_at(tx.now))
-    event = operations.amend(job, amendment, tx.now)
+        return UpdateAnswer(id=job_id, state=job.state_at(tx.now))
+    event = operations.update(job, request, tx.now)
     if event is not None:
         ledger.note(job, event)
-        if amendment.input is not None:
+        if request.input is not None:
             ledger.move_key(job)
         ledger.flush()
-    return AmendAnswer(id=job_id, job=job, state=job.state_at(tx.now))
+    return UpdateAnswer(id=job_id, job=job, state=job.state_at(tx.now))
 
 
 def delete(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
@@ -108,15 +108,15 @@ def _cancel(
     return CancelAnswer(id=job_id, status=status, previous=previous)
 
 
-def _revive(ledger: SqlLedger, job: JobRecord | None, job_id: str, revival: Revival) -> ReviveAnswer:
+def _retry(ledger: SqlLedger, job: JobRecord | None, job_id: str, request: RetryRequest) -> RetryAnswer:
     if job is None:
-        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
-    refusal = operations.refusal_to_revive(job, revival)
+        return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
+    refusal = operations.refusal_to_retry(job, request)
     if refusal is None and not ledger.may_reopen(job):
         refusal = "key_in_use"
     if refusal is not None:
         state = job.state_at(ledger.now)
-        return ReviveAnswer(id=job_id, status=RetryStatus.NOT_RETRIABLE, state=state, run_at=job.run_at, reason=refusal)
-    reviving.revive(ledger, job, revival)
+        return RetryAnswer(id=job_id, status=RetryStatus.NOT_RETRIABLE, state=state, run_at=job.run_at, reason=refusal)
+    retrying.retry(ledger, job, request)
     state = job.state_at(ledger.now)
-    return ReviveAnswer(id=job_id, status=RetryStatus.QUEUED, state=state, run_at=job.run_at)
+    return RetryAnswer(id=job_id, status=RetryStatus.QUEUED, state=state, run_at=job.run_at)

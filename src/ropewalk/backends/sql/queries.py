@@ -25,7 +25,7 @@ from ropewalk.domain.schedules.schedule import Plan
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, position_of
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.diagnosis import Work
-from ropewalk.ports.store.messages import Backlog, Page, QueueInfo, Snapshot, Trail, WorkerCard
+from ropewalk.ports.store.messages import Backlog, Page, QueueInfo, Snapshot, StoredHistory, WorkerCard
 
 _STATES: Final[dict[State, str]] = {
     State.PENDING: "stage < 2 AND unmet > 0",
@@ -156,13 +156,13 @@ def count(tx: Tx, tenant: str, wanted: Filter) -> int:
     return found
 
 
-def trail(tx: Tx, tenant: str, job_id: str) -> Trail | None:
+def history(tx: Tx, tenant: str, job_id: str) -> StoredHistory | None:
     job = records.find(tx, tenant, job_id)
     if job is None:
         return None
     attempts = _attempts.decode(tx, tx.value(tx.sql.attempts_of, (job.seq,)))
     events = _events.decode(tx, tx.value(tx.sql.events_of, (job.seq,)))
-    return Trail(now=tx.now, job=job, attempts=attempts, events=events)
+    return StoredHistory(now=tx.now, job=job, attempts=attempts, events=events)
 
 
 def queues(tx: Tx, tenant: str) -> list[QueueInfo]:

@@ -53,7 +53,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     claim_single_sublane: str = ""
     """a whole claim of one sublane, where every statement is a trip"""
     claim_snapshot: str
-    survey: str
+    ready_sublanes: str
     ready_key_sublanes: str
     ready_heads: str
     ready_jobs: str

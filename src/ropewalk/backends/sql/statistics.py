@@ -20,7 +20,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.jobs.transition import AttemptTiming, Effects, Settlement
 from ropewalk.domain.statistics.aggregation import StatsQuery, Window, aggregate
-from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Counters, Tallies, fold, minute_of
+from ropewalk.domain.statistics.counters import EVER, MINUTES_KEPT_US, Counters, CountersByLane, fold, minute_of
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 
@@ -44,18 +44,18 @@ class Done(Struct):
     totals: list[Span]
 
 
-class TallyBook:
+class CounterBook:
     """What one transaction has to count."""
 
     def __init__(self, tx: Tx, lanes: LaneBook) -> None:
         self._tx = tx
         self._lanes = lanes
-        self._tallies = Tallies[int]()
+        self._counters = CountersByLane[int]()
 
     def submitted(self, lanes: Iterable[tuple[int, int]]) -> None:
         """So many into each."""
         for lane, jobs in lanes:
-            self._tallies.of(_above(lane)).submitted += jobs
+            self._counters.of(_above(lane)).submitted += jobs
 
     def completed(self, done: Done, settlements: Iterable[Settlement]) -> None:
         """Of what was asked for, these are done."""
@@ -64,52 +64,52 @@ class TallyBook:
         _as_measured(done, {each.seq: each.spent for each in settlements})
         lane = done.lanes[0]
         if done.lanes.count(lane) == len(done.lanes):  # most batches are of one type
-            self._tallies.completed(_above(lane), waits=done.waits, runs=done.runs, totals=done.totals)
+            self._counters.completed(_above(lane), waits=done.waits, runs=done.runs, totals=done.totals)
             return
         by_lane: dict[int, list[tuple[Span, Span, Span]]] = {}
         for lane, *spans in zip(done.lanes, done.waits, done.runs, done.totals, strict=True):
             by_lane.setdefault(_above(lane), []).append((spans[0], spans[1], spans[2]))
         for lane, of_lane in by_lane.items():
             waits, runs, totals = zip(*of_lane, strict=True)
-            self._tallies.completed(lane, waits=waits, runs=runs, totals=totals)
+            self._counters.completed(lane, waits=waits, runs=runs, totals=totals)
 
     def moved(self, job: JobRecord, effects: Effects) -> None:
         lane = self._lanes.id_of(self._tx, job.lane.above)
-        self._tallies.moved(lane, job, effects, self._tx.now)
+        self._counters.moved(lane, job, effects, self._tx.now)
 
     def gone(self, endings: Iterable[tuple[int, Status, int]]) -> None:
         for lane, status, jobs in endings:
-            gone = self._tallies.of(_above(lane)).gone
+            gone = self._counters.of(_above(lane)).gone
             gone[status] = gone.get(status, 0) + jobs
 
     def flush(self) -> None:
-        tallies, self._tallies = self._tallies, Tallies[int]()
-        counted = [(lane, _text(tally)) for lane, tally in tallies.by_lane.items() if tally != _EMPTY]
+        counters, self._counters = self._counters, CountersByLane[int]()
+        counted = [(lane, _text(counters)) for lane, counters in counters.by_lane.items() if counters != _EMPTY]
         rows = [(minute_of(self._tx.now), *of_lane) for of_lane in counted]
         self._tx.run_rows_later(self._tx.sql.insert_counters, rows)
 
 
 def count_submitted(tx: Tx, lanes: LaneBook, ids: Sequence[int]) -> None:
     """Of each new job its lane."""
-    book = TallyBook(tx, lanes)
+    book = CounterBook(tx, lanes)
     book.submitted(Counter(ids).items())
     book.flush()
 
 
 def count_removed(tx: Tx, lanes: LaneBook, seqs: str) -> None:
     """Finished jobs that are about to be forgotten."""
-    book = TallyBook(tx, lanes)
+    book = CounterBook(tx, lanes)
     book.gone(_endings.decode(tx, tx.value(tx.sql.finished_counts_of, (seqs,))))
     book.flush()
 
 
-def fold_tallies(tx: Tx, keep_us: Span | None, limit: int) -> int:
+def fold_counters(tx: Tx, keep_us: Span | None, limit: int) -> int:
     found = tx.value(tx.sql.oldest_counters, (limit,))
     rows = _rows.decode(tx, found)
     # Those that cannot be read go, too: they would come first for ever.
     if numbers := ids_of(found) if tx.careful else [number for number, *_ in rows]:
         tx.run(tx.sql.delete_counters, (_json(numbers),))
-        _add_to_sums(tx, [(at, lane, tally) for _, at, lane, tally in rows])
+        _add_to_sums(tx, [(at, lane, counters) for _, at, lane, counters in rows])
     for span, kept_us in ((MINUTE, MINUTES_KEPT_US), (HOUR, keep_us)):
         if kept_us is not None:
             tx.run(tx.sql.forget_sums, (span, tx.now - kept_us - span, limit))
@@ -129,11 +129,11 @@ def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
         asked,
         window,
         within=[
-            (at, places[lane], tally)
-            for span, at, lane, tally in found
+            (at, places[lane], counters)
+            for span, at, lane, counters in found
             if span != EVER and window.since <= at < window.end
         ],
-        ever=[(places[lane], tally) for span, _, lane, tally in found if span is None or span == EVER],
+        ever=[(places[lane], counters) for span, _, lane, counters in found if span is None or span == EVER],
         apart=[(places[lane], state, jobs) for (lane, state), jobs in apart.items() if lane in places],
     )
 
@@ -142,19 +142,19 @@ def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
     """By what was counted, so that no job is looked at."""
     tenants = dict(_owners.decode(tx.value(tx.sql.lanes_of_types, (KEYS_MAX, _json(types)))))
     counted = Counter[str]()
-    for span, _, lane, tally in _told.decode(tx, tx.value(tx.sql.counters_of, (_json(list(tenants)), EVER, 0, 0))):
+    for span, _, lane, counters in _told.decode(tx, tx.value(tx.sql.counters_of, (_json(list(tenants)), EVER, 0, 0))):
         assert span is None or span == EVER
-        counted[tenants[lane]] += tally.kept(ended)
+        counted[tenants[lane]] += counters.kept(ended)
     return sorted(tenant for tenant, jobs in counted.items() if jobs)
 
 
 def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Counters]]) -> None:
     folded = fold(rows)
     held = _sums.decode(tx, tx.value(tx.sql.sums_to_fold, (_json(list(folded)),)))
-    for _, span, at, lane, tally in held:
-        folded[span, at, lane].add(tally)
+    for _, span, at, lane, counters in held:
+        folded[span, at, lane].add(counters)
     tx.run(tx.sql.delete_sums, (_json([number for number, *_ in held]),))
-    kept = [(*key, _text(tally)) for key, tally in folded.items() if key[0] != EVER or tally.stands]
+    kept = [(*key, _text(counters)) for key, counters in folded.items() if key[0] != EVER or counters.stands]
     tx.run_rows(tx.sql.insert_sums, kept)
 
 
@@ -172,8 +172,8 @@ def _above(lane: int) -> int:
     return lane if lane < KEYS_MAX else lane // KEYS_MAX
 
 
-def _text(tally: Counters) -> str:
-    return msgspec.json.encode(tally).decode()
+def _text(counters: Counters) -> str:
+    return msgspec.json.encode(counters).decode()
 
 
 def _json(values: object) -> str:

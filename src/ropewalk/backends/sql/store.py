@@ -1,12 +1,11 @@
 """The verbs of a SQL store. Each is one function run inside one transaction; what it does is in the module it names.
 
-    submitting   jobs come in                    operating   people change them
-    claiming     workers get them                upkeep      lost leases, deadlines, retention
-    holding      workers keep and end them       reading     everybody looks
-    workflows    what happens between jobs       relations   how they hang together
-    scheduling   schedules fire them             limits      how many at once, how often
-    health       what an examination finds       tallying    all of it is counted
-    quotas       how much a tenant may have
+    submission   jobs come in                    operations   people change them
+    claim        workers get them                maintenance  lost leases, deadlines, retention
+    leases       workers keep and end them       queries      everybody reads them
+    workflows    what happens between jobs       graph        how they depend on one another
+    schedules    schedules fire them             statistics   all of it is counted
+    limits       how many at once, how often     quotas       how much a tenant may have
 
 A store brings the transactions (`_write`, `_read`), its statements and its connections. What happens to a record is
 decided by ropewalk.domain.
@@ -39,7 +38,7 @@ from ropewalk.backends.sql.claim import claim as claiming
 from ropewalk.backends.sql.claim.cache import ClaimCache
 from ropewalk.backends.sql.graph import edges_of
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
+from ropewalk.domain.jobs.operations import EndRequest, RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.transition import Settlement
@@ -59,12 +58,12 @@ from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import ALL, Capability, DatabaseStore
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import (
-    AmendAnswer,
     Backlog,
     Cancellations,
     Claimed,
     Consequences,
     Dependency,
+    EndAnswer,
     GroupContribution,
     GroupRecord,
     Holder,
@@ -75,16 +74,16 @@ from ropewalk.ports.store.messages import (
     QueueInfo,
     Renewal,
     Renewed,
-    ResolveAnswer,
-    ReviveAnswer,
+    RetryAnswer,
     Settlements,
     SignalAnswer,
     Snapshot,
     StepAnswer,
+    StoredHistory,
     Submission,
     SubmitAnswer,
-    Trail,
     UnawaitedGroup,
+    UpdateAnswer,
     WorkerCard,
 )
 from ropewalk.ports.store.removal import Deletion, Pruned, Purged
@@ -96,7 +95,7 @@ T = TypeVar("T")
 class SqlStore(DatabaseStore, ABC):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._outlook = ClaimCache(runtime.monotonic)
+        self._cache = ClaimCache(runtime.monotonic)
         self._aside: list[Consequences] = []
         """what followed from setting damaged jobs aside, until a claim or a sweep tells its worker"""
 
@@ -120,11 +119,11 @@ class SqlStore(DatabaseStore, ABC):
     async def cancel(self, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool) -> Cancellations:
         return await self._write(lambda tx: operations.cancel(tx, tx.lanes, tenant, ids, reason=reason, force=force))
 
-    async def retry(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        return await self._write(lambda tx: operations.revive(tx, tx.lanes, tenant, ids, revival))
+    async def retry(self, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
+        return await self._write(lambda tx: operations.retry(tx, tx.lanes, tenant, ids, request))
 
-    async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
-        return await self._write(lambda tx: operations.amend(tx, tx.lanes, tenant, job_id, amendment))
+    async def update(self, tenant: str, job_id: str, request: UpdateRequest) -> UpdateAnswer:
+        return await self._write(lambda tx: operations.update(tx, tx.lanes, tenant, job_id, request))
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
         return await self._write(lambda tx: operations.delete(tx, tenant, ids))
@@ -135,16 +134,16 @@ class SqlStore(DatabaseStore, ABC):
     # ── leasing
 
     async def register(self, card: WorkerCard) -> None:
-        await self._write(lambda tx: leases.enlist(tx, card))
+        await self._write(lambda tx: leases.register(tx, card))
 
-    async def dismiss(self, owner: str) -> None:
+    async def unregister(self, owner: str) -> None:
         await self._write(lambda tx: tx.run(tx.sql.unregister_worker, (owner,)))
 
     async def claim(self, request: ClaimRequest) -> Claimed:
         return self._with_aside(await self._claim(request))
 
     async def _claim(self, request: ClaimRequest) -> Claimed:
-        return await self._write(lambda tx: claiming.claim(tx, tx.lanes, self._outlook, request))
+        return await self._write(lambda tx: claiming.claim(tx, tx.lanes, self._cache, request))
 
     def _taken_aside(self) -> list[Consequences]:
         aside = self._aside.copy()
@@ -229,8 +228,8 @@ class SqlStore(DatabaseStore, ABC):
 
     # ── workflows
 
-    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
-        return await self._write(lambda tx: workflows.resolve(tx, tx.lanes, tenant, job_id, resolution))
+    async def end(self, tenant: str, job_id: str, request: EndRequest) -> EndAnswer:
+        return await self._write(lambda tx: workflows.end(tx, tx.lanes, tenant, job_id, request))
 
     async def signal(
         self, tenant: str, job_id: str, name: str, value: bytes | None, *, signal_id: str | None = None
@@ -298,8 +297,8 @@ class SqlStore(DatabaseStore, ABC):
     async def count(self, tenant: str, wanted: Filter) -> int:
         return await self._read(lambda tx: queries.count(tx, tenant, wanted))
 
-    async def trail(self, tenant: str, job_id: str) -> Trail | None:
-        return await self._read(lambda tx: queries.trail(tx, tenant, job_id))
+    async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
+        return await self._read(lambda tx: queries.history(tx, tenant, job_id))
 
     async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
         return await self._read(lambda tx: workflows.chain(tx, tenant, job_id, last))
@@ -336,5 +335,5 @@ class SqlStore(DatabaseStore, ABC):
     async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
         return await self._read(lambda tx: statistics.tenants_with(tx, ended, types))
 
-    async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
-        return await self._write(lambda tx: statistics.fold_tallies(tx, keep_us, limit))
+    async def fold_counters(self, keep_us: Span | None, limit: int) -> int:
+        return await self._write(lambda tx: statistics.fold_counters(tx, keep_us, limit))

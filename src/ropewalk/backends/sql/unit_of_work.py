@@ -16,7 +16,7 @@ from ropewalk.backends.sql.graph import EdgeBook, ScopeBook, put_orphan
 from ropewalk.backends.sql.jobs import JobBook, Journal
 from ropewalk.backends.sql.keys import KeyBook
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.statistics import TallyBook
+from ropewalk.backends.sql.statistics import CounterBook
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.workflow.unit_of_work import Item, Resolve, UnitOfWork
 from ropewalk.domain.jobs.idempotency import KeyRecord
@@ -39,14 +39,14 @@ class SqlLedger(UnitOfWork):
         self._keys = KeyBook(tx, wait=wait)
         self._edges = EdgeBook(tx)
         self._scopes = ScopeBook(tx)
-        self.tallies = TallyBook(tx, lanes)
+        self.counters = CounterBook(tx, lanes)
 
     @property
     def now(self) -> Instant:
         return self._tx.now
 
     def flush(self) -> None:
-        for book in (self._jobs, self._journal, self._keys, self._edges, self._scopes, self.tallies):
+        for book in (self._jobs, self._journal, self._keys, self._edges, self._scopes, self.counters):
             book.flush()
 
     # ── jobs
@@ -78,7 +78,7 @@ class SqlLedger(UnitOfWork):
     def record(self, job: JobRecord, effects: Effects) -> None:
         self._jobs.take(job)
         self._journal.add(effects)
-        self.tallies.moved(job, effects)
+        self.counters.moved(job, effects)
         if job.terminal:
             self._keys.close(job)
 

@@ -18,10 +18,10 @@ from ropewalk.backends.sql.rows import Pieces, load
 from ropewalk.backends.sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
-from ropewalk.backends.workflow.completion import resolved
+from ropewalk.backends.workflow.completion import ended_from_outside
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import is_whole_group, scope_of
-from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import Span
@@ -32,9 +32,9 @@ from ropewalk.errors import StoreRefused
 from ropewalk.ports.store.messages import (
     Consequences,
     Dependency,
+    EndAnswer,
     GroupContribution,
     GroupRecord,
-    ResolveAnswer,
     SignalAnswer,
 )
 
@@ -106,20 +106,20 @@ def dependencies(tx: Tx, seq: int) -> list[Dependency]:
     ]
 
 
-def resolve(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: Resolution) -> ResolveAnswer:
+def end(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: EndRequest) -> EndAnswer:
     ledger = SqlLedger(tx, lanes)
     job = ledger.find(tenant, [job_id]).get(job_id)
     if job is None:
-        return ResolveAnswer(id=job_id)
+        return EndAnswer(id=job_id)
     if job.terminal:
-        return ResolveAnswer(id=job_id, state=job.state_at(tx.now))
+        return EndAnswer(id=job_id, state=job.state_at(tx.now))
     if job.status is Status.RUNNING:
         tx.run(tx.sql.bump_control)  # its holder hears of it soon
     rippling = Propagation(ledger)
-    resolved(ledger, rippling, job, asked)
+    ended_from_outside(ledger, rippling, job, asked)
     ripple = rippling.run()
     ledger.flush()
-    return ResolveAnswer(id=job_id, job=job, state=job.state_at(tx.now), ripple=ripple)
+    return EndAnswer(id=job_id, job=job, state=job.state_at(tx.now), ripple=ripple)
 
 
 def signal(

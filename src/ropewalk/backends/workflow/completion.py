@@ -10,7 +10,7 @@ from ropewalk.backends.workflow.submission import Draft
 from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs import operations
 from ropewalk.domain.jobs.flags import CHAINED, CONTINUED
-from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.gate import take_over_priority
@@ -21,10 +21,10 @@ _RESULT: Final = frozenset({"last", "final"})
 """what these contribute is the result itself, as long as nobody else contributes"""
 
 
-def resolved(ledger: UnitOfWork, rippling: Propagation, job: JobRecord, asked: Resolution) -> None:
+def ended_from_outside(ledger: UnitOfWork, rippling: Propagation, job: JobRecord, asked: EndRequest) -> None:
     """Somebody outside ends a job, with everything an ending brings; its value counts for its group like any other."""
     ledger.take(job)
-    effects = operations.resolve(job, asked, ledger.now)
+    effects = operations.end(job, asked, ledger.now)
     if asked.result is not None:
         value = Contribution(type=job.type, value=asked.result)
         Prepared(ledger, job, CompletionPlan(contribution=value)).write(rippling)

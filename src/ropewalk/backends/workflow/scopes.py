@@ -101,7 +101,7 @@ def _counts(job: JobRecord) -> list[Item]:
         counts.append(own)
     if job.scope_id is not None:
         above = ScopeChange(scope=job.scope_id)
-        above.tally(job.status)
+        above.count(job.status)
         if not job.flags & OWNS_SCOPE:
             above.leave(ok=ok)
         counts.append(above)

@@ -93,7 +93,7 @@ class UnitOfWork(Protocol):
         ...
 
     def reopen_key(self, job: JobRecord) -> None:
-        """The job was revived."""
+        """The job was retried."""
         ...
 
     # ── edges

@@ -11,11 +11,11 @@ from ropewalk.client.views.answers import BulkResult, RetryResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import check_payload, check_priority
-from ropewalk.domain.jobs.operations import Amendment, CancelStatus, RetryStatus, Revival
+from ropewalk.domain.jobs.operations import CancelStatus, RetryRequest, RetryStatus, UpdateRequest
 from ropewalk.domain.time import Seconds, to_datetime, to_delay, to_instant
 from ropewalk.errors import Conflict, InvalidInput
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store.messages import ReviveAnswer
+from ropewalk.ports.store.messages import RetryAnswer
 
 _CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})
 
@@ -41,7 +41,7 @@ class Changing(Bound):
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
             for status in await self._cancel(ids, reason=reason, force=force):
-                result.tally(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
+                result.count(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
 
         return await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
 
@@ -65,7 +65,7 @@ class Changing(Bound):
         """
         checks.text(job_id, "job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
-        revival = self._revival(
+        request = self._retry_request(
             arguments=data,
             reset_attempts=reset_attempts,
             priority=priority,
@@ -74,7 +74,7 @@ class Changing(Bound):
             include_cancelled=include_cancelled,
             cascade=cascade,
         )
-        (answer,) = await self._revive([job_id], revival)
+        (answer,) = await self._retry([job_id], request)
         return RetryResult(
             job_id=answer.id,
             status=answer.status,
@@ -95,7 +95,7 @@ class Changing(Bound):
         cascade: bool = False,
         dry_run: bool = False,
     ) -> BulkResult:
-        revival = self._revival(
+        request = self._retry_request(
             reset_attempts=reset_attempts,
             priority=priority,
             delay=delay,
@@ -105,14 +105,14 @@ class Changing(Bound):
         )
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
-            for answer in await self._revive(ids, revival):
-                result.tally(done=answer.status is RetryStatus.QUEUED, missing=answer.status is RetryStatus.NOT_FOUND)
+            for answer in await self._retry(ids, request):
+                result.count(done=answer.status is RetryStatus.QUEUED, missing=answer.status is RetryStatus.NOT_FOUND)
 
         return await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
 
     async def trigger(self, job_id: str) -> JobInfo:
         """Run a delayed (or retrying) job now."""
-        return await self._amend(job_id, Amendment(run_now=True), "triggered")
+        return await self._update(job_id, UpdateRequest(run_now=True), "triggered")
 
     async def update(
         self,
@@ -129,7 +129,7 @@ class Changing(Bound):
         if priority is not None:
             check_priority(priority, self._core.bounds)
         at = None if run_at is None else to_instant(run_at, "run_at")
-        return await self._amend(job_id, Amendment(input=data, priority=priority, run_at=at), "updated")
+        return await self._update(job_id, UpdateRequest(input=data, priority=priority, run_at=at), "updated")
 
     async def pause(self, queue: str) -> None:
         """Nothing of this queue is claimed until resume; what runs goes on."""
@@ -164,7 +164,7 @@ class Changing(Bound):
         check_payload(job.type, data, self._core.bounds)
         return data
 
-    def _revival(
+    def _retry_request(
         self,
         *,
         arguments: bytes | None = None,
@@ -174,10 +174,10 @@ class Changing(Bound):
         fresh: bool,
         include_cancelled: bool,
         cascade: bool,
-    ) -> Revival:
+    ) -> RetryRequest:
         if priority is not None:
             check_priority(priority, self._core.bounds)
-        return Revival(
+        return RetryRequest(
             input=arguments,
             reset_attempts=checks.flag(reset_attempts, "reset_attempts"),
             priority=priority,
@@ -187,14 +187,14 @@ class Changing(Bound):
             cascade=checks.flag(cascade, "cascade"),
         )
 
-    async def _revive(self, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        answers = await (await self._store()).retry(self._tenant, ids, revival)
+    async def _retry(self, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
+        answers = await (await self._store()).retry(self._tenant, ids, request)
         self._core.store.notifier.publish(Hint(many=True))
         return answers
 
-    async def _amend(self, job_id: str, amendment: Amendment, what: str) -> JobInfo:
+    async def _update(self, job_id: str, request: UpdateRequest, what: str) -> JobInfo:
         checks.text(job_id, "job_id")
-        answer = await (await self._store()).update(self._tenant, job_id, amendment)
+        answer = await (await self._store()).update(self._tenant, job_id, request)
         if answer.job is None:
             if answer.state is None:
                 raise missing(job_id)

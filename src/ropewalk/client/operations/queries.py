@@ -27,7 +27,7 @@ from ropewalk.domain.why import Why, explain
 from ropewalk.observe.events import Event
 from ropewalk.observe.why_inputs import why_inputs
 from ropewalk.ports.store.capabilities import LOGS, WORKFLOWS
-from ropewalk.ports.store.messages import QueueInfo, Trail
+from ropewalk.ports.store.messages import QueueInfo, StoredHistory
 
 
 class Looking(Bound):
@@ -151,9 +151,9 @@ class Looking(Bound):
             if every_tenant or event.tenant == self._tenant:
                 yield event
 
-    async def _trail(self, job_id: str) -> Trail:
+    async def _trail(self, job_id: str) -> StoredHistory:
         checks.text(job_id, "job_id")
-        trail = await (await self._store()).trail(self._tenant, job_id)
+        trail = await (await self._store()).history(self._tenant, job_id)
         if trail is None:
             raise missing(job_id)
         return trail

@@ -75,7 +75,7 @@ class Deleting(Bound):
             else:
                 answers = await self._core.store.delete(self._tenant, ids)
             for answer in answers.values():
-                result.tally(done=answer is Deletion.DELETED, missing=answer is Deletion.NOT_FOUND)
+                result.count(done=answer is Deletion.DELETED, missing=answer is Deletion.NOT_FOUND)
 
         return await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
 

@@ -15,7 +15,7 @@ from ropewalk.definitions.results.classify import described
 from ropewalk.definitions.results.group_values import counts_of, value_is_gone
 from ropewalk.domain import checks
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
-from ropewalk.domain.jobs.operations import CancelStatus, Resolution
+from ropewalk.domain.jobs.operations import CancelStatus, EndRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.search import Filter as Wanted
@@ -35,7 +35,7 @@ class Flowing(Bound):
         job, _ = await self._record(job_id)
         registry = self._core.registry
         result = registry.get(job.type).encode_result(value) if job.type in registry else self._encoded(value)
-        return await self._resolve(job_id, Resolution(result=result))
+        return await self._end(job_id, EndRequest(result=result))
 
     async def fail(self, job_id: str, error: str | BaseException) -> JobInfo:
         """End a job from outside as failed, for this reason; its compensation and dependants follow."""
@@ -46,7 +46,7 @@ class Flowing(Bound):
             told = ErrorInfo(
                 category=Category.PERMANENT, code="from_outside", message=clipped(checks.text(error, "error"))
             )
-        return await self._resolve(job_id, Resolution(error=told))
+        return await self._end(job_id, EndRequest(error=told))
 
     async def signal(
         self,
@@ -126,7 +126,7 @@ class Flowing(Bound):
 
         async def act(ids: Sequence[str], result: BulkResult) -> None:
             for status in await self._cancel(ids, reason=reason, force=force):
-                result.tally(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
+                result.count(done=status in _CANCELLED, missing=status is CancelStatus.NOT_FOUND)
 
         unfinished = Filter(group_id=group_id, states=UNFINISHED)
         return await in_bulk(self._core.store, self._tenant, unfinished, act, dry_run=False)
@@ -160,14 +160,14 @@ class Flowing(Bound):
             nodes.append(self._describe.job(job, now))
         return nodes, await edges_of(WORKFLOWS.of(self._core.store), records)
 
-    async def _resolve(self, job_id: str, resolution: Resolution) -> JobInfo:
-        answer = await (await self._workflows()).resolve(self._tenant, job_id, resolution)
+    async def _end(self, job_id: str, request: EndRequest) -> JobInfo:
+        answer = await (await self._workflows()).end(self._tenant, job_id, request)
         if answer.job is None:
             if answer.state is None:
                 raise missing(job_id)
             raise Conflict(f"job {job_id} is {answer.state.value} already")
         job = answer.job
-        self._tell([Change(job, Move.RESOLVE, job.error)], answer.ripple or NOTHING_ELSE, control=True)
+        self._tell([Change(job, Move.END, job.error)], answer.ripple or NOTHING_ELSE, control=True)
         return self._describe.job(job, job.updated_at)
 
     def _encoded(self, value: object) -> bytes | None:

@@ -60,7 +60,7 @@ class BulkResult(Struct, kw_only=True):
     skipped: int = 0
     missing: int = 0
 
-    def tally(self, *, done: bool, missing: bool) -> None:
+    def count(self, *, done: bool, missing: bool) -> None:
         if done:
             self.done += 1
         elif missing:

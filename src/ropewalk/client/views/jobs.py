@@ -18,7 +18,7 @@ from ropewalk.domain.redaction import HIDDEN, RESULT, Hide, shown_fields
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
-from ropewalk.ports.store.messages import Trail
+from ropewalk.ports.store.messages import StoredHistory
 
 if TYPE_CHECKING:
     from ropewalk.client.views.answers import LogInfo
@@ -204,10 +204,10 @@ class Describer:
             damaged=damaged,
         )
 
-    def history(self, trail: Trail) -> list[HistoryInfo]:
+    def history(self, trail: StoredHistory) -> list[HistoryInfo]:
         return [_history(entry) for entry in assemble(trail.job, trail.attempts, trail.events)]
 
-    def failure(self, trail: Trail, *, all_attempts: bool) -> FailureInfo:
+    def failure(self, trail: StoredHistory, *, all_attempts: bool) -> FailureInfo:
         job = trail.job
         return FailureInfo(
             job_id=job.id,

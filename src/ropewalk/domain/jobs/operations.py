@@ -32,7 +32,7 @@ class RetryStatus(StrEnum):
     NOT_FOUND = "not_found"
 
 
-class Revival(Struct, frozen=True, kw_only=True):
+class RetryRequest(Struct, frozen=True, kw_only=True):
     """How a finished job starts over. `fresh` forgets attempts, crashes, checkpoint and last error."""
 
     reset_attempts: bool = True
@@ -42,7 +42,7 @@ class Revival(Struct, frozen=True, kw_only=True):
     fresh: bool = False
     include_cancelled: bool = False
     cascade: bool = False
-    """also revive what never started because this job had failed, behind the gates it waited at"""
+    """also retry what never started because this job had failed, behind the gates it waited at"""
     input: bytes | None = None
     """the encoded arguments of the new run; None keeps those it has"""
     of_run: int | None = None
@@ -51,14 +51,14 @@ class Revival(Struct, frozen=True, kw_only=True):
     """for its history"""
 
 
-class Resolution(Struct, frozen=True, kw_only=True):
+class EndRequest(Struct, frozen=True, kw_only=True):
     """How somebody outside ends a job. With an error it failed; without one it completed with `result`."""
 
     result: bytes | None = None
     error: ErrorInfo | None = None
 
 
-class Amendment(Struct, frozen=True, kw_only=True):
+class UpdateRequest(Struct, frozen=True, kw_only=True):
     """What may change about a waiting job; None leaves it."""
 
     input: bytes | None = None
@@ -69,7 +69,7 @@ class Amendment(Struct, frozen=True, kw_only=True):
 
 PURGED: Final = "it is removed"
 """the reason of the cancellation of a job that waited when it was removed"""
-REVIVABLE: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
+RETRIABLE: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
 
 
 def cancel(job: JobRecord, *, reason: str | None, force: bool, now: Instant) -> tuple[CancelStatus, EventRecord | None]:
@@ -90,34 +90,34 @@ def cancel(job: JobRecord, *, reason: str | None, force: bool, now: Instant) -> 
     return CancelStatus.CANCELLED, _note(job, "cancelled", now, reason)
 
 
-def resolve(job: JobRecord, asked: Resolution, now: Instant) -> Effects:
+def end(job: JobRecord, asked: EndRequest, now: Instant) -> Effects:
     """Completed or failed from outside. A worker that holds it is told `already_completed` when it comes back."""
     assert not job.terminal, job.status
     attempt = _interrupted(job, asked, now) if job.status is Status.RUNNING else None
     job.status = Status.COMPLETED if asked.error is None else Status.FAILED
-    job.last_move = Move.RESOLVE
+    job.last_move = Move.END
     job.finished_at = now
     job.owner = job.lease_expires_at = None
     job.unmet, job.awaits, job.wake_at = 0, None, None
     job.result = asked.result
     job.error = asked.error
     reason = None if asked.error is None else asked.error.message
-    event = _note(job, Move.RESOLVE.value, now, reason)
+    event = _note(job, Move.END.value, now, reason)
     follow_up = None if asked.error is None else compensation(job)
     if attempt is None:
-        return Effects(Move.RESOLVE, event=event, follow_up=follow_up)
+        return Effects(Move.END, event=event, follow_up=follow_up)
     ended = structs.replace(attempt, rev=job.rev)
-    return Effects(Move.RESOLVE, attempt=ended, follow_up=follow_up, ready_at=job.run_at)
+    return Effects(Move.END, attempt=ended, follow_up=follow_up, ready_at=job.run_at)
 
 
-def _interrupted(job: JobRecord, asked: Resolution, now: Instant) -> AttemptRecord:
+def _interrupted(job: JobRecord, asked: EndRequest, now: Instant) -> AttemptRecord:
     """The attempt that somebody outside was faster than."""
     return AttemptRecord(
         seq=job.seq,
         fence=job.fence,
         run=job.run,
         attempt=job.attempt,
-        move=Move.RESOLVE,
+        move=Move.END,
         start_rev=job.start_rev,
         rev=job.rev,
         started_at=job.started_at if job.started_at is not None else now,
@@ -128,9 +128,9 @@ def _interrupted(job: JobRecord, asked: Resolution, now: Instant) -> AttemptReco
     )
 
 
-def refusal_to_revive(job: JobRecord, asked: Revival) -> str | None:
+def refusal_to_retry(job: JobRecord, asked: RetryRequest) -> str | None:
     """Why this job cannot be retried, or None. (A held idempotency key is the store's to see: `key_in_use`.)"""
-    if job.status not in REVIVABLE and not (asked.include_cancelled and job.status is Status.CANCELLED):
+    if job.status not in RETRIABLE and not (asked.include_cancelled and job.status is Status.CANCELLED):
         return f"state_{job.status.value}"
     if job.damaged:
         return "damaged_row"
@@ -139,12 +139,12 @@ def refusal_to_revive(job: JobRecord, asked: Revival) -> str | None:
     return None
 
 
-def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
+def retry(job: JobRecord, asked: RetryRequest, now: Instant) -> EventRecord:
     """A finished job becomes waiting work again, as a new run under the same id."""
-    refusal = refusal_to_revive(job, asked)
+    refusal = refusal_to_retry(job, asked)
     assert refusal is None, refusal
     job.status = Status.WAITING
-    job.last_move = Move.REVIVE
+    job.last_move = Move.RESTART
     job.run += 1
     job.finished_at = None
     job.owner = None
@@ -174,7 +174,7 @@ def revive(job: JobRecord, asked: Revival, now: Instant) -> EventRecord:
     return _note(job, "retried", now, asked.reason)
 
 
-def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord | None:
+def update(job: JobRecord, asked: UpdateRequest, now: Instant) -> EventRecord | None:
     """Change a waiting job. The caller has checked that it is waiting. None: it is as it should be already."""
     assert job.status is Status.WAITING, job.status
     before = job.input, job.priority, job.run_at
@@ -185,7 +185,7 @@ def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord | None:
             job.error = None  # who refused the old arguments may take these
     if asked.priority is not None:
         job.priority = asked.priority
-    run_at = _amended_run_at(job, asked, now)
+    run_at = _updated_run_at(job, asked, now)
     if (job.input, job.priority, run_at) == before:
         return None
     if asked.run_now or asked.run_at is not None:
@@ -194,7 +194,7 @@ def amend(job: JobRecord, asked: Amendment, now: Instant) -> EventRecord | None:
     return _note(job, "triggered" if asked.run_now else "updated", now, None)
 
 
-def _amended_run_at(job: JobRecord, asked: Amendment, now: Instant) -> Instant:
+def _updated_run_at(job: JobRecord, asked: UpdateRequest, now: Instant) -> Instant:
     """A job that may run already, and is told so again, keeps its place."""
     wanted = now if asked.run_now else job.run_at if asked.run_at is None else asked.run_at
     return job.run_at if max(wanted, job.run_at) <= now else max(now, wanted)

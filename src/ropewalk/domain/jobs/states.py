@@ -2,7 +2,7 @@
 
 Six statuses are stored. The four waiting states people see are derived from `waiting` against the
 store's clock, so time alone takes a job from delayed to scheduled and no sweep has to promote it.
-Terminal is absorbing: only `revive` opens a new run of a finished job, and that is recorded.
+Terminal is absorbing: only `retry` opens a new run of a finished job, and that is recorded.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class Move(StrEnum):
     """what it depends on can no longer succeed"""
     SKIP = "skip"
     """the same, where it asked to be passed over instead"""
-    RESOLVE = "resolve"
+    END = "end"
     """completed or failed from outside"""
-    REVIVE = "revive"
+    RESTART = "restart"
     """an operator's retry: a new run of a finished job"""
     DELETE = "delete"
 
@@ -106,8 +106,8 @@ LEGAL_MOVES: Final[Mapping[Move, frozenset[tuple[Status | None, Status | None]]]
         Move.CANCEL: frozenset({(W, X), (R, X)}),
         Move.DOOM: frozenset({(W, F)}),
         Move.SKIP: frozenset({(W, C)}),
-        Move.RESOLVE: frozenset({(W, C), (W, F), (R, C), (R, F)}),
-        Move.REVIVE: frozenset({(F, W), (D, W), (X, W)}),
+        Move.END: frozenset({(W, C), (W, F), (R, C), (R, F)}),
+        Move.RESTART: frozenset({(F, W), (D, W), (X, W)}),
         Move.DELETE: frozenset({(C, None), (F, None), (D, None), (X, None)}),
     }
 )

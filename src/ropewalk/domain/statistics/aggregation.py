@@ -1,4 +1,4 @@
-"""From tallies to statistics: which of them a question is about, and what they add up to."""
+"""From counters to statistics: which of them a question is about, and what they add up to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Window(Struct, frozen=True, kw_only=True):
     end: Instant
     """of the last span that is in it: this minute is, however little of it has passed"""
     span_us: Span
-    """of the tallies it is added up from: a minute or an hour"""
+    """of the counters it is added up from: a minute or an hour"""
     slice_us: Span
 
     @classmethod
@@ -63,20 +63,20 @@ def aggregate(
     ever: Iterable[tuple[Place, Counters]],
     apart: Iterable[tuple[Place, State, int]],
 ) -> Statistics:
-    """`within` are the tallies of the window, `ever` all there are. `apart` counts the open jobs that are not ready for
-    a worker in any case: those left are."""
+    """`within` are the counters of the window, and `ever` are all there are. `apart` counts the open jobs that are not
+    ready for a worker; all other open jobs are ready."""
     whole = _Sum()
     slices: dict[int, _Sum] = {}
     """those in which something happened"""
     shares: dict[tuple[str | None, str | None], _Sum] = {}
-    for at, place, tally in within:
+    for at, place, counters in within:
         begin = at - (at - window.since) % window.slice_us
-        (slices.get(begin) or slices.setdefault(begin, _Sum())).add(tally)
+        (slices.get(begin) or slices.setdefault(begin, _Sum())).add(counters)
         name = _name(place, asked.by)
-        (shares.get(name) or shares.setdefault(name, _Sum())).add(tally)
+        (shares.get(name) or shares.setdefault(name, _Sum())).add(counters)
     told = {name: part.whole() for name, part in shares.items()}
-    for tally in told.values():
-        whole.add(tally)
+    for counters in told.values():
+        whole.add(counters)
     line = (
         Slice(at=at, flow=_flow(slices[at].whole()) if at in slices else Flow())
         for at in range(window.since, window.end, window.slice_us)
@@ -87,23 +87,23 @@ def aggregate(
         slice_us=window.slice_us,
         flow=_flow(whole.whole()),
         line=tuple(line),
-        shares=_in_order(Share(queue=queue, type=of, flow=_flow(tally)) for (queue, of), tally in told.items()),
+        shares=_in_order(Share(queue=queue, type=of, flow=_flow(counters)) for (queue, of), counters in told.items()),
         standing=_standing(ever, apart),
     )
 
 
 class _Sum:
-    """Tallies added up, many."""
+    """CountersByLane added up, many."""
 
     def __init__(self) -> None:
         self._counts = Counters()
         self._wait, self._run, self._total = Pile(), Pile(), Pile()
 
-    def add(self, tally: Counters) -> None:
-        self._counts.add_counts(tally)
-        self._wait.add(tally.wait)
-        self._run.add(tally.run)
-        self._total.add(tally.total)
+    def add(self, counters: Counters) -> None:
+        self._counts.add_counts(counters)
+        self._wait.add(counters.wait)
+        self._run.add(counters.run)
+        self._total.add(counters.total)
 
     def whole(self) -> Counters:
         wait, run, total = self._wait.whole(), self._run.whole(), self._total.whole()
@@ -115,18 +115,18 @@ def _name(place: Place, by: By) -> tuple[str | None, str | None]:
     return None if by == "type" else queue, None if by == "queue" else of_type
 
 
-def _flow(tally: Counters) -> Flow:
-    ended = tally.ended
+def _flow(counters: Counters) -> Flow:
+    ended = counters.ended
     return Flow(
-        submitted=tally.submitted,
+        submitted=counters.submitted,
         completed=ended.get(Status.COMPLETED, 0),
         failed=ended.get(Status.FAILED, 0),
         dead_letter=ended.get(Status.DEAD_LETTER, 0),
         cancelled=ended.get(Status.CANCELLED, 0),
-        retried=tally.retried,
-        wait=Latency.of(tally.wait),
-        run=Latency.of(tally.run),
-        total=Latency.of(tally.total),
+        retried=counters.retried,
+        wait=Latency.of(counters.wait),
+        run=Latency.of(counters.run),
+        total=Latency.of(counters.total),
     )
 
 
@@ -140,8 +140,8 @@ def _standing(
     ever: Iterable[tuple[Place, Counters]], apart: Iterable[tuple[Place, State, int]]
 ) -> tuple[Standing, ...]:
     sums: dict[Place, Counters] = {}
-    for place, tally in ever:
-        (sums.get(place) or sums.setdefault(place, Counters())).add_counts(tally)
+    for place, counters in ever:
+        (sums.get(place) or sums.setdefault(place, Counters())).add_counts(counters)
     counted: dict[Place, dict[State, int]] = {place: {} for place in sums}
     for place, state, jobs in apart:
         # A place without sums is one whose counters could not be read: what stands there is told all the same.
@@ -153,8 +153,8 @@ def _standing(
     )
 
 
-def _states(tally: Counters, apart: dict[State, int]) -> dict[State, int]:
-    ready = max(0, tally.open - sum(apart.values()))
+def _states(counters: Counters, apart: dict[State, int]) -> dict[State, int]:
+    ready = max(0, counters.open - sum(apart.values()))
     found = apart | {State.SCHEDULED: apart.get(State.SCHEDULED, 0) + ready}
-    found |= {State(status.value): tally.kept(status) for status in TERMINAL}
+    found |= {State(status.value): counters.kept(status) for status in TERMINAL}
     return {state: found[state] for state in State if found.get(state)}

@@ -1,6 +1,7 @@
 """What happened to the jobs of one lane, counted where it happens: in the transaction that moves them.
 
-A tally is never changed by those who move jobs: each batch adds one of its own, so nobody waits for anybody to count.
+Counters are never changed by those who move jobs: each batch adds counters of its own, so nobody waits for another to
+count.
 Later they are folded: what is of one minute together, what is of one hour, and all of it for as long as the store
 lasts. The sum of what is folded and what is not yet is the same at every instant.
 """
@@ -33,9 +34,9 @@ class Counters(Struct, omit_defaults=True):
     submitted: int = 0
     ended: dict[Status, int] = {}
     retried: int = 0
-    revived: int = 0
+    restarted: int = 0
     gone: dict[Status, int] = {}
-    """ended that way and no longer there: revived, deleted, or past retention"""
+    """ended that way and no longer there: restarted, deleted, or past retention"""
     wait: Histogram = field(default_factory=Histogram)
     run: Histogram = field(default_factory=Histogram)
     total: Histogram = field(default_factory=Histogram)
@@ -43,7 +44,7 @@ class Counters(Struct, omit_defaults=True):
     @property
     def open(self) -> int:
         """How many have been submitted and not ended, of all there ever were."""
-        return self.submitted + self.revived - sum(self.ended.values())
+        return self.submitted + self.restarted - sum(self.ended.values())
 
     def kept(self, status: Status) -> int:
         """How many that ended so are still there, of all there ever were."""
@@ -63,14 +64,14 @@ class Counters(Struct, omit_defaults=True):
     def add_counts(self, other: Counters) -> None:
         self.submitted += other.submitted
         self.retried += other.retried
-        self.revived += other.revived
+        self.restarted += other.restarted
         for status, jobs in other.ended.items():
             self.ended[status] = self.ended.get(status, 0) + jobs
         for status, jobs in other.gone.items():
             self.gone[status] = self.gone.get(status, 0) + jobs
 
 
-class Tallies(Generic[K]):
+class CountersByLane(Generic[K]):
     """What one batch did, by lane."""
 
     def __init__(self) -> None:
@@ -83,26 +84,26 @@ class Tallies(Generic[K]):
         """Many that did nothing but complete. Where a clock went back, it took no time."""
         done = {Status.COMPLETED: len(totals)}
         wait, run, total = (Histogram.of(_forwards(spans)) for spans in (waits, runs, totals))
-        tally = Counters(ended=done, wait=wait, run=run, total=total)
-        if self.by_lane.setdefault(lane, tally) is not tally:
-            self.by_lane[lane].add(tally)
+        counters = Counters(ended=done, wait=wait, run=run, total=total)
+        if self.by_lane.setdefault(lane, counters) is not counters:
+            self.by_lane[lane].add(counters)
 
     def moved(self, lane: K, job: JobRecord, effects: Effects, now: Instant) -> None:
         """Whatever the domain decided about one."""
-        tally = self.of(lane)
+        counters = self.of(lane)
         if effects.ready_at is not None and effects.move not in GIVES_ATTEMPT_BACK:
             started_at = now if job.started_at is None else job.started_at
             waited, spent = max(0, started_at - effects.ready_at), effects.spent
-            tally.wait.note(waited if spent is None else waited + spent.waited_us)
-            tally.run.note(max(0, now - started_at) if spent is None else spent.ran_us)
+            counters.wait.note(waited if spent is None else waited + spent.waited_us)
+            counters.run.note(max(0, now - started_at) if spent is None else spent.ran_us)
         if effects.move in TRIED_AGAIN:
-            tally.retried += 1
+            counters.retried += 1
         if effects.left is not None:
-            tally.revived += 1
-            tally.gone[effects.left] = tally.gone.get(effects.left, 0) + 1
+            counters.restarted += 1
+            counters.gone[effects.left] = counters.gone.get(effects.left, 0) + 1
         if job.terminal:
-            tally.ended[job.status] = tally.ended.get(job.status, 0) + 1
-            tally.total.note(max(0, now - job.created_at))
+            counters.ended[job.status] = counters.ended.get(job.status, 0) + 1
+            counters.total.note(max(0, now - job.created_at))
 
 
 def _forwards(spans_us: Sequence[Span]) -> Sequence[Span]:
@@ -114,11 +115,11 @@ def minute_of(now: Instant) -> Instant:
 
 
 def fold(rows: Iterable[tuple[Instant, K, Counters]]) -> Folded[K]:
-    """Tallies of whatever minutes, added up by minute, by hour and for good."""
+    """CountersByLane of whatever minutes, added up by minute, by hour and for good."""
     folded: Folded[K] = {}
-    for at, lane, tally in rows:
+    for at, lane, counters in rows:
         for key in ((MINUTE, at, lane), (HOUR, at - at % HOUR, lane)):
-            (folded.get(key) or folded.setdefault(key, Counters())).add(tally)
+            (folded.get(key) or folded.setdefault(key, Counters())).add(counters)
         for_good = (EVER, 0, lane)
-        (folded.get(for_good) or folded.setdefault(for_good, Counters())).add_counts(tally)
+        (folded.get(for_good) or folded.setdefault(for_good, Counters())).add_counts(counters)
     return folded

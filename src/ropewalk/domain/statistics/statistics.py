@@ -1,6 +1,6 @@
 """What happened in a stretch of time, and how many jobs stand where now: what `app.stats()` answers.
 
-These are read from tallies (counters.py), which are counted where jobs move. Nothing here looks at a job.
+These are read from counters (counters.py), which are counted where jobs move. Nothing here looks at a job.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def take_over_priority(job: JobRecord, priority: int) -> None:
 def parents_ended(job: JobRecord, ended: Sequence[ParentEnd], now: Instant) -> Effects | None:
     """Count them. Effects where the gate can no longer open; otherwise the job is ready, or goes on waiting.
 
-    What was decided stays so, but is counted on until the job starts: a revived parent may let it wait again.
+    What was decided stays so, but is counted on until the job starts: a retried parent may let it wait again.
     """
     gate = job.gate
     assert gate is not None and not job.start_rev, f"job {job.id} does not wait for parents"

@@ -85,7 +85,7 @@ class ScopeChange(Struct, kw_only=True):
     failed: int = 0
     cancelled: int = 0
 
-    def tally(self, status: Status) -> None:
+    def count(self, status: Status) -> None:
         match status:
             case Status.COMPLETED:
                 self.completed += 1

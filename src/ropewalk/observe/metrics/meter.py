@@ -112,7 +112,7 @@ class Meter:
 
     def _count_others(self, job_type: str, news: Sequence[Change]) -> None:
         for move, count in Counter(each.move for each in news).items():
-            if move is Move.RESOLVE:
+            if move is Move.END:
                 completed = sum(each.move is move and each.job.status is Status.COMPLETED for each in news)
                 self._registry.add(catalogue.COMPLETED, (job_type,), completed)
                 self._registry.add(catalogue.FAILED, (job_type,), count - completed)

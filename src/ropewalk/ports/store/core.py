@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.search import Filter, Order
@@ -28,7 +28,6 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.messages import (
-    AmendAnswer,
     Cancellations,
     Claimed,
     Consequences,
@@ -39,12 +38,13 @@ from ropewalk.ports.store.messages import (
     QueueInfo,
     Renewal,
     Renewed,
-    ReviveAnswer,
+    RetryAnswer,
     Settlements,
     Snapshot,
+    StoredHistory,
     Submission,
     SubmitAnswer,
-    Trail,
+    UpdateAnswer,
     WorkerCard,
 )
 from ropewalk.ports.store.removal import Deletion, Pruned, Purged
@@ -74,16 +74,16 @@ class Submitting(Protocol):
         """domain.jobs.operations.cancel on each, independently. Jobs that end with it close their keys."""
         ...
 
-    async def retry(self, tenant: str, ids: Sequence[str], revival: Revival) -> list[ReviveAnswer]:
-        """domain.jobs.operations.revive on each, independently. Reopens its key; `key_in_use` where another has it.
+    async def retry(self, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
+        """domain.jobs.operations.retry on each, independently. Reopens its key; `key_in_use` where another has it.
 
         Its scope and those above it open again (a new generation where they had closed). Resolved edges stay so; with
         `cascade`, dependants it had doomed before their first start wait again. `fresh` also forgets its steps.
         """
         ...
 
-    async def update(self, tenant: str, job_id: str, amendment: Amendment) -> AmendAnswer:
-        """domain.jobs.operations.amend, on a waiting job only. With a new input, its key stands for that."""
+    async def update(self, tenant: str, job_id: str, request: UpdateRequest) -> UpdateAnswer:
+        """domain.jobs.operations.update, on a waiting job only. With a new input, its key stands for that."""
         ...
 
     async def delete(self, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
@@ -106,7 +106,7 @@ class Leasing(Protocol):
         """Make a worker known, or replace its card."""
         ...
 
-    async def dismiss(self, owner: str) -> None:
+    async def unregister(self, owner: str) -> None:
         """Forget a worker that stopped. Its leases, if any are left, simply run out."""
         ...
 
@@ -180,7 +180,7 @@ class Maintaining(Protocol):
     async def drain(self, owner: str) -> bool:
         """Tell a worker to stop: its card shows it, and its renewals answer it. False: no such worker.
 
-        For good: an instance that was told never serves again, whatever card it enlists with.
+        For good: an instance that was told never serves again, whatever card it registers with.
         """
         ...
 
@@ -196,7 +196,7 @@ class Reading(Protocol):
 
     async def count(self, tenant: str, wanted: Filter) -> int: ...
 
-    async def trail(self, tenant: str, job_id: str) -> Trail | None: ...
+    async def history(self, tenant: str, job_id: str) -> StoredHistory | None: ...
 
     async def queues(self, tenant: str) -> list[QueueInfo]:
         """Every queue with live jobs or a pause mark, by name."""

@@ -257,7 +257,7 @@ class Cancellations(Struct, frozen=True, kw_only=True):
     ripple: Consequences
 
 
-class ResolveAnswer(Struct, frozen=True, kw_only=True):
+class EndAnswer(Struct, frozen=True, kw_only=True):
     id: str
     job: JobRecord | None = None
     """as resolved; None with `state` None: not found; None with a state: it had ended already"""
@@ -276,7 +276,7 @@ class SignalAnswer(StrEnum):
     NOT_FOUND = "not_found"
 
 
-class ReviveAnswer(Struct, frozen=True, kw_only=True):
+class RetryAnswer(Struct, frozen=True, kw_only=True):
     id: str
     status: RetryStatus
     state: State | None = None
@@ -285,10 +285,10 @@ class ReviveAnswer(Struct, frozen=True, kw_only=True):
     """why not: state_completed, key_in_use, damaged_row, …"""
 
 
-class AmendAnswer(Struct, frozen=True, kw_only=True):
+class UpdateAnswer(Struct, frozen=True, kw_only=True):
     id: str
     job: JobRecord | None = None
-    """as amended; None with `state` None: not found; None with a state: not waiting, nothing changed"""
+    """as updated; None with `state` None: not found; None with a state: not waiting, nothing changed"""
     state: State | None = None
 
 
@@ -307,7 +307,7 @@ class Page(Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class Trail(Struct, frozen=True, kw_only=True):
+class StoredHistory(Struct, frozen=True, kw_only=True):
     """A job with everything recorded about it (domain.jobs.history.assemble makes the history)."""
 
     now: Instant

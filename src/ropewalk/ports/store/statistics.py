@@ -28,8 +28,8 @@ class StatisticsStore(Protocol):
         for whoever serves all of them. Its cost does not depend on how many jobs there are, as that of `stats`."""
         ...
 
-    async def fold_tallies(self, keep_us: Span | None, limit: int) -> int:
-        """Fold up to `limit` tallies that nobody else is folding (domain.statistics.counters.fold); answers how many.
+    async def fold_counters(self, keep_us: Span | None, limit: int) -> int:
+        """Fold up to `limit` counters that nobody else is folding (domain.statistics.counters.fold); answers how many.
 
         Forgets minutes older than a day and hours older than `keep_us` (None: none), up to `limit` of each. What is
         added up for good stays. As far as `stats` reaches, no answer of it is changed.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import Span
 from ropewalk.domain.workflow.completion import StepRecord
@@ -16,10 +16,10 @@ from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.ports.store.messages import (
     Consequences,
     Dependency,
+    EndAnswer,
     GroupContribution,
     GroupRecord,
     Holder,
-    ResolveAnswer,
     SignalAnswer,
     StepAnswer,
     UnawaitedGroup,
@@ -33,8 +33,8 @@ class WorkflowStore(Protocol):
     `settle`, and cascades in `retry`. A store without it is never given any of these.
     """
 
-    async def resolve(self, tenant: str, job_id: str, resolution: Resolution) -> ResolveAnswer:
-        """domain.jobs.operations.resolve, with everything an ending brings."""
+    async def end(self, tenant: str, job_id: str, request: EndRequest) -> EndAnswer:
+        """domain.jobs.operations.end, with everything an ending brings."""
         ...
 
     async def signal(

@@ -20,9 +20,9 @@ from ropewalk.ports.store.messages import (
     Holder,
     Moved,
     Settled,
+    StoredHistory,
     Submission,
     SubmitAnswer,
-    Trail,
 )
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
@@ -134,13 +134,13 @@ class Bench:
     async def state(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> State:
         return (await self.job(job_id, tenant=tenant)).state_at(self.runtime.now())
 
-    async def trail(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> Trail:
-        trail = await self.store.trail(tenant, job_id)
-        assert trail is not None, f"no trail of {job_id}"
+    async def stored_history(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> StoredHistory:
+        trail = await self.store.history(tenant, job_id)
+        assert trail is not None, f"no history of {job_id}"
         return trail
 
     async def history(self, job_id: str, *, tenant: str = DEFAULT_TENANT) -> list[HistoryEntry]:
-        trail = await self.trail(job_id, tenant=tenant)
+        trail = await self.stored_history(job_id, tenant=tenant)
         return assemble(trail.job, trail.attempts, trail.events)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.workflow.dependency import Ending
 from ropewalk.errors import Conflict
@@ -139,10 +139,10 @@ class ChainContract(Contract):
         assert isinstance((await flow.end("a", left=sequel(child, then=following))).refused, Conflict)
         assert (await flow.end("a", left=sequel(child, then=keyed("other", type="b")))).refused is None
 
-    async def test_a_revived_end_goes_on(self, bench: Bench) -> None:
+    async def test_a_retried_end_goes_on(self, bench: Bench) -> None:
         flow = await _chain(bench, "a", "b")
         await flow.end("b", Move.FAIL)
-        await bench.store.retry("default", ["b"], Revival())
+        await bench.store.retry("default", ["b"], RetryRequest())
         await flow.end("b", left=sequel(then=node("c")))
         assert [job.id for job in await bench.store.chain("default", "b")] == ["a", "b", "c"]
         assert closed_by(await flow.ended("c")) == ["a"]

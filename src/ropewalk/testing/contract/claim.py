@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.record import JobRecord, Progress
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import EPOCH_SHIFT
@@ -40,7 +40,7 @@ class ClaimContract(Contract):
         ids += [await bench.add("b", priority=9, max_attempts=None, input=b"\xff"), await bench.add(ttl_us=2 * LEASE)]
         failed = await bench.running("undo")
         await bench.settle(failed, Move.FAIL, error=BOOM)
-        await bench.store.retry("default", [failed.id], Revival())
+        await bench.store.retry("default", [failed.id], RetryRequest())
         await bench.backend.raise_epoch(bench.store, 2)
         await bench.runtime.advance(1)
         jobs = await bench.claim(9, owner="me", first_ticket=5)

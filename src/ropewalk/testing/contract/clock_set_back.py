@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.limits.fleet_limit import FlowLimit
@@ -55,7 +55,7 @@ class ClockSetBackContract(Contract):
         """live-1, safe-8."""
         failed = await bench.finished(Move.FAIL)
         bench.runtime.set_clock(ahead_seconds=AHEAD)
-        await bench.store.retry("default", [failed.id], Revival(delay_us=MINUTE))
+        await bench.store.retry("default", [failed.id], RetryRequest(delay_us=MINUTE))
         await _set_back_and_wait_a_minute(bench)
 
     async def test_an_instant_that_was_asked_for_stays(self, bench: Bench) -> None:
@@ -65,7 +65,7 @@ class ClockSetBackContract(Contract):
         deferred = await bench.running()
         await bench.settle(deferred, Move.DEFER, run_at=at)
         submitted, updated = await bench.add(run_at=at), await bench.add(delay_us=SECOND)
-        await bench.store.update("default", updated, Amendment(run_at=at))
+        await bench.store.update("default", updated, UpdateRequest(run_at=at))
         bench.runtime.set_clock(back_seconds=AHEAD)
         await bench.sweep()
         assert [(await bench.job(each)).run_at for each in (deferred.id, submitted, updated)] == [at, at, at]
@@ -119,7 +119,7 @@ class ClockSetBackContract(Contract):
         bench.runtime.set_clock(ahead_seconds=AHEAD)
         job_id = await bench.add()
         bench.runtime.set_clock(back_seconds=AHEAD)
-        await bench.store.update("default", job_id, Amendment(priority=100))
+        await bench.store.update("default", job_id, UpdateRequest(priority=100))
         assert (await bench.claim_one()).id == job_id
 
     @needs(WORKFLOWS)

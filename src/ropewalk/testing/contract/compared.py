@@ -9,9 +9,9 @@ from ropewalk.ports.store.messages import (
     Cancellations,
     Claimed,
     Consequences,
+    EndAnswer,
     Moved,
     Renewed,
-    ResolveAnswer,
     Settlements,
     SubmitAnswer,
 )
@@ -40,7 +40,7 @@ def purged(answer: Purged) -> Purged:
     return structs.replace(answer, cancelled=cancelled, ripple=rippled(answer.ripple))
 
 
-def resolved(answer: ResolveAnswer) -> ResolveAnswer:
+def resolved(answer: EndAnswer) -> EndAnswer:
     return structs.replace(answer, ripple=None if answer.ripple is None else rippled(answer.ripple))
 
 

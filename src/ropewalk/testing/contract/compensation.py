@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.domain.failure import DEADLINE_EXCEEDED
-from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, RetryStatus
 from ropewalk.domain.jobs.record import CompensationSpec, JobRecord
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import SETTLING, Move, Status
@@ -81,7 +81,7 @@ class CompensationContract(Contract):
         await bench.settle(job, Move.FAIL, error=BOOM)
         await bench.settle(job, Move.FAIL, error=BOOM)
         assert [_origin_run(undo) for undo in await bench.claim(9, types=["undo"])] == [1]
-        await _revived(bench, job.id)
+        await _retry(bench, job.id)
         await bench.settle(await bench.claim_one(types=["t"]), Move.BURY, error=BOOM)
         assert [_origin_run(undo) for undo in await bench.claim(9, types=["undo"])] == [2]
 
@@ -108,8 +108,8 @@ class CompensationContract(Contract):
         assert (last.parent_id, last.group_id) == (undo.id, undo.group_id)
 
 
-async def _revived(bench: Bench, job_id: str) -> None:
-    [answer] = await bench.store.retry("default", [job_id], Revival())
+async def _retry(bench: Bench, job_id: str) -> None:
+    [answer] = await bench.store.retry("default", [job_id], RetryRequest())
     assert answer.status is RetryStatus.QUEUED
 
 

@@ -1,4 +1,4 @@
-"""Random lives, counted a second time from what can be seen of every job; the store's tallies must say the same."""
+"""Random lives, counted a second time from what can be seen of every job; the store's counters must say the same."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Watch:
         self._seen[job.id] = job
 
     async def flow(self, bench: Bench) -> Flow:
-        attempts = [(each, attempt) for each in IDS for attempt in (await bench.trail(each)).attempts]
+        attempts = [(each, attempt) for each in IDS for attempt in (await bench.stored_history(each)).attempts]
         counted = [(each, attempt) for each, attempt in attempts if attempt.move not in GIVES_ATTEMPT_BACK]
         waits = [self._waits[each, attempt.fence] for each, attempt in counted]
         waits += [self._waits[each, fence] for each, fence, _ in self._completed]
@@ -70,7 +70,7 @@ class CountedLivesContract(Contract):
     """O4: every job is counted once, whatever happens to it, in whatever order."""
 
     @pytest.mark.parametrize("seed", range(8))
-    async def test_the_tallies_are_what_can_be_seen(self, bench: Bench, seed: int) -> None:
+    async def test_the_counters_are_what_can_be_seen(self, bench: Bench, seed: int) -> None:
         """O4: counts, sums, maxima and histograms, folded or not."""
         chance, watch = FakeRuntime(seed=seed), Watch()
         held: dict[str, JobRecord | None] = dict.fromkeys(IDS)
@@ -82,7 +82,7 @@ class CountedLivesContract(Contract):
             for each in IDS:
                 watch.look(await bench.job(each))
             if step % 20 == 19:
-                await bench.store.fold_tallies(None, 7)
+                await bench.store.fold_counters(None, 7)
         told = await bench.store.stats("default", StatsQuery(last_us=6 * HOUR))
         assert told.flow == await watch.flow(bench)
 

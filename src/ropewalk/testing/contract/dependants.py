@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from ropewalk.domain.jobs.flags import CONTINUED
-from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND
@@ -164,7 +164,7 @@ class InUseContract(Contract):
 
 
 VERBS: dict[str, Callable[[CompleteStore, str, str], Awaitable[object]]] = {
-    "resolve": lambda store, tenant, job_id: store.resolve(tenant, job_id, Resolution()),
+    "resolve": lambda store, tenant, job_id: store.end(tenant, job_id, EndRequest()),
     "signal": lambda store, tenant, job_id: store.signal(tenant, job_id, "ring", b"1"),
     "cancel_group": lambda store, tenant, job_id: store.cancel_group(tenant, job_id, reason=None, force=True),
     "await_group": lambda store, tenant, job_id: store.await_group(tenant, job_id, SECOND),

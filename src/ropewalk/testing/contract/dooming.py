@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.domain.failure import Category
-from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.operations import UpdateRequest
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import HOUR, MINUTE
@@ -235,7 +235,7 @@ class GateTimeoutContract(Contract):
     async def test_triggering_a_pending_job_does_not_open_its_gate(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("p"), node("a", "p", delay_us=HOUR))
-        await bench.store.update("default", "a", Amendment(run_now=True))
+        await bench.store.update("default", "a", UpdateRequest(run_now=True))
         assert await flow.states("a") == ["pending"]
         await flow.end("p")
         assert await flow.states("a") == ["scheduled"]

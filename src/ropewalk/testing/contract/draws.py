@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.outcome import (
     Aborted,
     Cancelled,
@@ -163,8 +163,8 @@ outcomes = st.one_of(
 endings = st.tuples(outcomes, st.none() | st.builds(AttemptTiming, short_spans, short_spans))
 """of attempts, and where their time went"""
 
-revivals = st.builds(
-    Revival,
+retry_requests = st.builds(
+    RetryRequest,
     reset_attempts=st.booleans(),
     priority=st.none() | priorities,
     delay_us=short_spans,
@@ -172,7 +172,9 @@ revivals = st.builds(
     include_cancelled=st.booleans(),
     cascade=st.booleans(),
 )
-amendments = st.builds(Amendment, input=st.none() | inputs, priority=st.none() | priorities, run_now=st.booleans())
+update_requests = st.builds(
+    UpdateRequest, input=st.none() | inputs, priority=st.none() | priorities, run_now=st.booleans()
+)
 retentions = st.builds(
     Retention,
     completed_us=long_spans,

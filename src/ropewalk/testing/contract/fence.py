@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.jobs.lease import LossReason
-from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord, Progress
 from ropewalk.domain.jobs.states import SETTLING, Move
 from ropewalk.domain.logs import LogLine
@@ -105,12 +105,12 @@ async def failed(bench: Bench, job: JobRecord) -> Holder:
 
 
 async def completed_from_outside(bench: Bench, job: JobRecord) -> Holder:
-    await bench.store.resolve("default", job.id, Resolution(result=b"7"))
+    await bench.store.end("default", job.id, EndRequest(result=b"7"))
     return holder(job)
 
 
 async def failed_from_outside(bench: Bench, job: JobRecord) -> Holder:
-    await bench.store.resolve("default", job.id, Resolution(error=BOOM))
+    await bench.store.end("default", job.id, EndRequest(error=BOOM))
     return holder(job)
 
 
@@ -288,7 +288,7 @@ async def _unchanged(bench: Bench, job: JobRecord, *, group: str | None = None) 
 async def _seen(bench: Bench, job: JobRecord, group: str | None) -> Seen:
     store = bench.store
     workflows, logs = WORKFLOWS.if_declared(store), LOGS.if_declared(store)
-    trail = await store.trail("default", job.id)
+    trail = await store.history("default", job.id)
     groups = {} if group is None else await store.groups("default", [group])
     return Seen(
         job=None if trail is None else trail.job,

@@ -9,7 +9,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import Contribution, Reducer
-from ropewalk.ports.store.messages import Claimed, Consequences, GroupRecord, ResolveAnswer, Settled, Settlements
+from ropewalk.ports.store.messages import Claimed, Consequences, EndAnswer, GroupRecord, Settled, Settlements
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement
 
@@ -31,9 +31,9 @@ def sequel(
     return CompletionPlan(children=children, continuation=then, contribution=contribution)
 
 
-def closed_by(what: Consequences | Claimed | Settlements | ResolveAnswer) -> list[str]:
+def closed_by(what: Consequences | Claimed | Settlements | EndAnswer) -> list[str]:
     """The ids of the groups that closed with it."""
-    if isinstance(what, Settlements | ResolveAnswer):
+    if isinstance(what, Settlements | EndAnswer):
         assert what.ripple is not None
         return closed_by(what.ripple)
     return [group.id for group in what.closed]

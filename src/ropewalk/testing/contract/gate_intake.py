@@ -46,10 +46,10 @@ class GateRefusalContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("root"))
         job = await flow.start("root")
-        before = await bench.trail("root")
+        before = await bench.stored_history("root")
         settled = await bench.settle(job, result=b"1", sequel=sequel(node("a"), node("b", "missing")))
         assert isinstance(settled.refused, NotFound)
-        assert (settled.move, settled.lost, await bench.trail("root")) == (None, None, before)
+        assert (settled.move, settled.lost, await bench.stored_history("root")) == (None, None, before)
         assert await bench.find("a") is None
         assert (await bench.settle(job, result=b"1")).move is Move.COMPLETE
 

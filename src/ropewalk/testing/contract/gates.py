@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from ropewalk.domain.jobs.flags import SKIPPED
-from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import HOUR
@@ -66,11 +66,11 @@ async def _skip(flow: Flow, name: str) -> None:
 
 
 async def _resolve(flow: Flow, name: str) -> None:
-    await flow.bench.store.resolve("default", name, Resolution())
+    await flow.bench.store.end("default", name, EndRequest())
 
 
 async def _resolve_failed(flow: Flow, name: str) -> None:
-    await flow.bench.store.resolve("default", name, Resolution(error=BOOM))
+    await flow.bench.store.end("default", name, EndRequest(error=BOOM))
 
 
 async def _fail_and_delete(flow: Flow, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import DAY, MINUTE, SECOND
 from ropewalk.ports.store.capabilities import WORKFLOWS
@@ -149,7 +149,7 @@ class OrphanContract(Contract):
         await flow.end("root-child", Move.FAIL)
         [first] = await bench.store.take_orphans(9, MINUTE)
         await bench.store.orphan_told(first.id)
-        await bench.store.retry("default", ["root-child"], Revival())
+        await bench.store.retry("default", ["root-child"], RetryRequest())
         assert await bench.store.take_orphans(9, MINUTE) == []
         await flow.end("root-child")
         [second] = await bench.store.take_orphans(9, MINUTE)

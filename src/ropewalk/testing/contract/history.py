@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.domain.jobs.history import HistoryEntry
-from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import SETTLING, Move
 from ropewalk.domain.time import HOUR, SECOND
@@ -21,7 +21,7 @@ class HistoryContract(Contract):
     async def test_a_plain_life(self, bench: Bench) -> None:
         """storage.md: a plain job keeps no rows, its record tells."""
         job = await bench.finished(owner="me")
-        trail = await bench.trail(job.id)
+        trail = await bench.stored_history(job.id)
         assert (trail.attempts, trail.events, trail.now) == ([], [], bench.runtime.now())
         assert [(entry.kind, entry.worker) for entry in await bench.history(job.id)] == [
             ("queued", None),
@@ -33,14 +33,14 @@ class HistoryContract(Contract):
         """O5: its name is the job's, not looked up."""
         await bench.store.register(worker_card("me"))
         job = await bench.finished(owner="me")
-        await bench.store.dismiss("me")
+        await bench.store.unregister("me")
         assert (await bench.job(job.id)).owner == "me"
         assert (await bench.history(job.id))[-1].worker == "me"
 
     async def test_an_eventful_life(self, bench: Bench) -> None:
         """O5: every attempt with its worker, times and error; every act of an operator with its reason."""
         job_id = await bench.add(delay_us=HOUR, max_attempts=None)
-        await bench.store.update("default", job_id, Amendment(run_now=True))
+        await bench.store.update("default", job_id, UpdateRequest(run_now=True))
         await bench.settle(await bench.claim_one(owner="one"), Move.RETRY, error=BOOM)
         await bench.claim_one(owner="two")
         await bench.runtime.advance(60)
@@ -48,7 +48,7 @@ class HistoryContract(Contract):
         held = await bench.claim_one(owner="three")
         await bench.store.cancel("default", [job_id], reason="enough", force=False)
         await bench.settle(held, Move.RETRY)
-        await bench.store.retry("default", [job_id], Revival(include_cancelled=True))
+        await bench.store.retry("default", [job_id], RetryRequest(include_cancelled=True))
         await bench.settle(await bench.claim_one(owner="four"))
         history = await bench.history(job_id)
         assert [entry.rev for entry in history] == list(range(1, len(history) + 1))
@@ -66,7 +66,7 @@ class HistoryContract(Contract):
             ("started", "four", None),
             ("complete", "four", None),
         ]
-        attempts = (await bench.trail(job_id)).attempts
+        attempts = (await bench.stored_history(job_id)).attempts
         assert [(each.run, each.attempt, each.move) for each in attempts] == [
             (1, 1, Move.RETRY),
             (1, 2, Move.LOSE),
@@ -75,7 +75,7 @@ class HistoryContract(Contract):
         assert [each.fence for each in attempts] == sorted({each.fence for each in attempts})
 
     async def test_the_trail_of_a_missing_job(self, bench: Bench) -> None:
-        assert await bench.store.trail("default", "missing") is None
+        assert await bench.store.history("default", "missing") is None
 
 
 class RandomLifeContract(Contract):
@@ -106,9 +106,9 @@ async def live_on(bench: Bench, job_id: str, held: JobRecord | None, chance: Fak
         case 0:
             await bench.store.cancel("default", [job_id], reason="r", force=chance.random() < 0.5)
         case 1 | 2:
-            await bench.store.retry("default", [job_id], Revival(include_cancelled=True))
+            await bench.store.retry("default", [job_id], RetryRequest(include_cancelled=True))
         case 3:
-            await bench.store.update("default", job_id, Amendment(run_now=True))
+            await bench.store.update("default", job_id, UpdateRequest(run_now=True))
         case 4:
             await bench.runtime.advance(60)
             await bench.sweep(9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ropewalk.domain.jobs.operations import Amendment, RetryStatus, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, RetryStatus, UpdateRequest
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR, SECOND
@@ -147,19 +147,19 @@ class KeyContract(Contract):
         assert sum(not accepted.duplicate for [accepted] in answers) == 1
 
 
-class KeyRevivalContract(Contract):
+class KeyRetryContract(Contract):
     """storage.md, keys: a manual retry and the key of the job."""
 
-    async def test_a_revived_job_holds_its_key_again(self, bench: Bench) -> None:
+    async def test_a_retried_job_holds_its_key_again(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
-        await _revive(bench, first)
+        await _retry(bench, first)
         [again] = await bench.submit(keyed("k"))
         assert (again.duplicate, again.id) == (True, first)
 
     async def test_its_window_still_counts_from_the_first_opening(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
         await bench.runtime.advance(50)
-        await _revive(bench, first)
+        await _retry(bench, first)
         await bench.settle(await bench.claim_one())
         await bench.runtime.advance(10)
         [again] = await bench.submit(keyed("k", scope="any", window=60))
@@ -167,24 +167,24 @@ class KeyRevivalContract(Contract):
 
     async def test_a_key_held_by_another_open_job_refuses_the_retry(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
-        before = await bench.trail(first)
+        before = await bench.stored_history(first)
         await bench.submit(keyed("k"))
-        [refused] = await bench.store.retry("default", [first], Revival())
+        [refused] = await bench.store.retry("default", [first], RetryRequest())
         assert (refused.status, refused.reason) == (RetryStatus.NOT_RETRIABLE, "key_in_use")
         assert refused.state is State.FAILED
-        assert await bench.trail(first) == before
+        assert await bench.stored_history(first) == before
 
     async def test_a_key_passed_on_and_closed_again_is_free(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
         await _finish(bench, keyed("k"))
-        await _revive(bench, first)
+        await _retry(bench, first)
         [again] = await bench.submit(keyed("k"))
         assert (again.duplicate, again.id) == (True, first)
 
     async def test_of_two_finished_jobs_of_a_key_only_one_comes_back(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
         second = await _finish(bench, keyed("k"), Move.FAIL)
-        one, two = await bench.store.retry("default", [first, second], Revival())
+        one, two = await bench.store.retry("default", [first, second], RetryRequest())
         assert (one.status, two.status) == (RetryStatus.QUEUED, RetryStatus.NOT_RETRIABLE)
         assert two.reason == "key_in_use"
 
@@ -209,8 +209,8 @@ async def _finish(bench: Bench, new: NewJob, move: Move = Move.COMPLETE) -> str:
     return accepted.id
 
 
-async def _revive(bench: Bench, job_id: str) -> None:
-    [answer] = await bench.store.retry("default", [job_id], Revival())
+async def _retry(bench: Bench, job_id: str) -> None:
+    [answer] = await bench.store.retry("default", [job_id], RetryRequest())
     assert answer.status is RetryStatus.QUEUED
 
 
@@ -219,14 +219,14 @@ class KeyUpdateContract(Contract):
 
     async def test_it_stands_for_the_new_input(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))
-        await bench.store.update("default", first.id, Amendment(input=b"[2]"))
+        await bench.store.update("default", first.id, UpdateRequest(input=b"[2]"))
         [again] = await bench.submit(keyed("k", input=b"[2]"))
         assert (again.duplicate, again.id) == (True, first.id)
         assert isinstance(await bench.answer(keyed("k", input=b"[1]")), Conflict)
 
     async def test_also_within_the_window_of_a_finished_job(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))
-        await bench.store.update("default", first.id, Amendment(input=b"[2]"))
+        await bench.store.update("default", first.id, UpdateRequest(input=b"[2]"))
         await bench.settle(await bench.claim_one())
         [again] = await bench.submit(keyed("k", scope="any", input=b"[2]"))
         assert (again.duplicate, again.id) == (True, first.id)
@@ -235,13 +235,13 @@ class KeyUpdateContract(Contract):
     async def test_also_in_its_next_run(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))
         await bench.settle(await bench.claim_one(), Move.FAIL)
-        await bench.store.retry("default", [first.id], Revival(delay_us=HOUR))
-        await bench.store.update("default", first.id, Amendment(input=b"[2]"))
+        await bench.store.retry("default", [first.id], RetryRequest(delay_us=HOUR))
+        await bench.store.update("default", first.id, UpdateRequest(input=b"[2]"))
         [again] = await bench.submit(keyed("k", input=b"[2]"))
         assert (again.duplicate, again.id) == (True, first.id)
 
     async def test_another_change_leaves_it(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))
-        await bench.store.update("default", first.id, Amendment(priority=5, run_at=bench.runtime.now() + HOUR))
+        await bench.store.update("default", first.id, UpdateRequest(priority=5, run_at=bench.runtime.now() + HOUR))
         [again] = await bench.submit(keyed("k", input=b"[1]"))
         assert (again.duplicate, again.id) == (True, first.id)

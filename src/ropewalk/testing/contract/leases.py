@@ -123,12 +123,12 @@ class RenewContract(Contract):
     async def test_a_renewal_is_the_workers_sign_of_life(self, bench: Bench) -> None:
         """With no leases too; an unknown worker gets no card by it."""
         await bench.store.register(worker_card("me"))
-        enlisted = bench.runtime.now()
+        registered = bench.runtime.now()
         await bench.runtime.advance(10)
         await bench.store.renew("me", [])
         await bench.store.renew("nobody", [])
         [card] = await bench.store.workers()
-        assert (card.id, card.started_at, card.beat_at) == ("me", enlisted, bench.runtime.now())
+        assert (card.id, card.started_at, card.beat_at) == ("me", registered, bench.runtime.now())
 
 
 class NoteContract(Contract):

@@ -86,7 +86,7 @@ class Lockstep:
         assert counted == found, f"counted {counted}, but there are {found}"
 
     def _check_life(self, job: JobRecord, before: JobRecord | None) -> None:
-        trail = self.ask(lambda store: store.trail(job.tenant, job.id))
+        trail = self.ask(lambda store: store.history(job.tenant, job.id))
         assert trail is not None
         history = assemble(trail.job, trail.attempts, trail.events)
         assert [entry.rev for entry in history] == list(range(1, job.rev + 1)), "safe-16: a gap in the history"

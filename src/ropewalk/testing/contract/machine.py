@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 )
 from msgspec import structs
 
-from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob, Progress
 from ropewalk.domain.jobs.retry import resolve
@@ -121,17 +121,17 @@ class StoreMachine(FlowRules, ScheduleRules):
         self.stores.ask(lambda store: store.cancel(tenant, ids, reason="r", force=force), compared=cancelled)
 
     @precondition(FlowRules.some_job)
-    @rule(which=picks, revival=draws.revivals)
-    def retry(self, which: list[int], revival: Revival) -> None:
+    @rule(which=picks, request=draws.retry_requests)
+    def retry(self, which: list[int], request: RetryRequest) -> None:
         tenant, ids = self._names(which)
-        self.stores.ask(lambda store: store.retry(tenant, ids, revival))
+        self.stores.ask(lambda store: store.retry(tenant, ids, request))
 
     @precondition(FlowRules.some_job)
-    @rule(which=pick, amendment=draws.amendments, wait_us=st.none() | draws.spans)
-    def update(self, which: int, amendment: Amendment, wait_us: int | None) -> None:
+    @rule(which=pick, request=draws.update_requests, wait_us=st.none() | draws.spans)
+    def update(self, which: int, request: UpdateRequest, wait_us: int | None) -> None:
         tenant, [job_id] = self._names([which])
         run_at = None if wait_us is None else self.stores.runtime.now() + wait_us
-        asked = structs.replace(amendment, run_at=run_at)
+        asked = structs.replace(request, run_at=run_at)
         self.stores.ask(lambda store: store.update(tenant, job_id, asked))
 
     @precondition(FlowRules.some_job)
@@ -151,7 +151,7 @@ class StoreMachine(FlowRules, ScheduleRules):
     @rule(owner=draws.owners, gone=draws.seldom)
     def enlist_or_dismiss(self, *, owner: str, gone: bool) -> None:
         if gone:
-            self.stores.ask(lambda store: store.dismiss(owner))
+            self.stores.ask(lambda store: store.unregister(owner))
         else:
             self.stores.ask(lambda store: store.register(draws.cards(owner)))
 
@@ -225,10 +225,10 @@ class StoreMachine(FlowRules, ScheduleRules):
     # ── counting
 
     @rule(days=draws.days_passing)
-    def fold_tallies(self, days: int) -> None:
+    def fold_counters(self, days: int) -> None:
         """How many there are to fold is each store's own; what they add up to is compared after every step."""
         self.stores.advance(days * DAY / SECOND)
-        self.stores.ask(lambda store: store.fold_tallies(7 * DAY, MANY), compared=lambda _: None)
+        self.stores.ask(lambda store: store.fold_counters(7 * DAY, MANY), compared=lambda _: None)
 
     @rule(tenant=draws.tenants, asked=draws.stats_queries, ago_us=st.none() | st.integers(0, 3 * DAY))
     def stats(self, tenant: str, asked: StatsQuery, ago_us: int | None) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from msgspec import structs
 
-from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
@@ -79,8 +79,8 @@ class FlowRules(RuleBasedStateMachine):
     @rule(which=pick, failed=st.booleans())
     def resolve(self, *, which: int, failed: bool) -> None:
         job = self.a_job(which)
-        asked = Resolution(error=BOOM) if failed else Resolution(result=b"1")
-        self.stores.ask(lambda store: store.resolve(job.tenant, job.id, asked), compared=resolved)
+        asked = EndRequest(error=BOOM) if failed else EndRequest(result=b"1")
+        self.stores.ask(lambda store: store.end(job.tenant, job.id, asked), compared=resolved)
 
     @precondition(some_job)
     @rule(which=pick, name=flow_draws.signals, value=st.none() | st.just(b"1"))

@@ -7,14 +7,14 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from ropewalk.domain.jobs.operations import Resolution, Revival
+from ropewalk.domain.jobs.operations import EndRequest, RetryRequest
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord
 from ropewalk.domain.jobs.states import LEGAL_MOVES, SETTLING, TERMINAL, Move, Status
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.domain.workflow.dependency import Policy
 from ropewalk.ports.store.capabilities import WORKFLOWS, Capability
-from ropewalk.ports.store.messages import SkipQueue, Trail
+from ropewalk.ports.store.messages import SkipQueue, StoredHistory
 from ropewalk.testing.contract.base import Contract, case
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job
@@ -41,7 +41,7 @@ NO_ENDS: Final = [move for move in Move if move not in SETTLING]
 
 
 def _needed_by(move: Move) -> tuple[Capability[Any], ...]:
-    return (WORKFLOWS,) if move in (Move.SUSPEND, Move.RESOLVE, Move.DOOM, Move.SKIP) else ()
+    return (WORKFLOWS,) if move in (Move.SUSPEND, Move.END, Move.DOOM, Move.SKIP) else ()
 
 
 class MovesContract(Contract):
@@ -106,7 +106,7 @@ async def _place(bench: Bench) -> Status | None:
 
 
 async def _all_about(bench: Bench) -> tuple[JobRecord, object, object] | None:
-    trail: Trail | None = await bench.store.trail(DEFAULT_TENANT, WALKED)
+    trail: StoredHistory | None = await bench.store.history(DEFAULT_TENANT, WALKED)
     return None if trail is None else (trail.job, trail.attempts, trail.events)
 
 
@@ -142,15 +142,15 @@ async def _fail_its_parent(bench: Bench, _: JobRecord | None) -> None:
 
 
 async def _complete_from_outside(bench: Bench, _: JobRecord | None) -> None:
-    await bench.store.resolve(DEFAULT_TENANT, WALKED, Resolution())
+    await bench.store.end(DEFAULT_TENANT, WALKED, EndRequest())
 
 
 async def _fail_from_outside(bench: Bench, _: JobRecord | None) -> None:
-    await bench.store.resolve(DEFAULT_TENANT, WALKED, Resolution(error=BOOM))
+    await bench.store.end(DEFAULT_TENANT, WALKED, EndRequest(error=BOOM))
 
 
-async def _revive(bench: Bench, _: JobRecord | None) -> None:
-    await bench.store.retry(DEFAULT_TENANT, [WALKED], Revival(include_cancelled=True))
+async def _retry(bench: Bench, _: JobRecord | None) -> None:
+    await bench.store.retry(DEFAULT_TENANT, [WALKED], RetryRequest(include_cancelled=True))
 
 
 async def _delete(bench: Bench, _: JobRecord | None) -> None:
@@ -179,8 +179,8 @@ WAYS: Final[dict[Step, Asking]] = {
     (Move.CANCEL, W, Status.CANCELLED): _cancel,
     (Move.DOOM, W, F): _fail_its_parent,
     (Move.SKIP, W, C): _fail_its_parent,
-    **{(Move.RESOLVE, before, C): _complete_from_outside for before in (W, R)},
-    **{(Move.RESOLVE, before, F): _fail_from_outside for before in (W, R)},
-    **{(Move.REVIVE, before, W): _revive for before, _ in LEGAL_MOVES[Move.REVIVE]},
+    **{(Move.END, before, C): _complete_from_outside for before in (W, R)},
+    **{(Move.END, before, F): _fail_from_outside for before in (W, R)},
+    **{(Move.RESTART, before, W): _retry for before, _ in LEGAL_MOVES[Move.RESTART]},
     **{(Move.DELETE, before, None): _delete for before, _ in LEGAL_MOVES[Move.DELETE]},
 }

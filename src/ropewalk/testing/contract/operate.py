@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.operations import UpdateRequest
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, MINUTE
-from ropewalk.ports.store.messages import AmendAnswer
+from ropewalk.ports.store.messages import UpdateAnswer
 from ropewalk.ports.store.removal import Deletion
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
@@ -18,7 +18,7 @@ from ropewalk.testing.contract.build import BOOM
 ENDS = {Move.COMPLETE: "completed", Move.FAIL: "failed", Move.BURY: "dead_letter", Move.CANCEL: "cancelled"}
 
 
-class AmendContract(Contract):
+class UpdateContract(Contract):
     """R16: trigger and update, on a waiting job only."""
 
     async def test_input_priority_and_time(self, bench: Bench) -> None:
@@ -26,9 +26,11 @@ class AmendContract(Contract):
         before = await bench.job(job_id)
         await bench.runtime.advance(5)
         now = bench.runtime.now()
-        answer = await bench.store.update("default", job_id, Amendment(input=b"[2]", priority=7, run_at=now + MINUTE))
+        answer = await bench.store.update(
+            "default", job_id, UpdateRequest(input=b"[2]", priority=7, run_at=now + MINUTE)
+        )
         job = await bench.job(job_id)
-        assert answer == AmendAnswer(id=job_id, job=job, state=State.DELAYED)
+        assert answer == UpdateAnswer(id=job_id, job=job, state=State.DELAYED)
         assert (job.input, job.priority, job.run_at) == (b"[2]", 7, now + MINUTE)
         assert (job.prio_key, job.time_key) == order_key(7, now + MINUTE, job.flags)
         assert (job.rev, job.updated_at, job.status) == (before.rev + 1, now, Status.WAITING)
@@ -36,26 +38,26 @@ class AmendContract(Contract):
     async def test_what_is_not_named_stays(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=HOUR, priority=3, input=b"[1]")
         before = await bench.job(job_id)
-        await bench.store.update("default", job_id, Amendment(input=b"[2]"))
+        await bench.store.update("default", job_id, UpdateRequest(input=b"[2]"))
         after = await bench.job(job_id)
         assert after == structs.replace(before, input=b"[2]", rev=before.rev + 1)
 
     async def test_a_triggered_job_runs_now(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=HOUR)
-        answer = await bench.store.update("default", job_id, Amendment(run_now=True))
+        answer = await bench.store.update("default", job_id, UpdateRequest(run_now=True))
         assert answer.state is State.SCHEDULED
         assert (await bench.claim_one()).id == job_id
         assert (await bench.history(job_id))[1].kind == "triggered"
 
     async def test_a_time_in_the_past_clamps_to_now(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=HOUR)
-        await bench.store.update("default", job_id, Amendment(run_at=0))
+        await bench.store.update("default", job_id, UpdateRequest(run_at=0))
         assert (await bench.job(job_id)).run_at == bench.runtime.now()
 
     async def test_a_postponed_job_waits(self, bench: Bench) -> None:
         """safe-8."""
         job_id = await bench.add()
-        await bench.store.update("default", job_id, Amendment(run_at=bench.runtime.now() + MINUTE))
+        await bench.store.update("default", job_id, UpdateRequest(run_at=bench.runtime.now() + MINUTE))
         claimed = await bench.claimed()
         assert (claimed.jobs, claimed.next_due) == ([], bench.runtime.now() + MINUTE)
         await bench.runtime.advance(60)
@@ -64,24 +66,24 @@ class AmendContract(Contract):
     async def test_a_new_priority_changes_the_order(self, bench: Bench) -> None:
         """S3: an older entry of the job must not come first."""
         ids = [await bench.add() for _ in range(3)]
-        await bench.store.update("default", ids[2], Amendment(priority=5))
-        await bench.store.update("default", ids[0], Amendment(priority=-5))
+        await bench.store.update("default", ids[2], UpdateRequest(priority=5))
+        await bench.store.update("default", ids[0], UpdateRequest(priority=-5))
         assert [job.id for job in await bench.claim(9)] == [ids[2], ids[1], ids[0]]
 
     @pytest.mark.parametrize(("move", "state"), ENDS.items())
-    async def test_a_finished_job_is_not_amended(self, bench: Bench, move: Move, state: str) -> None:
+    async def test_a_finished_job_is_not_updated(self, bench: Bench, move: Move, state: str) -> None:
         done = await bench.finished(move)
-        answer = await bench.store.update("default", done.id, Amendment(priority=5, run_now=True))
-        assert answer == AmendAnswer(id=done.id, job=None, state=State(state))
+        answer = await bench.store.update("default", done.id, UpdateRequest(priority=5, run_now=True))
+        assert answer == UpdateAnswer(id=done.id, job=None, state=State(state))
         assert await bench.job(done.id) == done
 
-    async def test_a_running_or_missing_job_is_not_amended(self, bench: Bench) -> None:
+    async def test_a_running_or_missing_job_is_not_updated(self, bench: Bench) -> None:
         job = await bench.running()
-        assert await bench.store.update("default", job.id, Amendment(run_now=True)) == AmendAnswer(
+        assert await bench.store.update("default", job.id, UpdateRequest(run_now=True)) == UpdateAnswer(
             id=job.id, state=State.RUNNING
         )
         assert await bench.job(job.id) == job
-        assert await bench.store.update("default", "missing", Amendment()) == AmendAnswer(id="missing")
+        assert await bench.store.update("default", "missing", UpdateRequest()) == UpdateAnswer(id="missing")
 
 
 class DeleteContract(Contract):
@@ -92,7 +94,7 @@ class DeleteContract(Contract):
         done = await bench.finished(move)
         assert await bench.store.delete("default", [done.id]) == {done.id: Deletion.DELETED}
         assert await bench.find(done.id) is None
-        assert await bench.store.trail("default", done.id) is None
+        assert await bench.store.history("default", done.id) is None
         assert await bench.store.delete("default", [done.id]) == {done.id: Deletion.NOT_FOUND}
 
     async def test_a_live_job_stays(self, bench: Bench) -> None:
@@ -111,7 +113,7 @@ class DeleteContract(Contract):
         await bench.settle(job, Move.FAIL, error=BOOM)
         await bench.store.delete("default", ["again"])
         await bench.add(id="again", input=b"[2]")
-        trail = await bench.trail("again")
+        trail = await bench.stored_history("again")
         assert (trail.job.rev, trail.attempts, trail.events) == (1, [], [])
         assert trail.job.seq > job.seq, "numbers are never used twice"
 

@@ -28,7 +28,7 @@ class PurgeContract(Contract):
         assert await bench.claim(9) == []
         assert await bench.store.queues("default") == []
         for each in ids:
-            assert await bench.store.trail("default", each) is None
+            assert await bench.store.history("default", each) is None
 
     async def test_what_runs_is_left_as_it_is(self, bench: Bench) -> None:
         """safe-5: its worker hears of nothing and completes it."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.limits.quota import SOON_SECONDS, Quota, QuotaUse
@@ -168,7 +168,7 @@ class InsideQuotaContract(Contract):
         failing = await bench.running(on_failure=CompensationSpec(type="undo"))
         await bench.add()
         await bench.settle(failing, Move.FAIL, error=BOOM)
-        [answer] = await bench.store.retry(DEFAULT_TENANT, [failing.id], Revival())
+        [answer] = await bench.store.retry(DEFAULT_TENANT, [failing.id], RetryRequest())
         assert answer.state is State.SCHEDULED
         assert (await use(bench)).pending == 3
 

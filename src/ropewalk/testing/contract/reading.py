@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.jobs.operations import Amendment
+from ropewalk.domain.jobs.operations import UpdateRequest
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter
 from ropewalk.domain.time import HOUR, SECOND
@@ -81,10 +81,10 @@ class QueuesContract(Contract):
         assert _without_zeros(queue).counts == {State.RUNNING: 1, State.SCHEDULED: 1}
         assert queue.oldest_ready_at == bench.runtime.now()
 
-    async def test_amended_and_cancelled_jobs_are_counted_once_or_not_at_all(self, bench: Bench) -> None:
-        amended, cancelled = await bench.add(), await bench.add()
+    async def test_updated_and_cancelled_jobs_are_counted_once_or_not_at_all(self, bench: Bench) -> None:
+        updated, cancelled = await bench.add(), await bench.add()
         for priority in range(5):
-            await bench.store.update("default", amended, Amendment(priority=priority))
+            await bench.store.update("default", updated, UpdateRequest(priority=priority))
         await bench.store.cancel("default", [cancelled], reason=None, force=False)
         [queue] = await bench.store.queues("default")
         assert _without_zeros(queue).counts == {State.SCHEDULED: 1}
@@ -129,14 +129,14 @@ class WorkersContract(Contract):
             "one": worker_card("one", concurrency=99, started_at=start, beat_at=now),
             "two": worker_card("two", types=(), lease_us=7, started_at=now, beat_at=now),
         }
-        await bench.store.dismiss("one")
-        await bench.store.dismiss("nobody")
+        await bench.store.unregister("one")
+        await bench.store.unregister("nobody")
         assert [card.id for card in await bench.store.workers()] == ["two"]
 
     async def test_a_dismissed_workers_leases_simply_run_out(self, bench: Bench) -> None:
         await bench.store.register(worker_card("w"))
         job = await bench.running(owner="w")
-        await bench.store.dismiss("w")
+        await bench.store.unregister("w")
         assert await bench.state(job.id) is State.RUNNING
         assert (await bench.settle(job)).move is Move.COMPLETE
 
@@ -168,7 +168,7 @@ class WorkersContract(Contract):
         assert await bench.store.drain("one")
         await bench.store.register(worker_card("one", concurrency=99))
         assert (await bench.store.renew("one", [])).drain
-        await bench.store.dismiss("one")
+        await bench.store.unregister("one")
         assert not await bench.store.drain("one")
         assert not (await bench.store.renew("one", [])).drain
         await bench.store.register(worker_card("next"))

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from ropewalk.domain.jobs.operations import Amendment, Resolution, Revival
+from ropewalk.domain.jobs.operations import EndRequest, RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.record import JobRecord, Progress
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.limits.fleet_limit import FlowLimit
@@ -56,17 +56,17 @@ async def _cancel_group(bench: Bench) -> Call:
 
 async def _retry(bench: Bench) -> Call:
     job = await bench.finished(Move.FAIL)
-    return lambda: bench.store.retry("default", [job.id], Revival())
+    return lambda: bench.store.retry("default", [job.id], RetryRequest())
 
 
 async def _update(bench: Bench) -> Call:
     job_id = await bench.add()
-    return lambda: bench.store.update("default", job_id, Amendment(input=b"[1]", priority=7))
+    return lambda: bench.store.update("default", job_id, UpdateRequest(input=b"[1]", priority=7))
 
 
 async def _trigger(bench: Bench) -> Call:
     job_id = await bench.add(delay_us=HOUR)
-    return lambda: bench.store.update("default", job_id, Amendment(run_now=True))
+    return lambda: bench.store.update("default", job_id, UpdateRequest(run_now=True))
 
 
 async def _delete(bench: Bench) -> Call:
@@ -83,9 +83,9 @@ async def _register(bench: Bench) -> Call:
     return lambda: bench.store.register(worker_card("w"))
 
 
-async def _dismiss(bench: Bench) -> Call:
+async def _unregister(bench: Bench) -> Call:
     await bench.store.register(worker_card("w"))
-    return lambda: bench.store.dismiss("w")
+    return lambda: bench.store.unregister("w")
 
 
 async def _drain(bench: Bench) -> Call:
@@ -132,7 +132,7 @@ async def _signal(bench: Bench) -> Call:
 
 async def _complete(bench: Bench) -> Call:
     job_id = await bench.add()
-    return lambda: bench.store.resolve("default", job_id, Resolution(result=b"1"))
+    return lambda: bench.store.end("default", job_id, EndRequest(result=b"1"))
 
 
 async def _sweep(bench: Bench) -> Call:
@@ -176,7 +176,7 @@ VERBS: dict[str, Prepare] = {
     "delete": _delete,
     "purge": _purge,
     "register": _register,
-    "dismiss": _dismiss,
+    "unregister": _unregister,
     "drain": _drain,
     "renew": _renew,
     "note": _note,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.jobs.operations import Resolution
+from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.ports.store.capabilities import WORKFLOWS
@@ -91,7 +91,7 @@ class ScopeContract(Contract):
         await flow.end("failed", Move.FAIL)
         await flow.end("buried", Move.BURY)
         await flow.end("cancelled", Move.CANCEL)
-        await bench.store.resolve("default", "resolved", Resolution(error=BOOM))
+        await bench.store.end("default", "resolved", EndRequest(error=BOOM))
         ripple = await flow.lose("lost")
         assert closed_by(ripple) == ["root"], "the sweep also found the passed deadline"
         assert await flow.counts("root") == (0, 2, 5, 1)

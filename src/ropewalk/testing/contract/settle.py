@@ -48,7 +48,7 @@ class SettleContract(Contract):
         job = await bench.running(owner="me")
         await bench.runtime.advance(3)
         await bench.settle(job, move, error=BOOM)
-        trail = await bench.trail(job.id)
+        trail = await bench.stored_history(job.id)
         if move is Move.COMPLETE:
             assert trail.attempts == []
             return
@@ -101,7 +101,7 @@ class SettleContract(Contract):
         )
         job = await bench.running()
         await bench.settle(job, Move.FAIL, error=error)
-        trail = await bench.trail(job.id)
+        trail = await bench.stored_history(job.id)
         assert trail.job.error == error
         assert trail.attempts[0].error == error
 
@@ -233,7 +233,7 @@ class LastWordContract(Contract):
         """R7, O5: model.md, an expired job has error `deadline exceeded`."""
         job = await bench.running(ttl_us=MINUTE)
         await bench.settle(job, move, error=error, delay_us=MINUTE)
-        trail = await bench.trail(job.id)
+        trail = await bench.stored_history(job.id)
         assert trail.job.error == DEADLINE_EXCEEDED
         assert [(each.move, each.error, each.next_run_at) for each in trail.attempts] == [(Move.EXPIRE, error, None)]
 

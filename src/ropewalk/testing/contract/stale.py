@@ -120,8 +120,8 @@ class StaleContract(Contract):
 
 
 async def _refused(bench: Bench, job: JobRecord, move: Move, reason: LossReason, *, owner: str | None = None) -> None:
-    before = await bench.store.trail("default", job.id)
+    before = await bench.store.history("default", job.id)
     answer = await bench.settle(job, move, owner=owner, result=b"stale", error=BOOM)
     assert (answer.seq, answer.fence, answer.lost) == (job.seq, job.fence, reason)
     assert (answer.job, answer.move) == (None, None)
-    assert await bench.store.trail("default", job.id) == before
+    assert await bench.store.history("default", job.id) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ropewalk.domain.jobs.operations import Resolution, Revival
+from ropewalk.domain.jobs.operations import EndRequest, RetryRequest
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import AttemptTiming
 from ropewalk.domain.retention import Retention
@@ -19,7 +19,7 @@ from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement
 
 KEEP = 30 * DAY
-FRESH = Revival(include_cancelled=True)
+FRESH = RetryRequest(include_cancelled=True)
 
 
 async def stats(bench: Bench, *, tenant: str = "default", last_us: int = HOUR, **asked: Any) -> Statistics:
@@ -31,7 +31,7 @@ async def flow(bench: Bench, **asked: Any) -> Flow:
 
 
 async def fold(bench: Bench) -> int:
-    return await bench.store.fold_tallies(KEEP, 10_000)
+    return await bench.store.fold_counters(KEEP, 10_000)
 
 
 @needs(STATISTICS)
@@ -52,7 +52,7 @@ class FlowContract(Contract):
         for move in (Move.FAIL, Move.BURY, Move.CANCEL):
             await bench.settle(await bench.running(), move, error=BOOM)
         await bench.cancel(await bench.add())
-        await bench.store.resolve("default", await bench.add(), Resolution(error=BOOM))
+        await bench.store.end("default", await bench.add(), EndRequest(error=BOOM))
         await bench.add(ttl_us=SECOND)
         await bench.runtime.advance(1)
         await bench.sweep()
@@ -224,7 +224,7 @@ class StandingContract(Contract):
         await bench.cancel(await bench.add())
         await bench.running()
         waits = await bench.add(delay_us=HOUR)
-        await bench.store.resolve("default", await bench.add(), Resolution())
+        await bench.store.end("default", await bench.add(), EndRequest())
         await bench.add(delay_us=SECOND)
         await bench.add("a", queue="mail")
         await bench.runtime.advance(1)
@@ -245,7 +245,7 @@ class StandingContract(Contract):
         assert (await stats(bench)).states[State.SCHEDULED] == 4
 
     async def test_what_is_gone_is_not_there(self, bench: Bench) -> None:
-        """O4: revived, deleted, or past its retention."""
+        """O4: retried, deleted, or past its retention."""
         jobs = [await bench.finished(move) for move in (Move.COMPLETE, Move.COMPLETE, Move.FAIL, Move.BURY)]
         await bench.store.delete("default", [jobs[0].id])
         await bench.store.retry("default", [jobs[2].id], FRESH)
@@ -284,7 +284,7 @@ class TenantsWithContract(Contract):
             await fold(bench)
 
     async def test_those_whose_jobs_are_gone_have_none(self, bench: Bench) -> None:
-        """R16: revived, deleted, or past their retention; not while one is left."""
+        """R16: retried, deleted, or past their retention; not while one is left."""
         for tenant in ("acme", "acme", "beta"):
             job = await bench.finished(Move.BURY, tenant=tenant)
         await bench.store.retry("beta", [job.id], FRESH)
@@ -299,7 +299,7 @@ class TenantsWithContract(Contract):
 
 @needs(STATISTICS)
 class FoldContract(Contract):
-    """O4: tallies become few, and say the same."""
+    """O4: counters become few, and say the same."""
 
     async def test_folding_changes_no_answer(self, bench: Bench) -> None:
         """O4: by minute, by hour, and what stands; done twice, by two, or in part."""
@@ -309,7 +309,7 @@ class FoldContract(Contract):
         ranges = (HOUR, 2 * HOUR, DAY)
         before = [await stats(bench, last_us=last_us) for last_us in ranges]
         other = await bench.second()
-        folded = [await store.fold_tallies(KEEP, 2) for store in (bench.store, other.store, bench.store)]
+        folded = [await store.fold_counters(KEEP, 2) for store in (bench.store, other.store, bench.store)]
         assert [await stats(bench, last_us=last_us) for last_us in ranges] == before
         assert folded[0] == 2
         while await fold(bench):
@@ -334,7 +334,7 @@ class FoldContract(Contract):
         await bench.finished()
         await fold(bench)
         await bench.runtime.advance(31 * DAY / SECOND)
-        await bench.store.fold_tallies(None, 99)
+        await bench.store.fold_counters(None, 99)
         assert (await flow(bench, last_us=40 * DAY)).completed == 1
         await fold(bench)
         told = await stats(bench, last_us=40 * DAY)

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.jobs.lease import LossReason
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
@@ -71,7 +71,7 @@ class StepContract(Contract):
         job = await bench.running()
         await bench.store.record_step(holder(job), step(0))
         await bench.settle(job, Move.FAIL)
-        await bench.store.retry("default", [job.id], Revival(fresh=fresh))
+        await bench.store.retry("default", [job.id], RetryRequest(fresh=fresh))
         assert len(await bench.store.steps(job.seq)) == kept
 
     async def test_they_go_with_their_job(self, bench: Bench) -> None:

@@ -14,7 +14,7 @@ from ropewalk.testing.contract.examine import ExamineContract
 from ropewalk.testing.contract.fairness import AgeingContract, TurnContract
 from ropewalk.testing.contract.fence import FenceContract
 from ropewalk.testing.contract.history import HistoryContract, RandomLifeContract
-from ropewalk.testing.contract.keys import KeyContract, KeyRevivalContract, KeyUpdateContract
+from ropewalk.testing.contract.keys import KeyContract, KeyRetryContract, KeyUpdateContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
 from ropewalk.testing.contract.limits import (
     ConcurrencyContract,
@@ -24,9 +24,10 @@ from ropewalk.testing.contract.limits import (
 )
 from ropewalk.testing.contract.logs import BacklogContract, LogContract
 from ropewalk.testing.contract.lost_answers import LostAnswerContract
+from ropewalk.testing.contract.manual_retry import ManualRetryContract
 from ropewalk.testing.contract.moves import MovesContract
 from ropewalk.testing.contract.notify import FarHintContract, NotifierContract
-from ropewalk.testing.contract.operate import AmendContract, DeleteContract, PauseContract
+from ropewalk.testing.contract.operate import DeleteContract, PauseContract, UpdateContract
 from ropewalk.testing.contract.order import DueContract, OrderContract
 from ropewalk.testing.contract.purge import PurgeContract
 from ropewalk.testing.contract.quota_changes import QuotaChangeContract
@@ -37,7 +38,6 @@ from ropewalk.testing.contract.rates import RateContract
 from ropewalk.testing.contract.reading import AheadContract, GetContract, QueuesContract, WorkersContract
 from ropewalk.testing.contract.recovery import DeadlineContract, ReclaimContract
 from ropewalk.testing.contract.repeating import RepeatContract, RepeatedOnceContract, RepeatedSignalContract
-from ropewalk.testing.contract.revive import ReviveContract
 from ropewalk.testing.contract.room import PassingContract, RoomContract
 from ropewalk.testing.contract.schedule_fires import FireContract, MissedFireContract, SummerTimeContract
 from ropewalk.testing.contract.schedules import ScheduleContract, ScheduleReadingContract
@@ -71,7 +71,7 @@ class StoreContract(
     # coming in
     SubmitContract,
     KeyContract,
-    KeyRevivalContract,
+    KeyRetryContract,
     KeyUpdateContract,
     SkipQueueContract,
     SpawnContract,
@@ -118,8 +118,8 @@ class StoreContract(
     CompensationContract,
     # being changed by people
     CancelContract,
-    ReviveContract,
-    AmendContract,
+    ManualRetryContract,
+    UpdateContract,
     DeleteContract,
     PurgeContract,
     PauseContract,

@@ -29,7 +29,7 @@ class SweepContract(Contract):
         assert (after.status, after.attempt, after.crashes) == (Status.WAITING, 1, 1)
         assert (after.owner, after.lease_expires_at, after.error) == (None, None, WORKER_LOST)
         assert (after.run_at, after.prio_key, after.time_key) == (job.run_at, job.prio_key, job.time_key)
-        [record] = (await bench.trail(job.id)).attempts
+        [record] = (await bench.stored_history(job.id)).attempts
         assert (record.move, record.owner, record.error) == (Move.LOSE, "dead", WORKER_LOST)
         assert record.next_run_at == job.run_at
         assert await bench.sweep(9) == []
@@ -101,13 +101,13 @@ class SweepContract(Contract):
         assert [moved.move for moved in await bench.sweep(9)] == [Move.LOSE, Move.LOSE, Move.RELEASE]
 
     async def test_of_an_unknown_worker_the_worst_is_assumed(self, bench: Bench) -> None:
-        """Never enlisted, or dismissed: its jobs count as started."""
+        """Never registered, or unregistered: its jobs count as started."""
         await bench.store.register(worker_card("gone"))
         await bench.add()
         await bench.add()
         await bench.claim_one(owner="stranger", started_upto=0)
         await bench.claim_one(owner="gone", started_upto=0)
-        await bench.store.dismiss("gone")
+        await bench.store.unregister("gone")
         await bench.runtime.advance(60)
         assert [moved.move for moved in await bench.sweep(9)] == [Move.LOSE, Move.LOSE]
 
@@ -203,7 +203,7 @@ class DeadlineSweepContract(Contract):
         await bench.runtime.advance(60)
         await bench.sweep(9)
         for job_id, error in ((started, WORKER_LOST), (buffered, None)):
-            trail = await bench.trail(job_id)
+            trail = await bench.stored_history(job_id)
             assert (trail.job.status, trail.job.error) == (Status.DEAD_LETTER, DEADLINE_EXCEEDED)
             assert [(each.move, each.error) for each in trail.attempts] == [(Move.EXPIRE, error)]
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ropewalk.domain.jobs.operations import Amendment, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import HOUR, SECOND
@@ -17,14 +17,14 @@ from ropewalk.testing.contract.build import BOOM, keyed
 
 VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
     "get": lambda store, tenant, job_id: store.get(tenant, [job_id]),
-    "trail": lambda store, tenant, job_id: store.trail(tenant, job_id),
+    "trail": lambda store, tenant, job_id: store.history(tenant, job_id),
     "search": lambda store, tenant, job_id: store.search(
         tenant, Filter(text=job_id), order=Order.CREATED_ASC, cursor=None, limit=9
     ),
     "count": lambda store, tenant, job_id: store.count(tenant, Filter(text=job_id)),
     "cancel": lambda store, tenant, job_id: store.cancel(tenant, [job_id], reason=None, force=True),
-    "retry": lambda store, tenant, job_id: store.retry(tenant, [job_id], Revival(include_cancelled=True)),
-    "update": lambda store, tenant, job_id: store.update(tenant, job_id, Amendment(run_now=True)),
+    "retry": lambda store, tenant, job_id: store.retry(tenant, [job_id], RetryRequest(include_cancelled=True)),
+    "update": lambda store, tenant, job_id: store.update(tenant, job_id, UpdateRequest(run_now=True)),
     "delete": lambda store, tenant, job_id: store.delete(tenant, [job_id]),
 }
 
@@ -36,12 +36,12 @@ class TenantContract(Contract):
     @pytest.mark.parametrize("verb", list(VERBS))
     async def test_a_foreign_id_answers_like_a_missing_one(self, bench: Bench, verb: str, state: State) -> None:
         job_id = await _foreign(bench, state)
-        before = await bench.trail(job_id, tenant="acme")
+        before = await bench.stored_history(job_id, tenant="acme")
         ask = VERBS[verb]
         foreign = await ask(bench.store, "zeta", job_id)
         missing = await ask(bench.store, "zeta", "job-that-never-was")
         assert repr(foreign).replace(job_id, "job-that-never-was") == repr(missing)
-        assert await bench.trail(job_id, tenant="acme") == before
+        assert await bench.stored_history(job_id, tenant="acme") == before
 
     async def test_empty_filters_see_only_their_own(self, bench: Bench) -> None:
         await bench.add(id="mine", tenant="acme")

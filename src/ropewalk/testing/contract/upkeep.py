@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from ropewalk.domain.jobs.flags import FORGOTTEN
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, HOUR, MINUTE
@@ -39,7 +39,7 @@ class PruneContract(Contract):
         assert await bench.store.prune(retention, 9) == Pruned(jobs=1, results=0, keys=0)
         pruned = ids.pop(move)
         assert await bench.find(pruned) is None
-        assert await bench.store.trail("default", pruned) is None
+        assert await bench.store.history("default", pruned) is None
         assert len((await bench.store.get("default", list(ids.values()))).jobs) == len(ENDS) - 1
 
     async def test_none_keeps_for_ever(self, bench: Bench) -> None:
@@ -77,10 +77,10 @@ class PruneContract(Contract):
         assert await bench.store.prune(zero, 9) == NOTHING
         assert len((await bench.store.get("default", [waiting, running.id, delayed])).jobs) == 3
 
-    async def test_a_revived_job_counts_from_its_new_end(self, bench: Bench) -> None:
+    async def test_a_retried_job_counts_from_its_new_end(self, bench: Bench) -> None:
         done = await bench.finished(Move.FAIL)
         await bench.runtime.advance(days=40)
-        await bench.store.retry("default", [done.id], Revival())
+        await bench.store.retry("default", [done.id], RetryRequest())
         assert (await bench.store.prune(Retention(), 9)).jobs == 0
         await bench.settle(await bench.claim_one(), Move.FAIL)
         assert (await bench.store.prune(Retention(), 9)).jobs == 0
@@ -94,7 +94,7 @@ class PruneContract(Contract):
         await bench.runtime.advance(days=99)
         assert (await bench.store.prune(Retention(), 9)).jobs == 1
         await bench.add(id="again")
-        trail = await bench.trail("again")
+        trail = await bench.stored_history("again")
         assert (trail.attempts, trail.events) == ([], [])
 
     async def test_results_are_forgotten_earlier(self, bench: Bench) -> None:
@@ -170,13 +170,13 @@ class PruneKeysContract(Contract):
         [fresh] = await bench.submit(keyed("k", scope="any", window=86_400))
         assert not fresh.duplicate
 
-    async def test_a_revived_job_whose_key_was_forgotten_holds_it_again(self, bench: Bench) -> None:
-        """safe-12: opened anew, at the time of its revival."""
+    async def test_a_retried_job_whose_key_was_forgotten_holds_it_again(self, bench: Bench) -> None:
+        """safe-12: opened anew, at the time of its request."""
         [first] = await bench.submit(keyed("k", window=60))
         await bench.settle(await bench.claim_one(), Move.FAIL)
         await bench.runtime.advance(minutes=2)
         assert (await bench.store.prune(Retention(), 9)).keys == 1
-        await bench.store.retry("default", [first.id], Revival())
+        await bench.store.retry("default", [first.id], RetryRequest())
         [again] = await bench.submit(keyed("k"))
         assert (again.duplicate, again.id) == (True, first.id)
         await bench.settle(await bench.claim_one())

@@ -6,11 +6,11 @@ from ropewalk.testing.contract.cascades import CascadeContract, FlowRaceContract
 from ropewalk.testing.contract.chains import ChainContract
 from ropewalk.testing.contract.dependants import InUseContract, TenantGraphContract
 from ropewalk.testing.contract.dooming import DoomContract, GateTimeoutContract
+from ropewalk.testing.contract.ending import EndingContract
 from ropewalk.testing.contract.gate_intake import GateRefusalContract, GraphContract, InsideContract
 from ropewalk.testing.contract.gates import GateContract
 from ropewalk.testing.contract.group_care import CancelGroupContract, OrphanContract
-from ropewalk.testing.contract.reopening import CascadeReviveContract, ReopenContract
-from ropewalk.testing.contract.resolving import ResolveContract
+from ropewalk.testing.contract.reopening import CascadeRetryContract, ReopenContract
 from ropewalk.testing.contract.scopes import ScopeContract
 from ropewalk.testing.contract.signals import SignalContract
 from ropewalk.testing.contract.steps import SleepContract, StepContract
@@ -31,12 +31,12 @@ class WorkflowContract(
     GraphContract,
     DoomContract,
     GateTimeoutContract,
-    CascadeReviveContract,
+    CascadeRetryContract,
     InUseContract,
     TenantGraphContract,
     # one after another, and in between
     ChainContract,
-    ResolveContract,
+    EndingContract,
     StepContract,
     SleepContract,
     SignalContract,

@@ -88,23 +88,23 @@ class Reclaimer:
         return len(ripple.moved) >= self._config.batch
 
 
-class TallyFolderConfig(Struct, frozen=True):
+class CounterFolderConfig(Struct, frozen=True):
     every_seconds: float = 5.0
     batch: int = 1000
 
 
-class TallyFolder:
-    def __init__(self, bench: WorkerContext, retention: Retention, config: TallyFolderConfig | None = None) -> None:
+class CounterFolder:
+    def __init__(self, bench: WorkerContext, retention: Retention, config: CounterFolderConfig | None = None) -> None:
         self._bench = bench
         self._store = STATISTICS.of(bench.store)
         self._retention = retention
-        self._config = config or TallyFolderConfig()
+        self._config = config or CounterFolderConfig()
 
     async def run(self) -> None:
         await every(self._config.every_seconds, self.run_once, self._bench.runtime)
 
     async def run_once(self) -> bool:
-        folded = await self._store.fold_tallies(self._retention.statistics_us, self._config.batch)
+        folded = await self._store.fold_counters(self._retention.statistics_us, self._config.batch)
         return folded >= self._config.batch
 
 

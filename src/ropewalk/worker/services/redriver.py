@@ -1,6 +1,6 @@
 """Gives dead-lettered jobs another chance while this worker has nothing else to do: some at a time, a few times each.
 
-Several may do it at once: the store revives a job only in the run that was looked at, so the second one does nothing.
+Several may do it at once: the store retries a job only in the run that was looked at, so the second one does nothing.
 Tenants take turns: a round begins behind the one that the last round ended with, so that none has to wait until another
 has nothing left.
 """
@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from ropewalk.definitions.job_types.job_type import JobType, type_name
 from ropewalk.domain import checks
-from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, RetryStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.search import Filter, Order
@@ -98,7 +98,7 @@ class Redriver:
             pages -= looked
             self._last = tenant
         for tenant, jobs in found.items():  # not before: with the first of them this worker is not idle any more
-            await self._revive(tenant, jobs)
+            await self._retry(tenant, jobs)
         return False
 
     async def _in_turn(self) -> list[str]:
@@ -132,12 +132,12 @@ class Redriver:
         lies_since = job.finished_at or job.updated_at
         return job.run <= self._config.max_times and lies_since + to_span(self._config.older_than, "older_than") <= now
 
-    async def _revive(self, tenant: str, jobs: list[JobRecord]) -> None:
+    async def _retry(self, tenant: str, jobs: list[JobRecord]) -> None:
         back: list[JobRecord] = []
         by_run = attrgetter("run")
         for run, alike in groupby(sorted(jobs, key=by_run), key=by_run):
             some = {job.id: job for job in alike}
-            asked = Revival(fresh=True, of_run=run, reason=REASON)
+            asked = RetryRequest(fresh=True, of_run=run, reason=REASON)
             answers = await self._bench.store.retry(tenant, list(some), asked)
             back.extend(some[answer.id] for answer in answers if answer.status is RetryStatus.QUEUED)
         self._tell(back)

@@ -46,7 +46,7 @@ SELECT coalesce(json_agg(seq), '[]') FROM held
 -- `look` also which sublanes have ready jobs.
 WITH /* see noted */
 SELECT /* see situation_columns */,
-    CASE WHEN :look::boolean THEN (/* see survey */) END
+    CASE WHEN :look::boolean THEN (/* see ready_sublanes */) END
 
 -- name: claim_single_sublane
 -- A whole claim, if one sublane has all ready jobs, nothing else is due, `control` is the one under which nothing was
@@ -59,15 +59,15 @@ situation AS MATERIALIZED (
     SELECT
         coalesce(:now::bigint, /* see begun */) AS now,
         /* see situation_columns */,
-        CASE WHEN :look::boolean THEN (/* see survey */) END AS survey
+        CASE WHEN :look::boolean THEN (/* see ready_sublanes */) END AS ready_found
 ),
 expected AS MATERIALIZED (
     SELECT now, epoch << :epoch_shift::integer AS first_fence
     FROM situation
     WHERE control = :control::bigint
         AND coalesce((dues -> 0 ->> 0)::bigint > now, true) AND coalesce(next_wait > now, true)
-        AND coalesce(json_array_length(survey -> 0) <= 1, true)
-        AND coalesce((survey -> 0 ->> 0)::bigint = :sublane::bigint, true)
+        AND coalesce(json_array_length(ready_found -> 0) <= 1, true)
+        AND coalesce((ready_found -> 0 ->> 0)::bigint = :sublane::bigint, true)
 ),
 found AS MATERIALIZED (
     SELECT * FROM ready
@@ -104,7 +104,7 @@ leased AS (
 SELECT
     (SELECT now FROM situation), (SELECT as_expected FROM given), (SELECT epoch FROM situation),
     (SELECT control FROM situation), (SELECT paused FROM situation), (SELECT dues FROM situation),
-    (SELECT next_wait FROM situation), (SELECT survey FROM situation),
+    (SELECT next_wait FROM situation), (SELECT ready_found FROM situation),
     coalesce('[' || string_agg(concat('[', seq, ',', to_json(id), ',', :names::text, ',', concat_ws(
         ',', priority, prio_key, time_key, created_at, run_at, 0, flags, run, rev, attempt,
         coalesce(max_attempts::text, 'null'), crashes, max_crashes, fence, 'null,0,null,0,null',
@@ -114,7 +114,7 @@ SELECT
 FROM (SELECT * FROM found WHERE (SELECT as_expected FROM given)) AS head
 JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = head.seq OFFSET 0) AS body USING (seq)
 
--- name: survey
+-- name: ready_sublanes
 -- Which sublanes have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin
 -- at 2^41: of each (tenant, queue, type) only the first. And how long that took here, in µs: dead rows on the
 -- way show in nothing else.

@@ -23,7 +23,7 @@ from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.ports.store.claims import ClaimRequest
 
-SurveyKeys: TypeAlias = Callable[[int, int, int], Sequence[int]]
+ReadKeys: TypeAlias = Callable[[int, int, int], Sequence[int]]
 """sublanes (behind this, before that, so many)"""
 
 
@@ -106,11 +106,11 @@ class ClaimCache:
         self._sublanes, self._trusted_until = None, 0.0
         self._reached.clear()
 
-    def keys_of(self, lane: int, most: int, survey: SurveyKeys) -> tuple[Sequence[int], bool]:
+    def keys_of(self, lane: int, most: int, read: ReadKeys) -> tuple[Sequence[int], bool]:
         """Some of the sublanes of a lane's keys, from where the last look ended; and whether there may be others."""
         first = lane * KEYED_FROM
         behind = self._behind.pop(lane, first)
-        sublanes = survey(behind, first + KEYED_FROM, most)
+        sublanes = read(behind, first + KEYED_FROM, most)
         if len(sublanes) == most:
             self._behind[lane] = sublanes[-1]
         return sublanes, len(sublanes) == most or behind > first

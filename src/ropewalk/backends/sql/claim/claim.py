@@ -49,8 +49,8 @@ _expiry = attrgetter("lease_expires_at")
 _ints = msgspec.json.Decoder(list[int])
 
 
-def claim(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -> Claimed:
-    at_once = claim_single_sublane(tx, lanes, outlook, request)
+def claim(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> Claimed:
+    at_once = claim_single_sublane(tx, lanes, cache, request)
     if at_once is not None:
         return at_once
     if tx.sql.note_started:
@@ -58,32 +58,32 @@ def claim(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -
     before = Consequences()
     if request.unanswered:
         before = give_back(tx, lanes, request)
-        outlook.look_again()
-    look = outlook.sublanes is None
+        cache.look_again()
+    look = cache.sublanes is None
     situation = ClaimSnapshot.read(tx, request, look=look)
-    take_back = request.takes_back(tx.now) and outlook.sweep_due(tx.now)
+    take_back = request.takes_back(tx.now) and cache.sweep_due(tx.now)
     if take_back or situation.wait_is_over:
         caught_up = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
         before = both(before, caught_up)
         if take_back:
             some_left = len(caught_up.moved) >= CAUGHT_UP_PER_CLAIM_MAX
-            outlook.swept(tx.now, tx.now if some_left else tx.value(tx.sql.earliest_expiry, (tx.now,)))
+            cache.swept(tx.now, tx.now if some_left else tx.value(tx.sql.earliest_expiry, (tx.now,)))
     if situation.something_is_due:
         tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
     if take_back or situation.wait_is_over or situation.something_is_due:
         situation = ClaimSnapshot.read(tx, request, look=look)
-    return Claiming(tx, lanes, outlook, situation, request).run(before)
+    return Claiming(tx, lanes, cache, situation, request).run(before)
 
 
 class Claiming:
     """One claim under way."""
 
     def __init__(
-        self, tx: Tx, lanes: LaneBook, outlook: ClaimCache, situation: ClaimSnapshot, request: ClaimRequest
+        self, tx: Tx, lanes: LaneBook, cache: ClaimCache, situation: ClaimSnapshot, request: ClaimRequest
     ) -> None:
         self._tx = tx
         self._lanes = lanes
-        self._outlook = outlook
+        self._cache = cache
         self._situation = situation
         self._request = request
         self._rules = lanes.rules(tx, situation.control)
@@ -108,14 +108,14 @@ class Claiming:
 
     def run(self, before: Consequences) -> Claimed:
         """`before` is what happened on the way here."""
-        remembered = self._outlook.sublanes
+        remembered = self._cache.sublanes
         if remembered is not None:
             self._sublanes = remembered
             self._choose(remembered)
         if remembered is None or (self._wants_more() and self._held_up is None):
             self._begin()
             self._look()
-        self._outlook.single = self._single()
+        self._cache.single = self._single()
         jobs = self._lease()
         self._flow.spend()
         # Last: a compensation born in this claim is work for the next one.
@@ -132,8 +132,8 @@ class Claiming:
 
     def _look(self) -> None:
         """Choose among all sublanes, but of those of limit keys look at no more than some."""
-        sublanes, took_us = self._situation.survey(self._tx)
-        self._outlook.looked(sublanes, took_us)
+        sublanes, took_us = self._situation.ready_sublanes(self._tx)
+        self._cache.looked(sublanes, took_us)
         self._sublanes = sublanes
         for _ in range(LOOKS_PER_CLAIM_MAX):
             self._choose(sublanes)
@@ -145,13 +145,13 @@ class Claiming:
         if not self._tx.sql.claim_single_sublane or len(self._sublanes) != 1 or not self._given or self._rules:
             return None
         [sublane] = self._sublanes
-        as_it_came = not self._overdue and not self._outlook.was_held_up
+        as_it_came = not self._overdue and not self._cache.was_held_up
         if not as_it_came or self._bounded or self._request.passing or sublane >= KEYED_FROM or sublane % 2:
             return None
         return SingleSublane(sublane, self._given[0].lane, self._situation.control)
 
     def _with_keys(self, sublanes: Sequence[int]) -> list[int]:
-        """A survey names one sublane of all keys of a lane. They are read only if the lane itself could give jobs."""
+        """`sublanes` names one sublane for all keys of a lane. The rest are read only if the lane could give jobs."""
         plain = [sublane for sublane in sublanes if sublane < KEYED_FROM]
         above = [sublane // KEYED_FROM for sublane in sublanes if sublane >= KEYED_FROM]
         self._more_keys = False
@@ -164,12 +164,12 @@ class Claiming:
         open_ones = self._flow.open_among(served)
         for lane in open_ones:
             most = max(KEYS_LOOKED_AT_MIN, KEYS_LOOKED_AT_MAX // len(open_ones))
-            found, more = self._outlook.keys_of(lane, most, self._survey_keys)
+            found, more = self._cache.keys_of(lane, most, self._read_keys)
             plain += found
             self._more_keys = self._more_keys or more
         return plain
 
-    def _survey_keys(self, behind: int, before: int, count: int) -> list[int]:
+    def _read_keys(self, behind: int, before: int, count: int) -> list[int]:
         return _ints.decode(self._tx.value(self._tx.sql.ready_key_sublanes, (behind, before, count)))
 
     def _choose(self, sublanes: Sequence[int]) -> None:
@@ -179,7 +179,7 @@ class Claiming:
         lines = self._lines(sublanes)
         # About as many as will be given, however many sublanes share the claim.
         number = sum(map(len, lines.values()))
-        chunk = max(1, self._outlook.readable(self._request) // max(1, number))
+        chunk = max(1, self._cache.readable(self._request) // max(1, number))
         heads = self._heads(lines.values(), chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
         in_order = [self._in_order(line, sublanes, chunk, heads) for line, sublanes in lines.items()]
         start = start_of(list(lines), self._request.first, self._request.turn)
@@ -224,7 +224,7 @@ class Claiming:
 
     def _heads(self, lines: Iterable[list[int]], count: int) -> Heads:
         """The first jobs of each of many sublanes, in one statement."""
-        starts = [(sublane, self._outlook.start_of(sublane)) for sublanes in lines for sublane in sublanes]
+        starts = [(sublane, self._cache.start_of(sublane)) for sublanes in lines for sublane in sublanes]
         return first_of_each(self._tx, self._lanes, starts, count)
 
     def _in_order(self, line: TenantQueue, sublanes: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
@@ -248,18 +248,18 @@ class Claiming:
             last = job.max_attempts is not None and job.attempt + 1 >= job.max_attempts
             if (last or job.crashes) and len(self._given) >= self._request.slots:
                 self._held_up = line
-                self._outlook.held_up()
+                self._cache.held_up()
                 return
             yield job
 
     def _ready(self, sublane: int, chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
         """The ready jobs of one sublane, read a chunk at a time and no further than asked for."""
         lane, suspects = divmod(sublane, 2)
-        bounded, remembers = self._bounded, self._outlook.remembers and not suspects
+        bounded, remembers = self._bounded, self._cache.remembers and not suspects
         if heads is None:
             if self._room is not None:
                 chunk = self._room.most(self._lanes.names_of(self._tx, [lane])[lane].type, chunk)
-            found, size = next_of(self._tx, sublane, self._outlook.start_of(sublane), chunk), chunk
+            found, size = next_of(self._tx, sublane, self._cache.start_of(sublane), chunk), chunk
         else:
             found, size = heads.get(sublane, []), chunk + 1
         while found and not (suspects and self._quarantine.closed):
@@ -268,7 +268,7 @@ class Claiming:
                 if bounded and not self._open(lane, job.type):
                     return
                 if remembers:
-                    self._outlook.reached(sublane, rank_of(job))  # asked for the next: this one is taken
+                    self._cache.reached(sublane, rank_of(job))  # asked for the next: this one is taken
             if len(found) < size:
                 return
             found, size, chunk = next_of(self._tx, sublane, rank_of(found[-1]), chunk), chunk, 2 * chunk
@@ -278,7 +278,7 @@ class Claiming:
         first_ticket, leases = request.first_ticket, request.types
         transition.claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=leases, now=tx.now)
         if jobs:
-            self._outlook.granted(min(filter(None, map(_expiry, jobs))))
+            self._cache.granted(min(filter(None, map(_expiry, jobs))))
         first_fence = epoch << transition.EPOCH_SHIFT
         rows = list(map(_leased, jobs))
         tx.run_rows_later(tx.sql.lease_jobs, rows, tx.now, first_fence, request.owner, tx.now)

@@ -38,46 +38,46 @@ class Asked(NamedTuple):
     values: dict[str, SqlValue]
 
 
-def claim_single_sublane(tx: Tx, lanes: LaneBook, outlook: ClaimCache, request: ClaimRequest) -> Claimed | None:
+def claim_single_sublane(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> Claimed | None:
     """None where it takes more than that."""
-    asked = None if tx.careful else ask(outlook, request, tx.given_now)
+    asked = None if tx.careful else ask(cache, request, tx.given_now)
     if asked is None:
         return None
     found = tx.last_row(tx.sql.claim_single_sublane, asked.values)
-    return tell(found, asked, outlook, request, lambda dues: lanes.names_of(tx, dues))
+    return tell(found, asked, cache, request, lambda dues: lanes.names_of(tx, dues))
 
 
-def ask(outlook: ClaimCache, request: ClaimRequest, now: Instant | None) -> Asked | None:
+def ask(cache: ClaimCache, request: ClaimRequest, now: Instant | None) -> Asked | None:
     """What the statement is given, if this claim may be such a one. Without `now` the store knows the time."""
-    single = outlook.single
+    single = cache.single
     if single is None or not _suits(single, request):
         return None
-    if now is not None and request.takes_back(now) and outlook.sweep_due(now):
+    if now is not None and request.takes_back(now) and cache.sweep_due(now):
         return None
-    look = outlook.sublanes is None
-    after = BEFORE_ALL if look else outlook.start_of(single.sublane)
+    look = cache.sublanes is None
+    after = BEFORE_ALL if look else cache.start_of(single.sublane)
     return Asked(single, look, _values(single, request, now, look=look, after=after))
 
 
 def tell(
-    found: Sequence[Any] | None, asked: Asked, outlook: ClaimCache, request: ClaimRequest, names: NamesOf
+    found: Sequence[Any] | None, asked: Asked, cache: ClaimCache, request: ClaimRequest, names: NamesOf
 ) -> Claimed | None:
     """What came of it; None where anything was otherwise."""
     assert found is not None
     now, as_expected, *rest = found
     if not as_expected:
-        outlook.single = None
+        cache.single = None
         return None
     situation, jobs = ClaimSnapshot(rest[:6], request, now), _records(rest[6:])
     epoch, first_ticket = situation.epoch, request.first_ticket
     claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=request.types, now=now)
     if asked.look:
-        outlook.looked(*situation.surveyed())
+        cache.looked(*situation.decoded_ready())
     if jobs:
-        outlook.granted(now + request.types[asked.single.lane.type])
-        outlook.reached(asked.single.sublane, rank_of(jobs[-1]))
-    if request.takes_back(now) and outlook.sweep_due(now):
-        outlook.single = None  # the next claim looks for lost leases
+        cache.granted(now + request.types[asked.single.lane.type])
+        cache.reached(asked.single.sublane, rank_of(jobs[-1]))
+    if request.takes_back(now) and cache.sweep_due(now):
+        cache.single = None  # the next claim looks for lost leases
     times = (situation.next_ready(names), situation.next_wait)
     return Claimed(now=now, jobs=jobs, moved=[], next_due=min(filter(None, times), default=None))
 

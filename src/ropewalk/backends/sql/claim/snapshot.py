@@ -71,7 +71,7 @@ NamesOf: TypeAlias = Callable[[Sequence[int]], Mapping[int, LaneName]]
 
 _lines = msgspec.json.Decoder(list[TenantQueue])
 _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
-_survey = msgspec.json.Decoder(tuple[list[int], Span])
+_ready_decoder = msgspec.json.Decoder(tuple[list[int], Span])
 
 
 class ClaimSnapshot:
@@ -85,7 +85,7 @@ class ClaimSnapshot:
         self._paused = frozenset(_lines.decode(found[2]))
         self._dues = _dues.decode(found[3])
         self.next_wait: Instant | None = found[4]
-        self._survey: bytes | str | None = found[5]
+        self._ready: bytes | str | None = found[5]
 
     @classmethod
     def read(cls, tx: Tx, request: ClaimRequest, *, look: bool) -> ClaimSnapshot:
@@ -101,16 +101,16 @@ class ClaimSnapshot:
     def wait_is_over(self) -> bool:
         return self.next_wait is not None and self.next_wait <= self._now
 
-    def survey(self, tx: Tx) -> tuple[list[int], Span]:
+    def ready_sublanes(self, tx: Tx) -> tuple[list[int], Span]:
         """Which sublanes have ready jobs, and how long it took the store to find out, in µs."""
-        if self._survey is None:
-            self._survey = tx.value(tx.sql.survey)
-        return self.surveyed()
+        if self._ready is None:
+            self._ready = tx.value(tx.sql.ready_sublanes)
+        return self.decoded_ready()
 
-    def surveyed(self) -> tuple[list[int], Span]:
+    def decoded_ready(self) -> tuple[list[int], Span]:
         """The same, where it looked."""
-        assert self._survey is not None
-        return _survey.decode(self._survey)
+        assert self._ready is not None
+        return _ready_decoder.decode(self._ready)
 
     def line_of(self, lane: LaneName) -> TenantQueue | None:
         """The line of a lane this request is for; None for every other lane."""

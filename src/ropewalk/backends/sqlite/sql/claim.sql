@@ -1,5 +1,5 @@
 -- LIMIT ? + 0, here and elsewhere: newer libraries compile a statement anew for every value bound to a bare LIMIT ?
--- (45 instead of 7 µs for the survey).
+-- (45 instead of 7 µs for reading the ready sublanes).
 
 -- name: note_started
 -- A claim that arrives after a later one of the same worker notes nothing.
@@ -39,9 +39,9 @@ SELECT
         SELECT run_at, lane FROM job WHERE stage = 0 AND unmet = 0 ORDER BY run_at LIMIT :dues + 0
     )),
     (SELECT min(wake_at) FROM job WHERE wake_at IS NOT NULL AND stage = 0),
-    iif(:look, (/* see survey */), NULL)
+    iif(:look, (/* see ready_sublanes */), NULL)
 
--- name: survey
+-- name: ready_sublanes
 -- Which sublanes have ready jobs: one step through the index each, however many jobs they hold. Those of limit keys begin
 -- at 2^41: of each (tenant, queue, type) only the first. Nothing dead is ever in the way, so it takes no
 -- time worth telling.

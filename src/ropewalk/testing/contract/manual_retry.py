@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.jobs.operations import RetryStatus, Revival
+from ropewalk.domain.jobs.operations import RetryRequest, RetryStatus
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
-from ropewalk.ports.store.messages import Note, ReviveAnswer
+from ropewalk.ports.store.messages import Note, RetryAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM
@@ -17,7 +17,7 @@ from ropewalk.testing.contract.build import BOOM
 ENDS = {Move.COMPLETE: "completed", Move.FAIL: "failed", Move.BURY: "dead_letter", Move.CANCEL: "cancelled"}
 
 
-class ReviveContract(Contract):
+class ManualRetryContract(Contract):
     """R16: a new run of a finished job, under the same id."""
 
     @pytest.mark.parametrize("move", [Move.FAIL, Move.BURY])
@@ -25,10 +25,10 @@ class ReviveContract(Contract):
         done = await _failed(bench, move)
         await bench.runtime.advance(60)
         now = bench.runtime.now()
-        [answer] = await bench.store.retry("default", [done.id], Revival())
-        assert answer == ReviveAnswer(id=done.id, status=RetryStatus.QUEUED, state=State.SCHEDULED, run_at=now)
+        [answer] = await bench.store.retry("default", [done.id], RetryRequest())
+        assert answer == RetryAnswer(id=done.id, status=RetryStatus.QUEUED, state=State.SCHEDULED, run_at=now)
         job = await bench.job(done.id)
-        assert (job.status, job.run, job.attempt, job.crashes, job.last_move) == (Status.WAITING, 2, 0, 0, Move.REVIVE)
+        assert (job.status, job.run, job.attempt, job.crashes, job.last_move) == (Status.WAITING, 2, 0, 0, Move.RESTART)
         assert (job.run_at, job.finished_at, job.result, job.fence) == (now, None, None, done.fence)
         assert (done.owner, job.owner) == (None, None)
         assert (job.checkpoint, job.error) == (b"[1]", BOOM), "a retry keeps what the job had reached"
@@ -39,7 +39,7 @@ class ReviveContract(Contract):
 
     async def test_delay_and_priority(self, bench: Bench) -> None:
         done = await _failed(bench)
-        [answer] = await bench.store.retry("default", [done.id], Revival(priority=50, delay_us=MINUTE))
+        [answer] = await bench.store.retry("default", [done.id], RetryRequest(priority=50, delay_us=MINUTE))
         assert (answer.state, answer.run_at) == (State.DELAYED, bench.runtime.now() + MINUTE)
         job = await bench.job(done.id)
         assert job.priority == 50
@@ -48,13 +48,13 @@ class ReviveContract(Contract):
 
     async def test_fresh_forgets_what_was_reached(self, bench: Bench) -> None:
         done = await _failed(bench)
-        await bench.store.retry("default", [done.id], Revival(reset_attempts=False, fresh=True))
+        await bench.store.retry("default", [done.id], RetryRequest(reset_attempts=False, fresh=True))
         job = await bench.job(done.id)
         assert (job.attempt, job.crashes, job.checkpoint, job.error) == (0, 0, None, None)
 
     async def test_without_reset_the_budget_goes_on(self, bench: Bench) -> None:
         done = await _failed(bench)
-        await bench.store.retry("default", [done.id], Revival(reset_attempts=False))
+        await bench.store.retry("default", [done.id], RetryRequest(reset_attempts=False))
         assert (await bench.claim_one()).attempt == 2
 
     async def test_without_reset_exhausted_attempts_last_once_more(self, bench: Bench) -> None:
@@ -63,7 +63,7 @@ class ReviveContract(Contract):
         await bench.settle(job, Move.RETRY, error=BOOM)
         await bench.settle(await bench.claim_one(), Move.BURY, error=BOOM)
         for run in (2, 3):
-            [answer] = await bench.store.retry("default", [job.id], Revival(reset_attempts=False))
+            [answer] = await bench.store.retry("default", [job.id], RetryRequest(reset_attempts=False))
             assert answer.status is RetryStatus.QUEUED
             last = await bench.claim_one()
             assert (last.run, last.attempt, last.max_attempts) == (run, 2, 2)
@@ -75,16 +75,16 @@ class ReviveContract(Contract):
         for run in (2, 3):
             await bench.runtime.advance(60)
             assert [moved.move for moved in await bench.sweep(9)] == [Move.BURY]
-            [answer] = await bench.store.retry("default", [job.id], Revival(reset_attempts=False))
+            [answer] = await bench.store.retry("default", [job.id], RetryRequest(reset_attempts=False))
             assert answer.status is RetryStatus.QUEUED
             again = await bench.claim_one()
             assert (again.id, again.run, again.crashes) == (job.id, run, 0)
 
     async def test_a_cancelled_job_only_if_asked(self, bench: Bench) -> None:
         done = await bench.finished(Move.CANCEL)
-        [refused] = await bench.store.retry("default", [done.id], Revival())
+        [refused] = await bench.store.retry("default", [done.id], RetryRequest())
         assert (refused.status, refused.reason) == (RetryStatus.NOT_RETRIABLE, "state_cancelled")
-        [queued] = await bench.store.retry("default", [done.id], Revival(include_cancelled=True))
+        [queued] = await bench.store.retry("default", [done.id], RetryRequest(include_cancelled=True))
         assert queued.status is RetryStatus.QUEUED
         assert (await bench.job(done.id)).cancel is None
 
@@ -94,7 +94,7 @@ class ReviveContract(Contract):
         waiting = await bench.add()
         before = await bench.store.get("default", [completed.id, running.id, waiting])
         answers = await bench.store.retry(
-            "default", [completed.id, running.id, waiting, "missing"], Revival(include_cancelled=True)
+            "default", [completed.id, running.id, waiting, "missing"], RetryRequest(include_cancelled=True)
         )
         assert [(answer.status, answer.reason) for answer in answers] == [
             (RetryStatus.NOT_RETRIABLE, "state_completed"),
@@ -106,14 +106,14 @@ class ReviveContract(Contract):
 
     async def test_the_same_job_twice_in_one_call(self, bench: Bench) -> None:
         done = await _failed(bench)
-        first, second = await bench.store.retry("default", [done.id, done.id], Revival())
+        first, second = await bench.store.retry("default", [done.id, done.id], RetryRequest())
         assert (first.status, second.status) == (RetryStatus.QUEUED, RetryStatus.NOT_RETRIABLE)
         assert (await bench.job(done.id)).run == 2
 
     async def test_only_in_the_run_that_was_seen(self, bench: Bench) -> None:
-        """R16: of several who saw the same failure one revives it, whatever became of it since."""
+        """R16: of several who saw the same failure one retries it, whatever became of it since."""
         done = await _failed(bench, Move.BURY)
-        asked = Revival(fresh=True, of_run=done.run, reason="redriven")
+        asked = RetryRequest(fresh=True, of_run=done.run, reason="redriven")
         [first] = await bench.store.retry("default", [done.id], asked)
         assert first.status is RetryStatus.QUEUED
         await bench.settle(await bench.claim_one(), Move.BURY, error=BOOM)
@@ -124,8 +124,8 @@ class ReviveContract(Contract):
 
     async def test_history_says_why(self, bench: Bench) -> None:
         done = await _failed(bench)
-        await bench.store.retry("default", [done.id], Revival(reason="redriven"))
-        trail = await bench.store.trail("default", done.id)
+        await bench.store.retry("default", [done.id], RetryRequest(reason="redriven"))
+        trail = await bench.store.history("default", done.id)
         assert trail is not None
         assert [(event.kind, event.reason) for event in trail.events] == [("retried", "redriven")]
 
@@ -134,7 +134,7 @@ class ReviveContract(Contract):
         passed = await bench.finished(Move.FAIL, ttl_us=SECOND)
         coming = await bench.finished(Move.FAIL, ttl_us=HOUR)
         await bench.runtime.advance(5)
-        await bench.store.retry("default", [passed.id, coming.id], Revival())
+        await bench.store.retry("default", [passed.id, coming.id], RetryRequest())
         assert (await bench.job(passed.id)).deadline is None
         assert (await bench.job(coming.id)).deadline == coming.deadline
         await bench.runtime.advance(hours=1)
@@ -144,7 +144,7 @@ class ReviveContract(Contract):
         """safe-5: across runs."""
         job = await bench.running()
         await bench.settle(job, Move.FAIL)
-        await bench.store.retry("default", [job.id], Revival())
+        await bench.store.retry("default", [job.id], RetryRequest())
         assert (await bench.settle(job)).lost is not None
         await bench.claim_one()
         assert (await bench.settle(job)).lost is not None

@@ -5,27 +5,27 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.domain.jobs.lease import LossReason
-from ropewalk.domain.jobs.operations import Resolution, Revival
+from ropewalk.domain.jobs.operations import EndRequest, RetryRequest
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import Renewal, ResolveAnswer
+from ropewalk.ports.store.messages import EndAnswer, Renewal
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, keyed
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
-DONE, FAILED = Resolution(result=b"yes"), Resolution(error=BOOM)
+DONE, FAILED = EndRequest(result=b"yes"), EndRequest(error=BOOM)
 
 
 @needs(WORKFLOWS)
-class ResolveContract(Contract):
+class EndingContract(Contract):
     """safe-13: linearizable with claim and settle; everything an ending brings follows."""
 
     @pytest.mark.parametrize("asked", [DONE, FAILED], ids=["completed", "failed"])
     @pytest.mark.parametrize("before", ["scheduled", "delayed", "pending", "running"])
-    async def test_a_job_that_has_not_ended(self, bench: Bench, before: str, asked: Resolution) -> None:
+    async def test_a_job_that_has_not_ended(self, bench: Bench, before: str, asked: EndRequest) -> None:
         flow = Flow(bench)
         await flow.submit(node("p"))
         await flow.submit(
@@ -33,7 +33,7 @@ class ResolveContract(Contract):
         )
         if before == "running":
             await flow.start("a")
-        answer = await bench.store.resolve("default", "a", asked)
+        answer = await bench.store.end("default", "a", asked)
         job = await bench.job("a")
         ended = State.COMPLETED if asked is DONE else State.FAILED
         assert (answer.job, answer.state, answer.ripple is not None) == (job, ended, True)
@@ -41,7 +41,7 @@ class ResolveContract(Contract):
             ended,
             asked.result,
             asked.error,
-            Move.RESOLVE,
+            Move.END,
         )
         history = await bench.history("a")
         assert [entry.rev for entry in history] == list(range(1, job.rev + 1))
@@ -55,7 +55,7 @@ class ResolveContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("root"))
         await flow.end("root", left=sequel(node("a")))
-        await bench.store.resolve("default", "a", DONE)
+        await bench.store.end("default", "a", DONE)
         group = (await bench.store.groups("default", ["root"]))["root"]
         assert (group.value.type, group.value.value, group.closed_at is not None) == ("a", b"yes", True)
 
@@ -63,7 +63,7 @@ class ResolveContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("a"))
         job = await flow.start("a")
-        await bench.store.resolve("default", "a", DONE)
+        await bench.store.end("default", "a", DONE)
         renewed = await bench.store.renew("worker", [Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE)])
         assert [lost.reason for lost in renewed.lost] == [LossReason.ALREADY_COMPLETED]
         settled = await bench.settle(job, result=b"mine", sequel=sequel(node("child")))
@@ -75,24 +75,24 @@ class ResolveContract(Contract):
     @pytest.mark.parametrize("move", [Move.COMPLETE, Move.FAIL, Move.BURY, Move.CANCEL])
     async def test_what_has_ended_stays_so(self, bench: Bench, move: Move) -> None:
         done = await bench.finished(move)
-        answer = await bench.store.resolve("default", done.id, DONE)
+        answer = await bench.store.end("default", done.id, DONE)
         assert (answer.job, answer.state) == (None, State(done.status.value))
         assert await bench.job(done.id) == done
 
     async def test_a_missing_job(self, bench: Bench) -> None:
-        assert await bench.store.resolve("default", "missing", DONE) == ResolveAnswer(id="missing")
+        assert await bench.store.end("default", "missing", DONE) == EndAnswer(id="missing")
 
     async def test_gates_and_groups_follow(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"), node("good", "root"), node("bad", "root"))
         await flow.end("root", left=sequel(node("a"), node("b"), node("after-a", "a"), node("after-b", "b")))
-        answer = await bench.store.resolve("default", "a", DONE)
+        answer = await bench.store.end("default", "a", DONE)
         assert answer.ripple is not None
         assert (answer.ripple.ready, closed_by(answer)) == (["default"], [])
-        answer = await bench.store.resolve("default", "b", FAILED)
+        answer = await bench.store.end("default", "b", FAILED)
         assert answer.ripple is not None
         assert [moved.job.id for moved in answer.ripple.moved] == ["after-b"]
-        answer = await bench.store.resolve("default", "after-a", DONE)
+        answer = await bench.store.end("default", "after-a", DONE)
         assert answer.ripple is not None
         assert closed_by(answer) == ["root"]
         assert await flow.counts("root") == (0, 3, 2, 0)
@@ -100,16 +100,16 @@ class ResolveContract(Contract):
     async def test_a_failure_is_compensated_and_can_be_retried(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("a", on_failure=CompensationSpec(type="undo")))
-        await bench.store.resolve("default", "a", FAILED)
+        await bench.store.end("default", "a", FAILED)
         undo = await bench.claim_one(types=["undo"])
         assert undo.origin is not None
         assert (undo.origin.started, undo.origin.error) == (False, BOOM)
-        await bench.store.retry("default", ["a"], Revival())
+        await bench.store.retry("default", ["a"], RetryRequest())
         assert (await flow.start("a")).run == 2
 
     async def test_its_key_is_free(self, bench: Bench) -> None:
         """safe-12."""
         [first] = await bench.submit(keyed("k"))
-        await bench.store.resolve("default", first.id, DONE)
+        await bench.store.end("default", first.id, DONE)
         [second] = await bench.submit(keyed("k"))
         assert not second.duplicate

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ropewalk.backends.workflow.scopes import chain_head, owned_scope
 from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.operations import Revival
+from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
@@ -16,12 +16,12 @@ from ropewalk.domain.workflow.dependency import Edge, ParentKind
 _DOOMED = frozenset({Move.DOOM, Move.CANCEL})
 
 
-def revive(ledger: UnitOfWork, job: JobRecord, asked: Revival) -> None:
+def retry(ledger: UnitOfWork, job: JobRecord, asked: RetryRequest) -> None:
     """The caller found no reason to refuse it."""
     was = job.status
     ledger.take(job)
-    event = operations.revive(job, asked, ledger.now)
-    ledger.record(job, Effects(Move.REVIVE, event=event, left=was))
+    event = operations.retry(job, asked, ledger.now)
+    ledger.record(job, Effects(Move.RESTART, event=event, left=was))
     ledger.reopen_key(job)
     if asked.fresh:
         ledger.forget_steps(job)
@@ -30,7 +30,7 @@ def revive(ledger: UnitOfWork, job: JobRecord, asked: Revival) -> None:
         open_again = [(ParentKind.JOB, job.seq), (ParentKind.CHAIN, chain_head(job))]
         open_again += [(ParentKind.TREE, seq) for seq in trees]
         for edge in ledger.ended_edges(open_again):
-            _revive_dependant(ledger, edge)
+            _retry_dependant(ledger, edge)
 
 
 def _reopen(ledger: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
@@ -56,10 +56,10 @@ def _reopen(ledger: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
     return reopened
 
 
-def _revive_dependant(ledger: UnitOfWork, edge: Edge) -> None:
-    """What never started waits for this parent again; what its failure had ended is revived for that.
+def _retry_dependant(ledger: UnitOfWork, edge: Edge) -> None:
+    """What never started waits for this parent again; what its failure had ended is retried for that.
 
-    Unless another parent keeps the gate from opening: then it waits to be revived together with that one.
+    Unless another parent keeps the gate from opening: then it waits to be retried together with that one.
     """
     for job in ledger.load([edge.seq]):
         if job.start_rev or job.gate is None:
@@ -69,7 +69,7 @@ def _revive_dependant(ledger: UnitOfWork, edge: Edge) -> None:
         if not gate.parent_reopened(job):
             continue
         if _was_doomed(job) and ledger.may_reopen(job):
-            revive(ledger, job, Revival(cascade=True, include_cancelled=True, fresh=True))
+            retry(ledger, job, RetryRequest(cascade=True, include_cancelled=True, fresh=True))
         if job.status is Status.WAITING:
             gate.block_again(job)
 
