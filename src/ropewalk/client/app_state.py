@@ -126,7 +126,8 @@ class AppState:
 
     async def session(self) -> Session:
         """The session of the running loop; opens the store on first use."""
-        await self.open()
+        if not self._opened:
+            await self.open()
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:

@@ -24,15 +24,16 @@ class UnregisteredTypes:
     def __init__(self, registry: Registry, *, strict: bool | None) -> None:
         self._registry = registry
         self._strict = strict
+        self._registered: set[str] = set()
+        """Types that were found in the registry. They stay in it, so a job of theirs needs no second look."""
         self._warned: set[str] = set()
 
     def check(self, new: NewJob) -> None:
         """A job that is about to be written. Raises UnknownJobType, or DefinitionError for its compensation."""
-        if self._strict is False:
+        if (new.on_failure is None and new.type in self._registered) or self._strict is False:
             return
-        known = new.type in self._registry
-        if not known:
-            self.check_type(new.type)
+        self.check_type(new.type)
+        known = new.type in self._registered
         spec = new.on_failure
         while spec is not None:
             if spec.type not in self._registry:
@@ -43,7 +44,10 @@ class UnregisteredTypes:
 
     def check_type(self, name: str) -> None:
         """A type of jobs that are to be written. Raises UnknownJobType."""
-        if self._strict is False or name in self._registry:
+        if name in self._registered or self._strict is False:
+            return
+        if name in self._registry:
+            self._registered.add(name)
             return
         if self._strict:
             raise UnknownJobType(f"{self._registry.unknown(name)}. Add it to App(jobs=[...]): this app is strict")
