@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from ropewalk_journal import JournalStore
+from ropewalk_journal import JournalStore, findings
 
-from ropewalk import OutcomeUnknown, StoreRefused
+from ropewalk import App, OutcomeUnknown, StoreRefused
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.capabilities import LOGS
+from ropewalk.ports.store.capabilities import DIAGNOSIS, LOGS
 from ropewalk.ports.store.core import Store
 from ropewalk.testing import FakeRuntime, contract
 from ropewalk.testing.contract.bench import Bench
@@ -55,7 +55,7 @@ class JournalBackend(contract.Backend):
 
 
 class TestJournal(contract.StoreContract):
-    capabilities = frozenset({LOGS})
+    capabilities = frozenset({LOGS, DIAGNOSIS})
 
     @pytest.fixture
     def backend(self) -> JournalBackend:
@@ -130,3 +130,19 @@ async def test_what_could_not_be_written_is_not_believed(bench: Bench, monkeypat
             await bench.add(id="lost")
     assert await bench.find("lost") is None
     assert (await bench.job("written")).id == "written"
+
+
+async def test_the_doctor_passes_on_what_it_says_about_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with App(f"journal:///{tmp_path}/jobs.journal") as app:
+        await app.queues()
+        found = {each.subject: each for each in await app.examine()}
+        assert {found[subject].level for subject in ("durability", "journal", "wake-ups")} == {"ok"}
+        monkeypatch.setattr(findings, "LARGE_BYTES", 0)
+        found = {each.subject: each for each in await app.examine()}
+        assert (found["journal"].level, found["leases"].level) == ("note", "ok")
+        assert found["journal"].advice is not None and "jobs.journal away" in found["journal"].advice
+        monkeypatch.setattr(findings, "DISK_LOW_BYTES", 2**63)
+        found = {each.subject: each for each in await app.examine()}
+        assert found["journal"].level == "warn"

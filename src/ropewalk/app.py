@@ -28,7 +28,6 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND, Seconds, Span, to_span
 from ropewalk.errors import DefinitionError, InvalidInput
-from ropewalk.observe.doctor.findings import Finding
 from ropewalk.observe.events import ErrorHook, EventHook, EventHub
 from ropewalk.observe.metrics.meter import Meter
 from ropewalk.observe.metrics.metrics import Metrics
@@ -36,6 +35,7 @@ from ropewalk.observe.metrics.registry import Registry as Numbers
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import LOGS, MIGRATIONS, STATISTICS
 from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.findings import Finding
 from ropewalk.ports.store.messages import Durability
 from ropewalk.ports.store.migrations import MigrationStore
 from ropewalk.ports.store.urls import masked
@@ -209,11 +209,10 @@ class App(StoreClient):
         from ropewalk.observe.doctor.doctor import examine  # a client that is well needs no doctor
 
         checks.flag(deep, "deep")
-        core, url = self._core, self._url
-        twin = None
-        if url is not None and core.store.durability is not Durability.D0:
-            twin = partial(connect, url, core.runtime, allow_weaker_durability=True, migrate=False)
-        return await examine(core.store, twin, core.runtime, deep=deep)
+        core, url, make_twin = self._core, self._url, None
+        if url is not None:
+            make_twin = partial(connect, url, core.runtime, allow_weaker_durability=True, migrate=False)
+        return await examine(core.store, make_twin, core.runtime, deep=deep)
 
     async def close(self) -> None:
         """Release the store. Using the app again opens it again."""

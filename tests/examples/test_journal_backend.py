@@ -90,6 +90,23 @@ def test_the_command_line_reaches_it(installed: Path, tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
+def test_the_doctor_shows_what_it_says_of_itself(installed: Path, tmp_path: Path) -> None:
+    """H5: the doctor knows nothing of journals, so the findings about the file come from the package of the store."""
+    (tmp_path / "jobs.py").write_text(JOBS)
+    (tmp_path / "send.py").write_text(SENDER)
+    python("send.py", site=installed, directory=tmp_path)
+    url = ("--url", "journal:///jobs.journal")
+    examined = python("-m", "ropewalk", "doctor", *url, site=installed, directory=tmp_path)
+    found = [re.sub(r"\d\S* \w+", "N", line) for line in examined.stdout.splitlines()]
+    assert found[:2] == [
+        "ok    durability    a change is on disk before it is answered: an acknowledged job survives power loss",
+        "ok    journal       the file has N, and the disk N left",
+    ], examined.stdout + examined.stderr
+    assert "ok    wake-ups      a journal is open in one process only: nobody else has to be woken" in found
+    assert "warn  workers       no worker is alive" in found
+    assert examined.returncode == 1
+
+
 @pytest.mark.timeout(600)  # all of the contract that is for such a store, in one process
 def test_it_keeps_the_contract(installed: Path, tmp_path: Path) -> None:
     for name in ("test_journal.py", "pyproject.toml"):

@@ -14,10 +14,12 @@ from threading import Lock
 from typing import Any, Final, TypeVar, cast
 
 import msgspec
+from msgspec import structs
 
 from ropewalk import OutcomeUnknown
 from ropewalk.backends.memory import MemoryStore
 from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
@@ -25,11 +27,13 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.capabilities import LOGS, Capability
+from ropewalk.ports.store.capabilities import DIAGNOSIS, LOGS, Capability
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.diagnosis import DiagnosisStore, Examination
 from ropewalk.ports.store.logs import LogStore
 from ropewalk.ports.store.messages import (
+    Backlog,
     Cancellations,
     Claimed,
     Consequences,
@@ -50,6 +54,7 @@ from ropewalk.ports.store.messages import (
     WorkerCard,
 )
 from ropewalk.ports.store.removal import Deletion, Pruned, Purged
+from ropewalk_journal.findings import WAKE_UPS, facts, findings_of
 from ropewalk_journal.journal import Journal
 
 T = TypeVar("T")
@@ -86,7 +91,7 @@ class Replayed:
         return self.at
 
 
-class JournalStore(Store, LogStore):
+class JournalStore(Store, LogStore, DiagnosisStore):
     """`path` names the file, which is created when it is missing. Nothing is opened before `open`."""
 
     def __init__(self, path: str | Path, runtime: Runtime) -> None:
@@ -104,7 +109,7 @@ class JournalStore(Store, LogStore):
 
     @property
     def capabilities(self) -> frozenset[Capability[Any]]:
-        return frozenset({LOGS})
+        return frozenset({LOGS, DIAGNOSIS})
 
     @property
     def durability(self) -> Durability:
@@ -198,6 +203,19 @@ class JournalStore(Store, LogStore):
 
     async def clock(self) -> Instant:
         return self._runtime.now()
+
+    # ── what it says about itself
+
+    async def examine(self, *, deep: bool = False) -> Examination:
+        examination = await self._look(lambda memory: memory.examine(deep=deep))
+        findings = findings_of(await self._runtime.in_thread(lambda: facts(self._path)))
+        return structs.replace(examination, findings=findings, wake_ups=WAKE_UPS)
+
+    async def backlog(self) -> list[Backlog]:
+        return await self._look(lambda memory: memory.backlog())
+
+    async def ahead_of(self, job: JobRecord) -> int:
+        return await self._look(lambda memory: memory.ahead_of(job))
 
     # ── how
 

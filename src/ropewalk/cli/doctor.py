@@ -15,7 +15,7 @@ from ropewalk.cli import render
 from ropewalk.cli.command import Command, json_option
 from ropewalk.cli.target import Target, refuse_memory, target_options
 from ropewalk.fleet.exit_codes import ExitCode
-from ropewalk.observe.doctor.findings import Finding, Level, worst
+from ropewalk.ports.store.findings import Finding, Level, worst
 
 COLOURS: Final = {Level.OK: "green", Level.NOTE: "cyan", Level.WARN: "yellow", Level.BAD: "red"}
 CODES: Final = {

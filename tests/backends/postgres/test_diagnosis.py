@@ -11,12 +11,10 @@ import pytest
 import pytest_asyncio
 
 from ropewalk import App, job
-from ropewalk.backends.postgres import PostgresStore
+from ropewalk.backends.postgres import PostgresStore, findings
 from ropewalk.backends.postgres.address import Address
-from ropewalk.backends.postgres.diagnosis import facts
-from ropewalk.observe.doctor import postgres as server
-from ropewalk.observe.doctor.findings import Finding
-from ropewalk.ports.store.diagnosis import PostgresFacts
+from ropewalk.backends.postgres.diagnosis import PostgresFacts, facts
+from ropewalk.ports.store.findings import Finding
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPgBouncer, StartPostgres
 from tests.servers.postgres import Postgres, Settings
@@ -67,7 +65,7 @@ async def test_commits_that_do_not_wait(start_postgres: StartPostgres) -> None:
 
 async def test_a_transaction_left_open(url: str, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its age is what the server says; half a minute of it would be too long for a test."""
-    monkeypatch.setattr(server, "IDLE_LONG", 0)
+    monkeypatch.setattr(findings, "IDLE_LONG", 0)
     with psycopg.connect(url.partition("?")[0], application_name="left open") as db:
         db.execute("SELECT 1")
         found = (await examined(app))["transactions"]
@@ -78,7 +76,7 @@ async def test_a_transaction_left_open(url: str, app: App, monkeypatch: pytest.M
 
 
 async def test_sessions_that_wait_for_a_lock(url: str, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LOCKED_LONG", 0)
+    monkeypatch.setattr(findings, "LOCKED_LONG", 0)
     dsn = url.partition("?")[0]
     assert await app.queues() == []
     with psycopg.connect(dsn) as holder, psycopg.connect(dsn) as waiter:
@@ -112,7 +110,7 @@ async def test_a_role_that_may_not_do_everything(url: str, app: App) -> None:
     assert "DELETE on submitted" in seen.rights_missing
     assert all(needed.startswith("DELETE on ") for needed in seen.rights_missing)
     assert not seen.sees_all_sessions
-    assert [each.level for each in server.rights(seen)] == ["bad", "note"]
+    assert [each.level for each in findings.rights(seen)] == ["bad", "note"]
 
 
 async def test_the_tables_that_change(url: str, app: App) -> None:

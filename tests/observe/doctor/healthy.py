@@ -9,8 +9,8 @@ from msgspec import structs
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName
 from ropewalk.domain.time import SECOND
 from ropewalk.observe.doctor.facts import ClockReading, Facts
-from ropewalk.observe.doctor.findings import Finding, Level
-from ropewalk.ports.store.diagnosis import Examination, PostgresFacts, SqliteFacts, Work
+from ropewalk.ports.store.diagnosis import Examination, Work
+from ropewalk.ports.store.findings import Finding, Level
 from ropewalk.ports.store.messages import Backlog, Durability, LimitUse, WorkerCard
 
 NOW = 1_000_000 * SECOND
@@ -27,54 +27,15 @@ WORKER = WorkerCard(
     beat_at=NOW - SECOND,
     held=3,
 )
-FILE = SqliteFacts(
-    path="jobs.db",
-    library="3.99.0",
-    corrupts_beside_others=False,
-    network=None,
-    journal_mode="wal",
-    synchronous=2,
-    page_bytes=4096,
-    pages=1000,
-    free_pages=0,
-    shrinks=True,
-    wal_bytes=1024,
-    disk_free_bytes=10 * 1024**3,
-    trouble="ok",
-)
-SERVER = PostgresFacts(
-    version="17.2",
-    schema="ropewalk",
-    settings={
-        "fsync": "on",
-        "full_page_writes": "on",
-        "synchronous_commit": "on",
-        "synchronous_standby_names": "",
-        "wal_level": "replica",
-        "default_transaction_isolation": "read committed",
-        "autovacuum": "on",
-    },
-    in_recovery=False,
-    pooled=False,
-    notify=True,
-    rights_missing=[],
-    sees_all_sessions=True,
-    connections=12,
-    connections_max=97,
-    transactions=[],
-    lock_waits=[],
-    tables=[],
-    oldest_xid_age=1000,
-    freeze_at_age=200_000_000,
-)
 FACTS = Facts(
     durability=Durability.D2,
-    examination=Examination(now=NOW, work=WORK, place=FILE),
+    examination=Examination(now=NOW, work=WORK),
     workers=[WORKER],
     late=[],
     full=[],
     clock=ClockReading(ahead_us=0, uncertain_us=0),
     hint_us=2000,
+    hint_sent=True,
 )
 
 

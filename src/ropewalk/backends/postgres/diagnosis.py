@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec import Struct
+
 from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.opening import connect
 from ropewalk.backends.postgres.tx import Connection
 from ropewalk.domain.time import Instant, Span
-from ropewalk.ports.store.diagnosis import LockWait, OpenTransaction, PostgresFacts, TableFacts
 
 SETTINGS: Final = (
     *("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names", "wal_level"),
@@ -63,6 +64,59 @@ CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed
 WHERE schemaname = %s AND NOT has_table_privilege(quote_ident(schemaname) || '.' || quote_ident(tablename), needed)
 ORDER BY tablename, needed
 """
+
+
+class OpenTransaction(Struct, frozen=True, kw_only=True):
+    pid: int
+    """0: a prepared one, of no session"""
+    who: str
+    """the application's name, or the transaction's"""
+    idle: bool
+    """nobody does anything in it"""
+    age_us: Span
+
+
+class LockWait(Struct, frozen=True, kw_only=True):
+    pid: int
+    waits_us: Span
+    blocked_by: list[int]
+
+
+class TableFacts(Struct, frozen=True, kw_only=True):
+    name: str
+    live: int
+    dead: int
+    total_bytes: int
+    vacuumed_at: Instant | None
+
+
+class PostgresFacts(Struct, frozen=True, kw_only=True):
+    """What there is to know about a server and our place on it. findings.py says what it means."""
+
+    version: str
+    schema: str
+    settings: dict[str, str]
+    """those of this session: fsync, full_page_writes, synchronous_commit, synchronous_standby_names, wal_level,
+    default_transaction_isolation, autovacuum"""
+    in_recovery: bool
+    pooled: bool
+    """something between us and the server gives us sessions that are not ours"""
+    notify: bool
+    """wake-ups are wanted"""
+    rights_missing: list[str]
+    sees_all_sessions: bool
+    connections: int
+    connections_max: int
+    """without those kept for administrators"""
+    transactions: list[OpenTransaction]
+    """of this database, the oldest first, a few of them"""
+    lock_waits: list[LockWait]
+    """the longest first, a few of them"""
+    tables: list[TableFacts]
+    """those that change with every job"""
+    oldest_xid_age: int
+    """how many transactions ago this database was last frozen"""
+    freeze_at_age: int
 
 
 def facts(address: Address) -> PostgresFacts:

@@ -25,6 +25,7 @@ from ropewalk.backends.postgres.connections import (
 )
 from ropewalk.backends.postgres.diagnosis import facts
 from ropewalk.backends.postgres.faults import HeldUp, translated
+from ropewalk.backends.postgres.findings import examination
 from ropewalk.backends.postgres.handler_transactions import PostgresTransaction
 from ropewalk.backends.postgres.notifier import PostgresNotifier
 from ropewalk.backends.postgres.opening import ddl_of, migrated, schema_of
@@ -149,7 +150,8 @@ class PostgresStore(SqlStore):
 
     async def examine(self, *, deep: bool = False) -> Examination:
         now, work = await self._reads.ask(lambda tx: (tx.now, queries.work(tx)))
-        return Examination(now=now, work=work, place=await self._look(facts))
+        found = await self._look(facts)
+        return examination(found, self.durability, now, work)
 
     async def join(self, connection: UserConnection, submissions: Sequence[Submission]) -> Join:
         await self.open()

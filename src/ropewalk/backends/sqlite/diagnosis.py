@@ -11,7 +11,30 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sqlite.filesystem import network_type
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
 from ropewalk.backends.sqlite.opening import INCREMENTAL
-from ropewalk.ports.store.diagnosis import SqliteFacts
+
+
+class SqliteFacts(Struct, frozen=True, kw_only=True):
+    """What there is to know about a file and the library that reads it. findings.py says what it means."""
+
+    path: str
+    library: str
+    """the version of SQLite itself"""
+    corrupts_beside_others: bool
+    """it has the bug that backends/sqlite/library.py tells of"""
+    network: str | None
+    """the kind of network file system the file lies on"""
+    journal_mode: str
+    synchronous: int
+    """of the connection that writes: 0 off, 1 normal, 2 full, 3 extra"""
+    page_bytes: int
+    pages: int
+    free_pages: int
+    shrinks: bool
+    """the file was made so that free pages can be given back"""
+    wal_bytes: int
+    disk_free_bytes: int
+    trouble: str | None
+    """what the integrity check found first; "ok", or None where nobody asked for one"""
 
 
 class Written(Struct, frozen=True):

@@ -17,6 +17,7 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sqlite.checkpoint import give_back
 from ropewalk.backends.sqlite.connections import Reader, Writer
 from ropewalk.backends.sqlite.diagnosis import facts, trouble, written
+from ropewalk.backends.sqlite.findings import findings_of
 from ropewalk.backends.sqlite.handler_transactions import SqliteTransaction
 from ropewalk.backends.sqlite.library import translated
 from ropewalk.backends.sqlite.listening import Marks
@@ -110,8 +111,8 @@ class SqliteStore(SqlStore):
     async def examine(self, *, deep: bool = False) -> Examination:
         how = await self._write(written)
         found = await self._read(trouble) if deep else None
-        place = await self._runtime.in_thread(lambda: facts(self._path, how, found))
-        return Examination(now=self._runtime.now(), work=await self._read(queries.work), place=place)
+        findings = findings_of(await self._runtime.in_thread(lambda: facts(self._path, how, found)))
+        return Examination(now=self._runtime.now(), work=await self._read(queries.work), findings=findings)
 
     async def _marks(self) -> Marks | None:
         return await self._reader.ask(queries.marks) if self._opened else None

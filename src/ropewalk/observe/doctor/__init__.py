@@ -1,6 +1,8 @@
-"""The doctor: facts are gathered (facts.py), rules make findings of them, each of one concern and pure.
+"""The doctor examines a store: it gathers facts (facts.py), and pure rules make findings of them, one rule a concern.
 
-fleet      who works, and what nobody serves        sqlite     the file: durability, space, integrity
-work       leases, pauses, limits, schedules        server     PostgreSQL: durability, rights, sessions
-reach      clocks, wake-ups, poolers                tables     PostgreSQL: vacuum and bloat
+connection  clocks and wake-ups                     jobs     leases, pauses, limits, schedules, dead letters
+workers     who works, and what nobody serves
+
+What only one kind of store knows, such as the settings of a server, that store interprets itself: its findings come
+with its facts (ports/store/diagnosis.py), and backends/sqlite/findings.py and backends/postgres/findings.py make them.
 """

@@ -1,4 +1,4 @@
-"""Rules about what is between here and the store: clocks, poolers, wake-ups."""
+"""Rules about what is between this process and its store: clocks and wake-ups."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Final
 
 from ropewalk.domain.time import SECOND, Span
 from ropewalk.observe.doctor.facts import ClockReading
-from ropewalk.observe.doctor.findings import Finding, lasting, note, ok, warn
-from ropewalk.ports.store.diagnosis import PostgresFacts
+from ropewalk.ports.store.findings import Finding, lasting, note, ok, warn
 
 CLOCK_NOTED: Final[Span] = SECOND
 CLOCK_WRONG: Final[Span] = 10 * SECOND
 HINT_SLOW: Final[Span] = SECOND
+LOST_HINT_ADVICE: Final = (
+    "check that the files beside the database can be written, and that no firewall cuts idle connections"
+)
 
 
 def clock(reading: ClockReading) -> list[Finding]:
@@ -25,36 +27,14 @@ def clock(reading: ClockReading) -> list[Finding]:
     return [warn("clock", found, advice) if off >= CLOCK_WRONG else note("clock", found, advice)]
 
 
-def pooler(place: PostgresFacts) -> list[Finding]:
-    if not place.pooled:
-        return [ok("pooler", "none: connections go straight to the server")]
-    return [
-        note(
-            "pooler",
-            "connections go through a pooler, so statements are not prepared and each costs a little more",
-            "nothing is wrong with it; where speed matters, give workers a URL that goes straight to the server",
-        )
-    ]
-
-
-def wake_ups(hint_us: Span | None, place: PostgresFacts | None) -> list[Finding]:
-    if place is not None and not place.notify:
-        return [
-            note(
-                "wake-ups",
-                "turned off (notify=off): workers find work by looking, once a second",
-                "take notify=off out of the URL if jobs should start sooner",
-            )
-        ]
+def wake_ups(hint_us: Span | None, lost_hint_advice: str | None) -> list[Finding]:
+    """How long a hint took to another store on the same data, where one was sent."""
     if hint_us is None:
-        through = "LISTEN does not work through a pooler: give the app a URL that goes straight to the server"
-        blocked = "check that the files beside the database can be written, and that no firewall cuts idle connections"
-        pooled = place is not None and place.pooled
         return [
             note(
                 "wake-ups",
                 "a hint did not arrive: workers find work by looking, once a second",
-                through if pooled else blocked,
+                lost_hint_advice or LOST_HINT_ADVICE,
             )
         ]
     if hint_us >= HINT_SLOW:

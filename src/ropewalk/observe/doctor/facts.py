@@ -1,11 +1,12 @@
-"""Everything the rules look at, gathered at one moment.
+"""Everything that the rules look at, gathered at one moment from the store, its twin and this machine's clock.
 
-Asks the store, its twin and this machine's clock for everything the rules look at. Changes nothing.
+Nothing is changed by it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -46,8 +47,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     """limits that leave no room, of tenants whose jobs could start"""
     clock: ClockReading
     hint_us: Span | None
-    """how long a hint took to another store on the same data; None: it did not arrive, or there is no other"""
-    has_twin: bool = True
+    """How long a hint took to another store on the same data. None: it did not arrive, or none was sent."""
+    hint_sent: bool
     """Whether there was another store on the same data to send a hint to."""
 
 
@@ -58,9 +59,15 @@ TENANTS_MAX: Final = 20
 """whose limits are looked at"""
 
 
-async def gather(store: Store, twin: Store | None, runtime: Runtime, *, deep: bool) -> Facts:
-    """`twin`: another store on the same data, as another process has it; None where there can be none."""
+async def gather(store: Store, make_twin: Callable[[], Store] | None, runtime: Runtime, *, deep: bool) -> Facts:
+    """Ask for everything.
+
+    `make_twin` makes another store on the same data, such as another process has; None where that is not possible. A
+    store that lives in one process has nobody else to wake, and one that speaks of its wake-ups itself is believed.
+    """
     examination = await DIAGNOSIS.of(store).examine(deep=deep)
+    in_process = store.durability is Durability.D0
+    twin = None if make_twin is None or in_process or examination.wake_ups is not None else make_twin()
     return Facts(
         durability=store.durability,
         examination=examination,
@@ -68,8 +75,8 @@ async def gather(store: Store, twin: Store | None, runtime: Runtime, *, deep: bo
         late=await _late(store, examination.now),
         full=await _full(store, examination.work),
         clock=await _read_clock(store, runtime),
-        hint_us=None if twin is None else await _hint(store, twin, runtime),
-        has_twin=twin is not None,
+        hint_us=None if twin is None else await _hint_between(store, twin, runtime),
+        hint_sent=twin is not None,
     )
 
 
@@ -108,8 +115,16 @@ async def _read_clock(store: Store, runtime: Runtime) -> ClockReading:
     return min(readings, key=lambda each: each.uncertain_us)
 
 
+async def _hint_between(store: Store, twin: Store, runtime: Runtime) -> Span | None:
+    try:
+        await twin.open()
+        return await _hint(store, twin, runtime)
+    finally:
+        await twin.close()
+
+
 async def _hint(store: Store, twin: Store, runtime: Runtime) -> Span | None:
-    """Say something on one that only the other one's listener knows, and wait for it."""
+    """Publish a hint on one store that only the listener of the other one knows, and wait until it arrives there."""
     word = f"doctor-{runtime.token()}"
     loop, arrived = asyncio.get_running_loop(), asyncio.Event()
 

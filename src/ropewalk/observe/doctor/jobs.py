@@ -8,8 +8,8 @@ from typing import Final
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import MINUTE, SECOND, Instant, Span
 from ropewalk.observe.doctor.facts import Late
-from ropewalk.observe.doctor.findings import Finding, lasting, named, note, number_of, ok, warn
 from ropewalk.ports.store.diagnosis import Work
+from ropewalk.ports.store.findings import Finding, lasting, named, note, number_of, ok, warn
 from ropewalk.ports.store.messages import LimitUse
 
 SWEPT_WITHIN: Final[Span] = 10 * SECOND

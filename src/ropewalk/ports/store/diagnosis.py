@@ -1,8 +1,10 @@
-"""Capability: what a store tells of itself when it is examined.
+"""Capability: what a store says about itself when it is examined.
 
-These are facts and no advice: what to make of them is observe.doctor's.
+How the jobs stand is the same question for every store: a store answers it with facts, and the doctor
+(observe/doctor) decides what they mean. What only one kind of store knows, such as the settings of its server or the
+room on its disk, that store interprets itself: it answers with findings (findings.py), which the doctor passes on.
 
-Everything here is of all tenants: it is for who runs the store.
+Everything here concerns all tenants: it is for whoever runs the store.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.time import Instant, Span
+from ropewalk.domain.time import Instant
+from ropewalk.ports.store.findings import Finding
 from ropewalk.ports.store.messages import Backlog
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """How the jobs stand, as far as something may be wrong with it."""
+    """Facts about the jobs of all tenants, as far as something may be wrong with them."""
 
     backlog: list[Backlog]
     """by tenant, queue and type"""
@@ -37,91 +40,29 @@ class Work(Struct, frozen=True, kw_only=True):
     """tables with rows that cannot be read, of those with few rows: schedules, workers, limits and quotas"""
 
 
-class SqliteFacts(Struct, frozen=True, kw_only=True, tag="sqlite"):
-    path: str
-    library: str
-    """the version of SQLite itself"""
-    corrupts_beside_others: bool
-    """it has the bug that backends/sqlite/library.py tells of"""
-    network: str | None
-    """the kind of network file system the file lies on"""
-    journal_mode: str
-    synchronous: int
-    """of the connection that writes: 0 off, 1 normal, 2 full, 3 extra"""
-    page_bytes: int
-    pages: int
-    free_pages: int
-    shrinks: bool
-    """the file was made so that free pages can be given back"""
-    wal_bytes: int
-    disk_free_bytes: int
-    trouble: str | None
-    """what the integrity check found first; "ok", or None where nobody asked for one"""
-
-
-class OpenTransaction(Struct, frozen=True, kw_only=True):
-    pid: int
-    """0: a prepared one, of no session"""
-    who: str
-    """the application's name, or the transaction's"""
-    idle: bool
-    """nobody does anything in it"""
-    age_us: Span
-
-
-class LockWait(Struct, frozen=True, kw_only=True):
-    pid: int
-    waits_us: Span
-    blocked_by: list[int]
-
-
-class TableFacts(Struct, frozen=True, kw_only=True):
-    name: str
-    live: int
-    dead: int
-    total_bytes: int
-    vacuumed_at: Instant | None
-
-
-class PostgresFacts(Struct, frozen=True, kw_only=True, tag="postgres"):
-    version: str
-    schema: str
-    settings: dict[str, str]
-    """those of this session: fsync, full_page_writes, synchronous_commit, synchronous_standby_names, wal_level,
-    default_transaction_isolation, autovacuum"""
-    in_recovery: bool
-    pooled: bool
-    """something between us and the server gives us sessions that are not ours"""
-    notify: bool
-    """wake-ups are wanted"""
-    rights_missing: list[str]
-    sees_all_sessions: bool
-    connections: int
-    connections_max: int
-    """without those kept for administrators"""
-    transactions: list[OpenTransaction]
-    """of this database, the oldest first, a few of them"""
-    lock_waits: list[LockWait]
-    """the longest first, a few of them"""
-    tables: list[TableFacts]
-    """those that change with every job"""
-    oldest_xid_age: int
-    """how many transactions ago this database was last frozen"""
-    freeze_at_age: int
-
-
 class Examination(Struct, frozen=True, kw_only=True):
+    """The answer of a store to an examination."""
+
     now: Instant
     work: Work
-    place: SqliteFacts | PostgresFacts | None = None
-    """None: there is nothing to know about where it is kept"""
+    findings: list[Finding] = []
+    """What only this kind of store can say about the place where it keeps its jobs. A finding on "durability" replaces
+    the doctor's own, which knows no more than `Store.durability`."""
+    wake_ups: Finding | None = None
+    """What to say about wake-ups between processes where a hint never reaches another process. None: the doctor opens
+    the store a second time, and measures how long a hint takes to arrive there."""
+    lost_hint_advice: str | None = None
+    """What to do where such a hint does not arrive. None: the doctor's general advice fits."""
 
 
 class DiagnosisStore(Protocol):
-    """What a store tells of itself and of what waits in it."""
+    """A store that can say how it is, and what waits in it."""
 
     async def examine(self, *, deep: bool = False) -> Examination:
-        """Look at everything, change nothing. `deep`: also at what takes long, such as every page of a file."""
+        """Look at everything and change nothing.
+
+        With `deep` the store also looks at what takes long, such as every page of a file.
+        """
         ...
 
     def watch_durability(self, on_weakened: Callable[[str], object]) -> None:

@@ -1,15 +1,17 @@
-"""Rules about a PostgreSQL server: what it keeps, what we may do there, and who is in the way.
+"""What the facts about a PostgreSQL server mean: a rule for each concern, which makes findings.
 
-Rules about PostgreSQL's tables: what vacuum did not get to, and what it cannot give back.
+The rules concern what the server keeps, what this role may do there, who is in the way, which of its tables vacuum
+does not get to, and what lies between this process and the server.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from ropewalk.backends.postgres.diagnosis import OpenTransaction, PostgresFacts, TableFacts
 from ropewalk.domain.time import MINUTE, SECOND, Instant, Span
-from ropewalk.observe.doctor.findings import Finding, bad, lasting, named, note, number_of, ok, sized, warn
-from ropewalk.ports.store.diagnosis import OpenTransaction, PostgresFacts, TableFacts
+from ropewalk.ports.store.diagnosis import Examination, Work
+from ropewalk.ports.store.findings import Finding, bad, lasting, named, note, number_of, ok, sized, warn
 from ropewalk.ports.store.messages import Durability
 
 KEPT: Final = {"fsync": ("on",), "full_page_writes": ("on",), "synchronous_commit": ("on", "remote_apply")}
@@ -19,9 +21,31 @@ LOCKED_LONG: Final[Span] = 5 * SECOND
 CONNECTIONS_NEAR: Final = 0.9
 
 
-def durability(place: PostgresFacts, level: Durability) -> list[Finding]:
+def examination(facts: PostgresFacts, level: Durability, now: Instant, work: Work) -> Examination:
+    """What the store answers when it is examined: `level` is what it promises at this moment."""
+    return Examination(
+        now=now,
+        work=work,
+        findings=[
+            *durability(facts, level),
+            *server(facts),
+            *rights(facts),
+            *connections(facts),
+            *transactions(facts),
+            *locks(facts),
+            *vacuum(facts, now),
+            *bloat(facts),
+            *wraparound(facts),
+            *pooler(facts),
+        ],
+        wake_ups=None if facts.notify else WAKE_UPS_TURNED_OFF,
+        lost_hint_advice=LISTEN_NEEDS_THE_SERVER if facts.pooled else None,
+    )
+
+
+def durability(facts: PostgresFacts, level: Durability) -> list[Finding]:
     """What an acknowledged job survives."""
-    if place.in_recovery:
+    if facts.in_recovery:
         return [
             bad(
                 "durability",
@@ -29,7 +53,7 @@ def durability(place: PostgresFacts, level: Durability) -> list[Finding]:
                 "name the primary in the URL, or several hosts; target_session_attrs=read-write finds the primary",
             )
         ]
-    weak = [f"{name} is {place.settings[name]!r}" for name, kept in KEPT.items() if place.settings[name] not in kept]
+    weak = [f"{name} is {facts.settings[name]!r}" for name, kept in KEPT.items() if facts.settings[name] not in kept]
     if weak:
         return [
             bad(
@@ -49,30 +73,30 @@ def durability(place: PostgresFacts, level: Durability) -> list[Finding]:
     return [ok("durability", f"fsync, full_page_writes and synchronous_commit are on: an acknowledged job {level}")]
 
 
-def server(place: PostgresFacts) -> list[Finding]:
-    isolation = place.settings["default_transaction_isolation"]
+def server(facts: PostgresFacts) -> list[Finding]:
+    isolation = facts.settings["default_transaction_isolation"]
     if isolation != "read committed":
         return [
             note(
                 "server",
-                f"PostgreSQL {place.version}; default_transaction_isolation is {isolation!r}",
+                f"PostgreSQL {facts.version}; default_transaction_isolation is {isolation!r}",
                 "ropewalk sets its own; with `connection=` yours applies, and two who meet may have to try again",
             )
         ]
-    return [ok("server", f"PostgreSQL {place.version}, wal_level {place.settings['wal_level']}")]
+    return [ok("server", f"PostgreSQL {facts.version}, wal_level {facts.settings['wal_level']}")]
 
 
-def rights(place: PostgresFacts) -> list[Finding]:
+def rights(facts: PostgresFacts) -> list[Finding]:
     findings: list[Finding] = []
-    if place.rights_missing:
+    if facts.rights_missing:
         findings.append(
             bad(
                 "rights",
-                f"this role lacks {named(place.rights_missing)}",
-                f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {place.schema} TO it",
+                f"this role lacks {named(facts.rights_missing)}",
+                f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {facts.schema} TO it",
             )
         )
-    if not place.sees_all_sessions:
+    if not facts.sees_all_sessions:
         findings.append(
             note(
                 "rights",
@@ -83,8 +107,8 @@ def rights(place: PostgresFacts) -> list[Finding]:
     return findings or [ok("rights", "this role may do all it needs, and sees every session")]
 
 
-def connections(place: PostgresFacts) -> list[Finding]:
-    used, most = place.connections, place.connections_max
+def connections(facts: PostgresFacts) -> list[Finding]:
+    used, most = facts.connections, facts.connections_max
     found = f"{used} of {most} connections are taken"
     if used >= CONNECTIONS_NEAR * most:
         return [
@@ -97,10 +121,10 @@ def connections(place: PostgresFacts) -> list[Finding]:
     return [ok("connections", found)]
 
 
-def transactions(place: PostgresFacts) -> list[Finding]:
+def transactions(facts: PostgresFacts) -> list[Finding]:
     """An open transaction keeps vacuum from everything that died since, and its locks from everybody."""
-    idle = [each for each in place.transactions if each.idle and each.age_us >= IDLE_LONG]
-    old = [each for each in place.transactions if not each.idle and each.age_us >= OLD]
+    idle = [each for each in facts.transactions if each.idle and each.age_us >= IDLE_LONG]
+    old = [each for each in facts.transactions if not each.idle and each.age_us >= OLD]
     findings: list[Finding] = []
     if idle:
         findings.append(
@@ -122,8 +146,8 @@ def transactions(place: PostgresFacts) -> list[Finding]:
     return findings or [ok("transactions", "none is open for long")]
 
 
-def locks(place: PostgresFacts) -> list[Finding]:
-    long = [each for each in place.lock_waits if each.waits_us >= LOCKED_LONG]
+def locks(facts: PostgresFacts) -> list[Finding]:
+    long = [each for each in facts.lock_waits if each.waits_us >= LOCKED_LONG]
     if not long:
         return [ok("locks", "nobody waits long for a lock")]
     first = long[0]
@@ -153,42 +177,42 @@ ROW_BYTES_MAX: Final = 4096
 FREEZE_OVERDUE: Final = 2.0
 
 
-def vacuum(place: PostgresFacts, now: Instant) -> list[Finding]:
+def vacuum(facts: PostgresFacts, now: Instant) -> list[Finding]:
     findings: list[Finding] = []
-    if place.settings["autovacuum"] != "on":
+    if facts.settings["autovacuum"] != "on":
         findings.append(
             warn("vacuum", "autovacuum is off", "turn it on: a queue leaves a dead row behind for every move of a job")
         )
     findings += [
         warn(
             "vacuum",
-            f"{place.schema}.{table.name} has {table.dead:,} dead rows beside {table.live:,} living, vacuumed "
+            f"{facts.schema}.{table.name} has {table.dead:,} dead rows beside {table.live:,} living, vacuumed "
             f"{_last(table, now)}",
-            f"end old transactions if there are any (see above), then: VACUUM {place.schema}.{table.name}",
+            f"end old transactions if there are any (see above), then: VACUUM {facts.schema}.{table.name}",
         )
-        for table in place.tables
+        for table in facts.tables
         if table.dead >= DEAD_MANY and table.dead > table.live / 2
     ]
     return findings or [ok("vacuum", "keeps up with every table")]
 
 
-def bloat(place: PostgresFacts) -> list[Finding]:
+def bloat(facts: PostgresFacts) -> list[Finding]:
     """Room that a table once needed, and keeps."""
     findings = [
         note(
             "bloat",
-            f"{place.schema}.{table.name} takes {sized(table.total_bytes)} for {table.live:,} rows",
-            f"it fills again by itself; to have the room back in a quiet hour: VACUUM FULL {place.schema}.{table.name}",
+            f"{facts.schema}.{table.name} takes {sized(table.total_bytes)} for {table.live:,} rows",
+            f"it fills again by itself; to have the room back in a quiet hour: VACUUM FULL {facts.schema}.{table.name}",
         )
-        for table in place.tables
+        for table in facts.tables
         if table.total_bytes >= BLOATED_BYTES and (table.live + table.dead) * ROW_BYTES_MAX < table.total_bytes / 4
     ]
-    total = sum(table.total_bytes for table in place.tables)
+    total = sum(table.total_bytes for table in facts.tables)
     return findings or [ok("bloat", f"the tables that change with every job take {sized(total)}")]
 
 
-def wraparound(place: PostgresFacts) -> list[Finding]:
-    age, due = place.oldest_xid_age, place.freeze_at_age
+def wraparound(facts: PostgresFacts) -> list[Finding]:
+    age, due = facts.oldest_xid_age, facts.freeze_at_age
     if age < FREEZE_OVERDUE * due:
         return [ok("wraparound", f"{age:,} transactions since the oldest freeze; at {due:,} it is done again")]
     return [
@@ -198,6 +222,28 @@ def wraparound(place: PostgresFacts) -> list[Finding]:
             "end old transactions, prepared ones and unused replication slots, then run VACUUM FREEZE on the database",
         )
     ]
+
+
+def pooler(facts: PostgresFacts) -> list[Finding]:
+    if not facts.pooled:
+        return [ok("pooler", "none: connections go straight to the server")]
+    return [
+        note(
+            "pooler",
+            "connections go through a pooler, so statements are not prepared and each costs a little more",
+            "nothing is wrong with it; where speed matters, give workers a URL that goes straight to the server",
+        )
+    ]
+
+
+WAKE_UPS_TURNED_OFF: Final = note(
+    "wake-ups",
+    "turned off (notify=off): workers find work by looking, once a second",
+    "take notify=off out of the URL if jobs should start sooner",
+)
+LISTEN_NEEDS_THE_SERVER: Final = (
+    "LISTEN does not work through a pooler: give the app a URL that goes straight to the server"
+)
 
 
 def _last(table: TableFacts, now: Instant) -> str:

@@ -1,6 +1,6 @@
-"""What a rule says: how bad it is, what about, what is the case, and what to do.
+"""Findings: what an examination says to whoever runs a store, and how a span, a size or a list reads in a sentence.
 
-Spans, sizes and lists in a sentence.
+A store makes the findings that only its kind can make (diagnosis.py); the doctor makes those that fit every store.
 """
 
 from __future__ import annotations
@@ -15,21 +15,27 @@ from ropewalk.domain.time import Span, to_seconds
 
 
 class Level(StrEnum):
+    """How bad a finding is, from the best to the worst."""
+
     OK = "ok"
     NOTE = "note"
-    """worth knowing, nothing to be done"""
+    """The finding is worth knowing, and nothing has to be done."""
     WARN = "warn"
-    """jobs wait, or will: something is to be done"""
+    """Jobs wait or will wait, and somebody has to do something about it."""
     BAD = "bad"
-    """the store cannot be used, or may lose acknowledged jobs"""
+    """The store cannot be used, or it may lose acknowledged jobs."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
+    """One line of an examination."""
+
     level: Level
     subject: str
+    """A word or two that monitoring can look for, such as "durability"."""
     found: str
+    """What is the case."""
     advice: str | None = None
-    """None only where all is well"""
+    """What to do about it; None only where the level is OK."""
 
 
 def ok(subject: str, found: str) -> Finding:
@@ -57,7 +63,7 @@ NAMED_MAX: Final = 5
 
 
 def lasting(span: Span) -> str:
-    """A span in the unit a person would say it in."""
+    """A span in the unit that a person would use for it."""
     seconds = to_seconds(span)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= 2 * size:
@@ -66,7 +72,7 @@ def lasting(span: Span) -> str:
 
 
 def sized(count: int) -> str:
-    """Bytes, in the unit a person would say it in."""
+    """A number of bytes in the unit that a person would use for it."""
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         if count >= 1024**power:
             return f"{count / 1024**power:.1f} {unit}"
@@ -79,6 +85,6 @@ def number_of(count: int, thing: str) -> str:
 
 
 def named(names: Sequence[str]) -> str:
-    """The first few of them."""
+    """The first few of these names, and how many more there are."""
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return ", ".join(names[:NAMED_MAX]) + more

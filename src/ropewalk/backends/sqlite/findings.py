@@ -1,11 +1,11 @@
-"""Rules about a SQLite file."""
+"""What the facts about a SQLite file mean: a rule for each concern, which makes findings."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ropewalk.observe.doctor.findings import Finding, bad, note, ok, sized, warn
-from ropewalk.ports.store.diagnosis import SqliteFacts
+from ropewalk.backends.sqlite.diagnosis import SqliteFacts
+from ropewalk.ports.store.findings import Finding, bad, note, ok, sized, warn
 
 FULL: Final = 2
 WAL_LARGE_BYTES: Final = 256 * 1024**2
@@ -13,21 +13,26 @@ DISK_LOW_BYTES: Final = 512 * 1024**2
 EMPTY_BYTES: Final = 64 * 1024**2
 
 
-def durability(place: SqliteFacts) -> list[Finding]:
+def findings_of(facts: SqliteFacts) -> list[Finding]:
+    """The findings of all rules, in the order in which people read them."""
+    return [finding for rule in (durability, library, log, space, integrity) for finding in rule(facts)]
+
+
+def durability(facts: SqliteFacts) -> list[Finding]:
     """What an acknowledged job survives."""
-    if place.network is not None:
+    if facts.network is not None:
         return [
             bad(
                 "durability",
-                f"{place.path} lies on a network file system ({place.network}), where SQLite's locks do not hold",
+                f"{facts.path} lies on a network file system ({facts.network}), where SQLite's locks do not hold",
                 "move it to a local disk, or use PostgreSQL",
             )
         ]
     weak: list[str] = []
-    if place.journal_mode != "wal":
-        weak.append(f"journal_mode is {place.journal_mode!r} instead of 'wal'")
-    if place.synchronous < FULL:
-        weak.append(f"synchronous is {place.synchronous} instead of {FULL} (FULL)")
+    if facts.journal_mode != "wal":
+        weak.append(f"journal_mode is {facts.journal_mode!r} instead of 'wal'")
+    if facts.synchronous < FULL:
+        weak.append(f"synchronous is {facts.synchronous} instead of {FULL} (FULL)")
     if weak:
         return [
             bad(
@@ -39,56 +44,56 @@ def durability(place: SqliteFacts) -> list[Finding]:
     return [ok("durability", "WAL and synchronous=FULL: an acknowledged job survives power loss")]
 
 
-def library(place: SqliteFacts) -> list[Finding]:
-    if place.corrupts_beside_others:
+def library(facts: SqliteFacts) -> list[Finding]:
+    if facts.corrupts_beside_others:
         return [
             note(
                 "library",
-                f"SQLite {place.library} can corrupt a file that another program checkpoints while ropewalk writes",
+                f"SQLite {facts.library} can corrupt a file that another program checkpoints while ropewalk writes",
                 "pip install 'ropewalk[sqlite]' brings a newer one; until then let no other program write to the file",
             )
         ]
-    return [ok("library", f"SQLite {place.library}")]
+    return [ok("library", f"SQLite {facts.library}")]
 
 
-def log(place: SqliteFacts) -> list[Finding]:
+def log(facts: SqliteFacts) -> list[Finding]:
     """The write-ahead log is moved back at 16 MiB, unless somebody still reads what it was."""
-    if place.wal_bytes >= WAL_LARGE_BYTES:
+    if facts.wal_bytes >= WAL_LARGE_BYTES:
         return [
             warn(
                 "log",
-                f"the write-ahead log has grown to {sized(place.wal_bytes)}: a reader keeps an old snapshot open",
+                f"the write-ahead log has grown to {sized(facts.wal_bytes)}: a reader keeps an old snapshot open",
                 "end the transaction of whatever else reads the file (a shell, a backup, a script)",
             )
         ]
-    return [ok("log", f"the write-ahead log has {sized(place.wal_bytes)}")]
+    return [ok("log", f"the write-ahead log has {sized(facts.wal_bytes)}")]
 
 
-def space(place: SqliteFacts) -> list[Finding]:
-    total, free = place.pages * place.page_bytes, place.free_pages * place.page_bytes
+def space(facts: SqliteFacts) -> list[Finding]:
+    total, free = facts.pages * facts.page_bytes, facts.free_pages * facts.page_bytes
     findings: list[Finding] = []
-    if place.disk_free_bytes < DISK_LOW_BYTES:
+    if facts.disk_free_bytes < DISK_LOW_BYTES:
         findings.append(
             warn(
                 "space",
-                f"the disk has {sized(place.disk_free_bytes)} left",
+                f"the disk has {sized(facts.disk_free_bytes)} left",
                 "make room: with a full disk no job can be queued, and none settled",
             )
         )
     if free >= EMPTY_BYTES and free * 2 > total:
-        how = "workers give it back bit by bit" if place.shrinks else "the file was not made to shrink by itself"
+        how = "workers give it back bit by bit" if facts.shrinks else "the file was not made to shrink by itself"
         findings.append(
             note(
                 "space",
                 f"{sized(free)} of the {sized(total)} in the file are empty: {how}",
-                f"to have it back at once, stop the workers and run: sqlite3 {place.path} VACUUM",
+                f"to have it back at once, stop the workers and run: sqlite3 {facts.path} VACUUM",
             )
         )
-    return findings or [ok("space", f"the file has {sized(total)}, the disk {sized(place.disk_free_bytes)} left")]
+    return findings or [ok("space", f"the file has {sized(total)}, the disk {sized(facts.disk_free_bytes)} left")]
 
 
-def integrity(place: SqliteFacts) -> list[Finding]:
-    match place.trouble:
+def integrity(facts: SqliteFacts) -> list[Finding]:
+    match facts.trouble:
         case None:
             return [ok("integrity", "not checked: --deep reads the whole file")]
         case "ok":
