@@ -16,7 +16,7 @@ from ropewalk.connect import connect
 from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.ports.store.capabilities import LIMITS
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
 

@@ -19,7 +19,7 @@ from ropewalk.domain.limits.quota import PENDING_MAX, Quota
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.ports.store import capabilities
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import new_job
 

@@ -30,7 +30,7 @@ from ropewalk.domain.time import DAY, HOUR, SECOND
 from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 
 STORES: Final = ("sqlite", "postgres")

@@ -34,9 +34,8 @@ from ropewalk.observe.metrics.metrics import Metrics
 from ropewalk.observe.metrics.registry import Registry as Numbers
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import LOGS, MIGRATIONS, STATISTICS
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.core import Durability, Store
 from ropewalk.ports.store.findings import Finding
-from ropewalk.ports.store.messages import Durability
 from ropewalk.ports.store.migrations import MigrationStore
 from ropewalk.ports.store.urls import masked
 from ropewalk.ports.tracing import Tracing

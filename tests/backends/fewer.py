@@ -22,12 +22,13 @@ from ropewalk.ports.store.capabilities import (
     Capability,
 )
 from ropewalk.ports.store.diagnosis import DiagnosisStore
+from ropewalk.ports.store.leases import Renewal, Renewed, Settlements
 from ropewalk.ports.store.limits import LimitStore
 from ropewalk.ports.store.logs import LogStore
-from ropewalk.ports.store.messages import Renewal, Renewed, Settlements, Submission, SubmitAnswer
 from ropewalk.ports.store.quotas import QuotaStore
 from ropewalk.ports.store.schedules import ScheduleStore
 from ropewalk.ports.store.statistics import StatisticsStore
+from ropewalk.ports.store.submission import Submission, SubmitAnswer
 from ropewalk.ports.store.workflows import WorkflowStore
 
 PROTOCOLS: dict[Capability[Any], type] = {

@@ -22,7 +22,7 @@ from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.time import HOUR, Instant
 from ropewalk.ports.store import capabilities
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract import Backend
 from ropewalk.testing.contract.build import claim_request, new_job, settlement

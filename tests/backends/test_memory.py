@@ -16,8 +16,7 @@ from ropewalk.domain.time import DAY, HOUR
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import COMPLETE
-from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability, Store
 from ropewalk.testing import FakeRuntime, contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, chain, keyed, new_job, tree

@@ -8,7 +8,7 @@ import pytest
 
 from ropewalk import App, Context, OutcomeUnknown, StoreUnavailable, job
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.store.messages import SignalAnswer
+from ropewalk.ports.store.workflows import SignalAnswer
 from tests.apps import MakeApp
 
 

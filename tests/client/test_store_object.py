@@ -10,7 +10,7 @@ import pytest
 from ropewalk import App, DefinitionError, job
 from ropewalk.backends.memory import MemoryStore
 from ropewalk.backends.sqlite import SqliteStore
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing import FakeRuntime
 

@@ -13,7 +13,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Note, Renewal
+from ropewalk.ports.store.leases import Note, Renewal
 from ropewalk.testing.contract.bench import holder
 from tests.joining.conftest import on
 from tests.joining.drivers import Asyncpg, Driver, Psycopg, PsycopgAsync

@@ -15,8 +15,8 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
 from ropewalk.domain.time import Instant, Seconds
 from ropewalk.domain.workflow.completion import StepRecord
-from ropewalk.ports.store.messages import Dependency
 from ropewalk.ports.store.user_transactions import UserTransaction
+from ropewalk.ports.store.workflows import Dependency
 
 T = TypeVar("T")
 

@@ -37,7 +37,7 @@ from ropewalk.domain.jobs.record import CompensatedJob, CompensationSpec, NewJob
 from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord, Suspension
 from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution
-from ropewalk.ports.store.messages import Dependency
+from ropewalk.ports.store.workflows import Dependency
 from ropewalk.runners.frames import HEADER, Garbled, body_length, framed, order, report
 from ropewalk.runners.messages import (
     Answer,

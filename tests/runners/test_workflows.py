@@ -12,7 +12,7 @@ from ropewalk.domain.time import SECOND
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import GroupValue
-from ropewalk.ports.store.messages import Dependency, GroupContribution, GroupRecord
+from ropewalk.ports.store.workflows import Dependency, GroupContribution, GroupRecord
 from ropewalk.runners.processes import ProcessPool
 from tests.runners import handlers
 from tests.runners.recording import CANCELLED, Recording

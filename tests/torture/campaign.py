@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk import App
-from ropewalk.ports.store.messages import GroupRecord
+from ropewalk.ports.store.workflows import GroupRecord
 from tests.servers.databases import create_database
 from tests.servers.postgres import Postgres
 from tests.torture import checkers, flows, jobs

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ropewalk.domain.jobs.history import HistoryEntry, assemble
 from ropewalk.domain.jobs.states import SETTLING, Status
-from ropewalk.ports.store.messages import StoredHistory
+from ropewalk.ports.store.reading import StoredHistory
 from tests.torture.history import Happening
 
 Trails = Mapping[str, StoredHistory]

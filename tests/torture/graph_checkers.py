@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from ropewalk.domain.jobs.states import Status
-from ropewalk.ports.store.messages import GroupRecord, StoredHistory
+from ropewalk.ports.store.reading import StoredHistory
+from ropewalk.ports.store.workflows import GroupRecord
 from tests.torture.checkers import Trails
 from tests.torture.flows import leaf, wrap_up
 from tests.torture.history import Happening

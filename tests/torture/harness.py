@@ -26,7 +26,8 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter as StoredFilter
 from ropewalk.domain.search import Order
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import GroupRecord, StoredHistory
+from ropewalk.ports.store.reading import StoredHistory
+from ropewalk.ports.store.workflows import GroupRecord
 from ropewalk.runtime.system import SystemRuntime
 from tests.torture import history
 from tests.torture.history import Happening

@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.record import AttemptRecord, CompensatedJob, Compensat
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.transition import decide
-from ropewalk.ports.store.messages import StoredHistory
+from ropewalk.ports.store.reading import StoredHistory
 from tests.torture import checkers
 from tests.torture.history import Happening, Kind
 

@@ -13,7 +13,8 @@ from ropewalk.domain.jobs.outcome import Aborted, Completed
 from ropewalk.domain.jobs.record import CompensatedJob
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.workflow.group_value import GroupValue
-from ropewalk.ports.store.messages import GroupRecord, StoredHistory
+from ropewalk.ports.store.reading import StoredHistory
+from ropewalk.ports.store.workflows import GroupRecord
 from tests.torture import flows, plan
 from tests.torture import graph_checkers as judges
 from tests.torture.history import Happening, Kind, Recorder, Tail

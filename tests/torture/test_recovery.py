@@ -17,7 +17,7 @@ import pytest
 
 from ropewalk import App, State
 from ropewalk.domain.jobs.states import Status
-from ropewalk.ports.store.messages import StoredHistory
+from ropewalk.ports.store.reading import StoredHistory
 from tests.servers.binaries import postgres_binaries
 from tests.servers.postgres import Postgres, Settings
 from tests.tables import NoteRow

@@ -27,7 +27,8 @@ from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.schedule import schedule
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.fleet.worker_processes import WorkerProcesses
-from ropewalk.ports.store.messages import LimitUse, WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.limits import LimitUse
 from ropewalk.worker.services.redriver import Redrive
 from ropewalk.worker.worker import Worker
 

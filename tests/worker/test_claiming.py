@@ -8,8 +8,7 @@ from itertools import accumulate
 import pytest
 
 from ropewalk import job
-from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
 from tests.apps import MakeApp
 
 CONCURRENCY = 100

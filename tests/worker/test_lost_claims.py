@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from ropewalk import App, Context, StoreUnavailable, job
-from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
 from tests.apps import MakeApp
 from tests.worker.faults import Faults
 

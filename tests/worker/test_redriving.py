@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk import App, Event, InvalidInput, Redrive, State, UnknownJobType, job
 from ropewalk.domain.jobs.operations import RetryRequest
-from ropewalk.ports.store.messages import RetryAnswer
+from ropewalk.ports.store.operations import RetryAnswer
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.parts import WorkerParts
 from ropewalk.worker.services import redriver as redriving

@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk import App, Conflict, Context, InvalidInput, JobFailed, NotFound, State, WaitTimeout, job
 from ropewalk.observe.events import Event
-from ropewalk.ports.store.messages import SignalAnswer
+from ropewalk.ports.store.workflows import SignalAnswer
 from tests.apps import MakeApp
 
 ran: list[object] = []
@@ -197,7 +197,7 @@ async def test_completed_from_outside(make_app: MakeApp) -> None:
             await app.complete(handle.id, 43)
         with pytest.raises(NotFound):
             await app.complete("nope")
-        assert [entry.kind for entry in await app.history(handle.id)] == ["queued", "started", "resolve"]
+        assert [entry.kind for entry in await app.history(handle.id)] == ["queued", "started", "end"]
     [event] = [each for each in heard if each.kind == "lease_lost"]
     assert event.message == "already_completed"
 

@@ -12,7 +12,8 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import GroupRecord, Submission
+from ropewalk.ports.store.submission import Submission
+from ropewalk.ports.store.workflows import GroupRecord
 from ropewalk.testing import FakeRuntime
 from tests.workflow.driver import Driver
 from tests.workflow.evaluator import AfterRetry, Ending, Evaluation

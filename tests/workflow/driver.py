@@ -15,8 +15,11 @@ from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.capabilities import WORKFLOWS
+from ropewalk.ports.store.claims import Claimed
+from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Claimed, Consequences, Holder, Renewal, Submission
+from ropewalk.ports.store.leases import Holder, Renewal
+from ropewalk.ports.store.submission import Submission
 from ropewalk.testing import FakeRuntime
 from ropewalk.testing.contract.build import BOOM, LEASE, claim_request, settlement
 from tests.workflow.graphs import Attempt, Graph, Node

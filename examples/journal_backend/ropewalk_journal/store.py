@@ -28,32 +28,16 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import DIAGNOSIS, LOGS, Capability
-from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.diagnosis import DiagnosisStore, Examination
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.core import Durability, Store
+from ropewalk.ports.store.diagnosis import Backlog, DiagnosisStore, Examination
+from ropewalk.ports.store.leases import Note, NoteAnswer, Renewal, Renewed, Settlements, WorkerCard
 from ropewalk.ports.store.logs import LogStore
-from ropewalk.ports.store.messages import (
-    Backlog,
-    Cancellations,
-    Claimed,
-    Consequences,
-    Durability,
-    Note,
-    NoteAnswer,
-    Page,
-    QueueInfo,
-    Renewal,
-    Renewed,
-    RetryAnswer,
-    Settlements,
-    Snapshot,
-    StoredHistory,
-    Submission,
-    SubmitAnswer,
-    UpdateAnswer,
-    WorkerCard,
-)
-from ropewalk.ports.store.removal import Deletion, Pruned, Purged
+from ropewalk.ports.store.maintenance import Pruned
+from ropewalk.ports.store.operations import Cancellations, Deletion, Purged, RetryAnswer, UpdateAnswer
+from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
+from ropewalk.ports.store.submission import Submission, SubmitAnswer
 from ropewalk_journal.findings import WAKE_UPS, facts, findings_of
 from ropewalk_journal.journal import Journal
 

@@ -17,7 +17,7 @@ from ropewalk.client.store_client import StoreClient
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit
 from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.fleet.exit_codes import ExitCode
-from ropewalk.ports.store.messages import LimitUse
+from ropewalk.ports.store.limits import LimitUse
 from ropewalk.worker.worker import limits_in
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, to_datetime, to_instant, to_seconds
-from ropewalk.ports.store.messages import QueueInfo
+from ropewalk.ports.store.reading import QueueInfo
 
 LIVE: Final = (State.SCHEDULED, State.RUNNING, State.DELAYED, State.RETRYING, State.PENDING)
 

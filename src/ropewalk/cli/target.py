@@ -19,7 +19,7 @@ from ropewalk.client.store_client import StoreClient
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, StoreUnavailable
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from ropewalk.ports.store.urls import masked
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from msgspec import structs
 from ropewalk.cli import render
 from ropewalk.domain.time import Instant, to_datetime, to_seconds
 from ropewalk.observe.why_inputs import is_alive
-from ropewalk.ports.store.messages import WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
 
 NAMES_SHOWN: Final = 4
 """of job types, of which a worker may serve a hundred"""

@@ -13,7 +13,7 @@ from ropewalk.cli.target import Target, target_options
 from ropewalk.cli.worker_view import document, header, row
 from ropewalk.client.store_client import StoreClient
 from ropewalk.domain.time import Instant, to_instant
-from ropewalk.ports.store.messages import WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
 
 
 @click.group(

@@ -39,7 +39,7 @@ from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import DIAGNOSIS, SCHEDULES
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Accepted, SkipQueue, Submission
+from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission
 from ropewalk.ports.tracing import Tracing
 
 if TYPE_CHECKING:

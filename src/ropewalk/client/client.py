@@ -30,7 +30,7 @@ from ropewalk.definitions.submission import skips_queue
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import InvalidInput, LimitExceeded, RopewalkError
-from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.ports.store.submission import Accepted, Submission
 from ropewalk.ports.store.user_transactions import UserConnection
 
 S = TypeVar("S")

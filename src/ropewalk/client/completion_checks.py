@@ -21,8 +21,7 @@ from ropewalk.domain.time import SECOND, Span
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import GroupRecord
-from ropewalk.ports.store.workflows import WorkflowStore
+from ropewalk.ports.store.workflows import GroupRecord, WorkflowStore
 
 AWAITED_FOR: Final[Span] = 15 * SECOND
 REFRESH_SECONDS: Final = 5.0

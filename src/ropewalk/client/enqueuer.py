@@ -16,7 +16,7 @@ from ropewalk.observe.events import EventHub
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Accepted, MustWait, Submission
+from ropewalk.ports.store.submission import Accepted, MustWait, Submission
 
 SUBMISSIONS_MAX: Final = 1000
 

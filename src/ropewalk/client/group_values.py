@@ -6,8 +6,7 @@ from ropewalk.client.views.jobs import Describer
 from ropewalk.definitions.results.group_values import value_of
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
-from ropewalk.ports.store.messages import GroupRecord
-from ropewalk.ports.store.workflows import WorkflowStore
+from ropewalk.ports.store.workflows import GroupRecord, WorkflowStore
 
 
 async def group_value(store: WorkflowStore, root: JobRecord, group: GroupRecord | None, describe: Describer) -> object:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ropewalk.definitions.job import Job
 from ropewalk.domain.workflow.graph import in_order
 from ropewalk.errors import InvalidInput, PartlyEnqueued, RopewalkError, StoreUnavailable
-from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.ports.store.submission import Accepted, Submission
 
 if TYPE_CHECKING:
     from ropewalk.client.app_state import AppState

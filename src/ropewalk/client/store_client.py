@@ -14,7 +14,8 @@ from ropewalk.errors import NotFound
 from ropewalk.observe.events import Event
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import QUOTAS
-from ropewalk.ports.store.messages import LimitUse, WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.limits import LimitUse
 
 
 class StoreClient(Client):

@@ -12,7 +12,7 @@ from ropewalk.observe.events import new_ones
 from ropewalk.observe.tracing import Sending
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import USER_TRANSACTIONS
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.store.user_transactions import AfterCommit, Answers, Awaited, Join, UserConnection
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from ropewalk.errors import DefinitionError, RopewalkError
 from ropewalk.fleet.exit_codes import ExitCode, code_for
 from ropewalk.fleet.parent_link import HURRIED_BY, Announcement, ParentLink
 from ropewalk.fleet.shutdown import DrainWatch, ignore_stop_signals
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from ropewalk.runners.source import Source, found_at
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import Worker

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from ropewalk.worker.worker import Worker
 
 

@@ -22,7 +22,7 @@ from ropewalk.fleet.shutdown import KILLED_AFTER_SECONDS
 from ropewalk.fleet.whereabouts import whereabouts
 from ropewalk.fleet.worker_process import start_process
 from ropewalk.ports.runtime import Runtime, Task
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from ropewalk.runners.source import Source
 from ropewalk.worker.parts import WorkerConfig
 from ropewalk.worker.worker import STOPPING, Worker

@@ -20,7 +20,7 @@ from ropewalk.domain.user_calls import as_error, guarded, guarded_await, told
 from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.event_stream import EventStream
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import Accepted
+from ropewalk.ports.store.submission import Accepted
 
 if TYPE_CHECKING:
     from ropewalk.observe.metrics.meter import Meter

@@ -14,8 +14,8 @@ from ropewalk.domain.workflow.completion import compensation
 from ropewalk.observe.events import EventHub, Queued
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.consequences import ClosedGroup, Consequences, Moved
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import ClosedGroup, Consequences, Moved
 
 HINT_IDS_MAX: Final = 200
 NOTHING_ELSE: Final = Consequences()

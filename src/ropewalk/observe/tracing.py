@@ -13,7 +13,7 @@ from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.user_calls import as_error
 from ropewalk.observe.events import EventHub
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.tracing import FireSpan, Tracing
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ropewalk.domain.time import Instant
 from ropewalk.domain.why import WhyInputs
 from ropewalk.ports.store.capabilities import DIAGNOSIS, LIMITS, WORKFLOWS
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
 
 
 def is_alive(card: WorkerCard, now: Instant) -> bool:

@@ -24,7 +24,7 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.store.messages import Dependency
+from ropewalk.ports.store.workflows import Dependency
 from ropewalk.runners.source import Source
 
 # ── worker → process ────────────────────────────────────────────────────────────────────────────────────────

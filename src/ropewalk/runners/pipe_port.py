@@ -29,8 +29,8 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, Seconds, to_span
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import DefinitionError, LeaseLost, StoreUnavailable, Unsupported
-from ropewalk.ports.store.messages import Dependency
 from ropewalk.ports.store.user_transactions import UserTransaction
+from ropewalk.ports.store.workflows import Dependency
 from ropewalk.runners.messages import (
     Answer,
     Began,

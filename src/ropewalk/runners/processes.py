@@ -22,7 +22,7 @@ from ropewalk.domain.jobs.outcome import Crashed, Outcome, Released
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import DefinitionError
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import Dependency
+from ropewalk.ports.store.workflows import Dependency
 from ropewalk.runners import memory
 from ropewalk.runners.conversation import Conversation, Reporter
 from ropewalk.runners.frames import Garbled, frame_bytes_max

@@ -30,9 +30,10 @@ from ropewalk.observe.events import event_of
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Timer
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import Dependency, Holder, Note, StepAnswer, Submission
+from ropewalk.ports.store.leases import Holder, Note
+from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.store.user_transactions import UserTransaction
-from ropewalk.ports.store.workflows import WorkflowStore
+from ropewalk.ports.store.workflows import Dependency, StepAnswer, WorkflowStore
 from ropewalk.ports.tracing import AttemptSpan
 from ropewalk.worker import handler_transactions
 from ropewalk.worker.completion import PendingFold

@@ -18,8 +18,8 @@ from ropewalk.domain.jobs.tickets import TicketRange, remembered
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed, Consequences
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
+from ropewalk.ports.store.consequences import Consequences
 from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.buffer import Buffer

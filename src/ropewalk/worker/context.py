@@ -21,8 +21,7 @@ from ropewalk.observe.events import EventHub
 from ropewalk.ports.codec import Codec
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability, Store
 from ropewalk.ports.store.workflows import WorkflowStore
 from ropewalk.ports.tracing import Tracing
 from ropewalk.runtime.system import ClockGuard
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from ropewalk.domain.jobs.outcome import Outcome
     from ropewalk.domain.jobs.record import JobRecord
     from ropewalk.domain.jobs.transition import Settlement
-    from ropewalk.ports.store.messages import Settlements
+    from ropewalk.ports.store.leases import Settlements
     from ropewalk.worker.attempt import Attempt
 
 InThread: TypeAlias = "Callable[[Sequence[Attempt], Callable[[], object]], Coroutine[Any, Any, object]]"

@@ -12,7 +12,7 @@ from ropewalk.domain.jobs.transition import decide
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import Abort, InvalidInput
 from ropewalk.ports.store.capabilities import USER_TRANSACTIONS, WORKFLOWS
-from ropewalk.ports.store.messages import Settled
+from ropewalk.ports.store.leases import Settled
 from ropewalk.ports.store.user_transactions import UserTransaction
 from ropewalk.worker.context import WorkerContext
 

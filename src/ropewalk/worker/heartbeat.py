@@ -21,7 +21,7 @@ from ropewalk.domain.time import SECOND
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Task
-from ropewalk.ports.store.messages import CancelNotice, Renewal, Renewed
+from ropewalk.ports.store.leases import CancelNotice, Renewal, Renewed
 from ropewalk.runtime.supervisor import Backing, Supervisor
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt

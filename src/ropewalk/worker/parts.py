@@ -24,7 +24,8 @@ from ropewalk.errors import RopewalkError
 from ropewalk.observe.publish import publish
 from ropewalk.ports.notifier import Hint, Unsubscribe
 from ropewalk.ports.store.capabilities import STATISTICS
-from ropewalk.ports.store.messages import Consequences, SkipQueue
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.submission import SkipQueue
 from ropewalk.runtime.supervisor import Supervisor
 from ropewalk.runtime.wake import Signal
 from ropewalk.worker.buffer import Buffer

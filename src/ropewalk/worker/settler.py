@@ -18,7 +18,8 @@ from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.time import Span
 from ropewalk.errors import RopewalkError, StoreRefused, StoreUnavailable
 from ropewalk.observe.publish import NOTHING_ELSE, Change, publish
-from ropewalk.ports.store.messages import Consequences, Settled, Settlements
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.leases import Settled, Settlements
 from ropewalk.runtime.wake import Signal, Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.completion import Folding, refused_for_good, written_with

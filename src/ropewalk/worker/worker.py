@@ -23,7 +23,8 @@ from ropewalk.errors import DefinitionError, RopewalkError
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import LIMITS, SCHEDULES
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import SkipQueue, WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.submission import SkipQueue
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.parts import WorkerConfig, WorkerParts
 from ropewalk.worker.services.scheduler import Scheduler

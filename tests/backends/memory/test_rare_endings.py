@@ -8,7 +8,7 @@ from ropewalk.backends.memory.store import MemoryStore
 from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.errors import Conflict
-from ropewalk.ports.store.removal import Deletion
+from ropewalk.ports.store.operations import Deletion
 from ropewalk.testing import FakeRuntime
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain

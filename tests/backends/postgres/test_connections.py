@@ -13,7 +13,7 @@ from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.build import claim_request, new_job, settlement

@@ -12,7 +12,7 @@ import pytest
 from ropewalk import App, job
 from ropewalk.backends.postgres import durability
 from ropewalk.errors import StoreUnavailable, WeakDurability
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from tests.servers.fixtures import StartPostgres
 from tests.servers.postgres import Settings
 

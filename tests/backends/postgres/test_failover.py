@@ -12,7 +12,7 @@ import pytest
 
 from ropewalk import App, State, job
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from tests.servers.binaries import Lane, postgres_binaries
 from tests.servers.postgres import USER, Postgres, Settings
 from tests.servers.standby import Standby

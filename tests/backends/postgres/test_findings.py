@@ -9,8 +9,8 @@ from msgspec import structs
 from ropewalk.backends.postgres import findings
 from ropewalk.backends.postgres.diagnosis import LockWait, OpenTransaction, PostgresFacts, TableFacts
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
+from ropewalk.ports.store.core import Durability
 from ropewalk.ports.store.diagnosis import Examination
-from ropewalk.ports.store.messages import Durability
 from tests.observe.doctor.healthy import NOW, WORK, told
 
 MIB = 1024**2

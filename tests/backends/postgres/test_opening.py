@@ -12,7 +12,7 @@ from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
 from ropewalk.connect import connect
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from ropewalk.ports.store.urls import masked
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPostgres

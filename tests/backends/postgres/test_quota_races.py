@@ -11,7 +11,7 @@ from msgspec import structs
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.domain.limits.quota import Quota
 from ropewalk.errors import QuotaExceeded
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.contract.build import claim_request, keyed, new_job
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import submitted

@@ -20,7 +20,8 @@ from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.errors import RopewalkError
-from ropewalk.ports.store.messages import Accepted, Holder, Renewal, Submission
+from ropewalk.ports.store.leases import Holder, Renewal
+from ropewalk.ports.store.submission import Accepted, Submission
 from ropewalk.testing.contract.build import (
     BOOM,
     claim_request,

@@ -17,7 +17,7 @@ from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.flags import GROUPED, SETTLES_ALONE, STEPPED
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.ports.store.messages import Holder
+from ropewalk.ports.store.leases import Holder
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract import Backend
 from ropewalk.testing.contract.bench import Bench, holder

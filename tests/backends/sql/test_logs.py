@@ -9,7 +9,7 @@ from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.build import claim_request, new_job, settlement
 

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.jobs.record import NewJob
-from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.ports.store.submission import Accepted, Submission
 from ropewalk.runtime.system import SystemRuntime
 
 PROGRAMS = Path(__file__).parent / "programs"

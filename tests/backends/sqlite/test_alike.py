@@ -11,7 +11,7 @@ from ropewalk.backends.sql import rows, submission
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.jobs.record import NewJob, are_alike, new_record
-from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.ports.store.submission import Accepted, Submission
 from tests.backends.sqlite.test_rows import Undone, born, db
 
 __all__ = ["db"]

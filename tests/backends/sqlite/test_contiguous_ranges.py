@@ -13,7 +13,7 @@ from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.contiguous_ranges import BYTES_MAX, FEWEST, Alike, parted, ranges_of
 from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord
 from ropewalk.domain.jobs.states import Move
-from ropewalk.ports.store.messages import Settled
+from ropewalk.ports.store.leases import Settled
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 

@@ -15,7 +15,7 @@ from ropewalk.backends.sqlite import SqliteStore, filesystem, opening
 from ropewalk.backends.sqlite.filesystem import mounted_type
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite, warn_about_library
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreRefused, StoreUnavailable, WeakDurability
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from ropewalk.runtime.system import SystemRuntime
 from tests.backends.sqlite.conftest import output_of, plain, submit
 

@@ -29,7 +29,7 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit

@@ -20,7 +20,8 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution, Reducer
-from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission
+from ropewalk.ports.store.leases import Holder
+from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission
 from ropewalk.testing.contract.build import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 from tests.backends.sqlite.test_plans import _indexes

@@ -16,7 +16,7 @@ from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.retention import Retention
 from ropewalk.errors import InvalidInput, StoreUnavailable
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime, ThreadTask
 from tests.backends.sqlite.conftest import plain, submit
 

@@ -15,7 +15,7 @@ from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import GroupValue
 from ropewalk.errors import Conflict, GroupFailed, InvalidInput, JobCancelled, JobFailed, NotFound
-from ropewalk.ports.store.messages import Dependency, GroupContribution, GroupRecord
+from ropewalk.ports.store.workflows import Dependency, GroupContribution, GroupRecord
 from tests.definitions.attempts import NOW, attempt_of
 from tests.definitions.ports import FakeAttempt
 

@@ -9,9 +9,11 @@ from msgspec import structs
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName
 from ropewalk.domain.time import SECOND
 from ropewalk.observe.doctor.facts import ClockReading, Facts
-from ropewalk.ports.store.diagnosis import Examination, Work
+from ropewalk.ports.store.core import Durability
+from ropewalk.ports.store.diagnosis import Backlog, Examination, Work
 from ropewalk.ports.store.findings import Finding, Level
-from ropewalk.ports.store.messages import Backlog, Durability, LimitUse, WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.limits import LimitUse
 
 NOW = 1_000_000 * SECOND
 WORK = Work(backlog=[], paused=[], leases_over=0, oldest_lease_over_at=None, newer_records=0, dead_letters={})

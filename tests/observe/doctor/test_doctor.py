@@ -11,9 +11,9 @@ from ropewalk.domain.time import SECOND
 from ropewalk.observe.doctor import connection
 from ropewalk.observe.doctor.doctor import diagnose, schema
 from ropewalk.observe.doctor.facts import ClockReading
+from ropewalk.ports.store.core import Durability
 from ropewalk.ports.store.diagnosis import Examination
 from ropewalk.ports.store.findings import Finding, Level, bad, note, ok, warn, worst
-from ropewalk.ports.store.messages import Durability
 from ropewalk.ports.store.migrations import SchemaState
 from tests.observe.doctor.healthy import FACTS, NOW, WORK, told
 

@@ -21,8 +21,8 @@ from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.limits.headroom import SOON_US, Gauges, TypeHeadroom
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed, Consequences
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
+from ropewalk.ports.store.consequences import Consequences
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 KEYED_LANES_MAX: Final = 256

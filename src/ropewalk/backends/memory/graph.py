@@ -15,7 +15,7 @@ from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.domain.workflow.scope import Scope
-from ropewalk.ports.store.messages import UnawaitedGroup
+from ropewalk.ports.store.workflows import UnawaitedGroup
 
 ParentKey: TypeAlias = tuple[ParentKind, int]
 Name: TypeAlias = tuple[int, int]

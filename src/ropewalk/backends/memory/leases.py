@@ -21,9 +21,9 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.logs import LINES_MAX, LogLine
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import (
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.leases import (
     CancelNotice,
-    Consequences,
     Lost,
     Note,
     NoteAnswer,

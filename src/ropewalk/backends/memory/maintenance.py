@@ -22,8 +22,9 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.dependency import ParentKind
-from ropewalk.ports.store.messages import Consequences
-from ropewalk.ports.store.removal import Deletion, Pruned
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.maintenance import Pruned
+from ropewalk.ports.store.operations import Deletion
 
 
 def delete(tables: Tables, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:

@@ -14,8 +14,8 @@ from ropewalk.domain.jobs.operations import PURGED, CancelStatus, EndRequest, Re
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import CancelAnswer, Cancellations, EndAnswer, RetryAnswer, UpdateAnswer
-from ropewalk.ports.store.removal import Deletion, Purged
+from ropewalk.ports.store.operations import CancelAnswer, Cancellations, Deletion, Purged, RetryAnswer, UpdateAnswer
+from ropewalk.ports.store.workflows import EndAnswer
 
 
 def cancel(

@@ -20,7 +20,10 @@ from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encod
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, ParentKind
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
-from ropewalk.ports.store.messages import Backlog, Dependency, Page, QueueInfo, StoredHistory, WorkerCard
+from ropewalk.ports.store.diagnosis import Backlog
+from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.reading import Page, QueueInfo, StoredHistory
+from ropewalk.ports.store.workflows import Dependency
 
 AHEAD_MAX: Final = 10_000
 BACKLOG_MAX: Final = 100_000

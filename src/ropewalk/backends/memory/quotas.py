@@ -10,7 +10,7 @@ from ropewalk.backends.memory.limits import FlowLimits
 from ropewalk.domain.limits.quota import Admission, Allowance, Quota, QuotaCharge, Quotas, QuotaUse
 from ropewalk.domain.limits.rate import used
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 
 
 class TenantQuotas:

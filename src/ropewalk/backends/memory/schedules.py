@@ -8,7 +8,6 @@ from ropewalk.backends.memory.submission import submit
 from ropewalk.backends.memory.tables import Tables
 from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import Submission
 from ropewalk.ports.store.schedules import (
     DueSchedules,
     ScheduleChange,
@@ -16,6 +15,7 @@ from ropewalk.ports.store.schedules import (
     ScheduleRecord,
     ScheduleSnapshot,
 )
+from ropewalk.ports.store.submission import Submission
 
 
 def change_schedules(tables: Tables, changes: Sequence[ScheduleChange], now: Instant) -> list[ScheduleChanged | None]:

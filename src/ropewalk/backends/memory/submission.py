@@ -19,7 +19,8 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.limits.quota import Admission
 from ropewalk.domain.time import Instant
 from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
-from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
+from ropewalk.ports.store.leases import Holder
+from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission, SubmitAnswer
 
 Written: TypeAlias = list[tuple[JobRecord, bool]]
 """(job, whether it was there before), one per submitted job"""

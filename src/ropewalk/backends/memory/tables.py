@@ -25,7 +25,7 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.tickets import StartedTickets
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
 from ropewalk.ports.store.schedules import ScheduleRecord
 
 

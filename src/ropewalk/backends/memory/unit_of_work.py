@@ -26,7 +26,7 @@ from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.domain.workflow.scope import Scope
-from ropewalk.ports.store.messages import Consequences, Moved
+from ropewalk.ports.store.consequences import Consequences, Moved
 
 
 class MemoryLedger(UnitOfWork):

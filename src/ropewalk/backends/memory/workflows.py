@@ -21,14 +21,8 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR, StepRecord
 from ropewalk.domain.workflow.scope import UNAWAITED_RECORDED_FOR, UNAWAITED_RENEWED_AFTER, Scope, ScopeChange
-from ropewalk.ports.store.messages import (
-    GroupContribution,
-    GroupRecord,
-    Holder,
-    SignalAnswer,
-    StepAnswer,
-    UnawaitedGroup,
-)
+from ropewalk.ports.store.leases import Holder
+from ropewalk.ports.store.workflows import GroupContribution, GroupRecord, SignalAnswer, StepAnswer, UnawaitedGroup
 
 
 def cancel_group(tables: Tables, tenant: str, group_id: str, *, reason: str | None, force: bool, now: Instant) -> bool:

@@ -19,7 +19,8 @@ from ropewalk.domain.jobs.flags import SETTLES_ALONE
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import Consequences, Settled, Settlements
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.leases import Settled, Settlements
 
 RESULTS_BYTES_MAX: Final = 4 << 20
 _COMPLETE: Final = Move.COMPLETE

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ropewalk.backends.postgres.tx import Connection
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 
 LOOK_SECONDS: Final = 10.0
 """How often each connection that is in use reads the settings again."""

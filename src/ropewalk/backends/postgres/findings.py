@@ -10,9 +10,9 @@ from typing import Final
 
 from ropewalk.backends.postgres.diagnosis import OpenTransaction, PostgresFacts, TableFacts
 from ropewalk.domain.time import MINUTE, SECOND, Instant, Span
+from ropewalk.ports.store.core import Durability
 from ropewalk.ports.store.diagnosis import Examination, Work
 from ropewalk.ports.store.findings import Finding, bad, lasting, named, note, number_of, ok, sized, warn
-from ropewalk.ports.store.messages import Durability
 
 KEPT: Final = {"fsync": ("on",), "full_page_writes": ("on",), "synchronous_commit": ("on", "remote_apply")}
 OLD: Final[Span] = 5 * MINUTE

@@ -25,7 +25,8 @@ from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.errors import InvalidInput, WaitTimeout
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.ports.store.messages import Consequences, Settled, Settlements
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.leases import Settled, Settlements
 from ropewalk.ports.store.user_transactions import SqlValues, UserTransaction
 
 T = TypeVar("T")

@@ -46,24 +46,14 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
+from ropewalk.ports.store.core import Durability
 from ropewalk.ports.store.diagnosis import Examination
-from ropewalk.ports.store.messages import (
-    Claimed,
-    Durability,
-    Holder,
-    MustWait,
-    Note,
-    NoteAnswer,
-    Renewal,
-    Renewed,
-    Settlements,
-    StepAnswer,
-    Submission,
-    SubmitAnswer,
-)
+from ropewalk.ports.store.leases import Holder, Note, NoteAnswer, Renewal, Renewed, Settlements
 from ropewalk.ports.store.migrations import SchemaState
+from ropewalk.ports.store.submission import MustWait, Submission, SubmitAnswer
 from ropewalk.ports.store.user_transactions import Join, UserConnection, UserTransaction
+from ropewalk.ports.store.workflows import StepAnswer
 
 T = TypeVar("T")
 

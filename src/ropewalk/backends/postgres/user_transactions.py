@@ -43,7 +43,7 @@ from ropewalk.backends.sql.user_transactions import (
 from ropewalk.domain.time import Instant
 from ropewalk.errors import InvalidInput, WeakDurability
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.store.user_transactions import AfterCommit, Answers, Awaited, Blocking, Join, UserConnection
 
 T = TypeVar("T")

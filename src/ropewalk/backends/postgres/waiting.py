@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from ropewalk.backends.postgres.connections import Clock, Connector, Session
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import Consequences
+from ropewalk.ports.store.consequences import Consequences
 
 T = TypeVar("T")
 

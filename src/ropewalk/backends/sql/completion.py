@@ -26,7 +26,7 @@ from ropewalk.domain.jobs.transition import Effects, Settlement
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
 from ropewalk.domain.workflow.scope import ScopeChange
-from ropewalk.ports.store.messages import Settled
+from ropewalk.ports.store.leases import Settled
 
 Held: TypeAlias = dict[int, tuple[int, int]]
 """(fence, scope) by seq"""

@@ -23,7 +23,7 @@ from ropewalk.backends.sql.maintenance import set_aside
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.runtime import Runtime, Task
-from ropewalk.ports.store.messages import Consequences
+from ropewalk.ports.store.consequences import Consequences
 
 T = TypeVar("T")
 

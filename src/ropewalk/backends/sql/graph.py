@@ -20,7 +20,7 @@ from ropewalk.domain.time import Span
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import NOTHING, Contribution
 from ropewalk.domain.workflow.scope import UNAWAITED_RECORDED_FOR, UNAWAITED_RENEWED_AFTER, Scope
-from ropewalk.ports.store.messages import UnawaitedGroup
+from ropewalk.ports.store.workflows import UnawaitedGroup
 
 _edges = Rows("edge", Edge)
 

@@ -12,7 +12,7 @@ from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.domain.jobs.flags import KEYED
 from ropewalk.domain.jobs.idempotency import KeyRecord, input_hash
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.ports.store.messages import MustWait
+from ropewalk.ports.store.submission import MustWait
 
 KeyName: TypeAlias = tuple[str, str, str]
 """(tenant, type, key)"""

@@ -27,9 +27,9 @@ from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.record import CancelRequest
 from ropewalk.domain.jobs.states import TERMINAL, Move, Status
 from ropewalk.domain.jobs.transition import Settlement
-from ropewalk.ports.store.messages import (
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.leases import (
     CancelNotice,
-    Consequences,
     Lost,
     Note,
     NoteAnswer,

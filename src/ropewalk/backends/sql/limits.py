@@ -20,7 +20,7 @@ from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, Lim
 from ropewalk.domain.limits.headroom import Full, Gauges, LimitHeadroom
 from ropewalk.domain.limits.rate import RateState, idle_at
 from ropewalk.domain.time import MINUTE
-from ropewalk.ports.store.messages import LimitUse
+from ropewalk.ports.store.limits import LimitUse
 
 Counted: TypeAlias = dict[LaneName, int]
 

@@ -24,8 +24,8 @@ from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Consequences, Moved
-from ropewalk.ports.store.removal import Pruned
+from ropewalk.ports.store.consequences import Consequences, Moved
+from ropewalk.ports.store.maintenance import Pruned
 
 SHORTENED_MAX: Final = 10
 """Times as many waits as there may be other changes in a sweep: after a clock was set back, all of them at once."""

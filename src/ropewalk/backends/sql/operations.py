@@ -18,8 +18,7 @@ from ropewalk.domain.jobs.operations import PURGED, CancelStatus, RetryRequest, 
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
-from ropewalk.ports.store.messages import CancelAnswer, Cancellations, RetryAnswer, UpdateAnswer
-from ropewalk.ports.store.removal import Deletion, Purged
+from ropewalk.ports.store.operations import CancelAnswer, Cancellations, Deletion, Purged, RetryAnswer, UpdateAnswer
 
 _ints = msgspec.json.Decoder(list[int])
 

@@ -24,8 +24,9 @@ from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.schedules.schedule import Plan
 from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, position_of
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.diagnosis import Work
-from ropewalk.ports.store.messages import Backlog, Page, QueueInfo, Snapshot, StoredHistory, WorkerCard
+from ropewalk.ports.store.diagnosis import Backlog, Work
+from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
 
 _STATES: Final[dict[State, str]] = {
     State.PENDING: "stage < 2 AND unmet > 0",

@@ -17,7 +17,7 @@ from ropewalk.backends.sql.lanes import quotas_of
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaCharge, QuotaUse
 from ropewalk.domain.limits.rate import used
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 
 _spent = Rows("quota_charge", tuple[str, QuotaCharge])
 

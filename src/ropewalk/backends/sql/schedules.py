@@ -14,7 +14,6 @@ from ropewalk.backends.sql.submission import submit
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.schedules.schedule import Plan, Schedule
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import Submission, SubmitAnswer
 from ropewalk.ports.store.schedules import (
     DueSchedules,
     ScheduleChange,
@@ -22,6 +21,7 @@ from ropewalk.ports.store.schedules import (
     ScheduleRecord,
     ScheduleSnapshot,
 )
+from ropewalk.ports.store.submission import Submission, SubmitAnswer
 
 
 def change_schedules(tx: Tx, lanes: LaneBook, changes: Sequence[ScheduleChange]) -> list[ScheduleChanged | None]:

@@ -15,7 +15,8 @@ from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.completion import StepKind, StepRecord
 from ropewalk.errors import StoreRefused
-from ropewalk.ports.store.messages import Holder, StepAnswer
+from ropewalk.ports.store.leases import Holder
+from ropewalk.ports.store.workflows import StepAnswer
 
 READ_AT_ONCE_MAX: Final = 500
 """values of 1 MiB that fit into one of SQLite's (1 GB)"""

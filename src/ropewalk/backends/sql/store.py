@@ -56,38 +56,25 @@ from ropewalk.domain.workflow.completion import StepRecord, as_once_key
 from ropewalk.domain.workflow.dependency import Edge
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import ALL, Capability, DatabaseStore
-from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import (
-    Backlog,
-    Cancellations,
-    Claimed,
-    Consequences,
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.diagnosis import Backlog
+from ropewalk.ports.store.leases import Holder, Note, NoteAnswer, Renewal, Renewed, Settlements, WorkerCard
+from ropewalk.ports.store.limits import LimitUse
+from ropewalk.ports.store.maintenance import Pruned
+from ropewalk.ports.store.operations import Cancellations, Deletion, Purged, RetryAnswer, UpdateAnswer
+from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
+from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
+from ropewalk.ports.store.submission import Submission, SubmitAnswer
+from ropewalk.ports.store.workflows import (
     Dependency,
     EndAnswer,
     GroupContribution,
     GroupRecord,
-    Holder,
-    LimitUse,
-    Note,
-    NoteAnswer,
-    Page,
-    QueueInfo,
-    Renewal,
-    Renewed,
-    RetryAnswer,
-    Settlements,
     SignalAnswer,
-    Snapshot,
     StepAnswer,
-    StoredHistory,
-    Submission,
-    SubmitAnswer,
     UnawaitedGroup,
-    UpdateAnswer,
-    WorkerCard,
 )
-from ropewalk.ports.store.removal import Deletion, Pruned, Purged
-from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
 
 T = TypeVar("T")
 

@@ -34,7 +34,8 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob, are_alike, new_record
 from ropewalk.domain.limits.quota import Admission
 from ropewalk.domain.workflow.scope import join
 from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
-from ropewalk.ports.store.messages import Accepted, Holder, SkipQueue, Submission, SubmitAnswer
+from ropewalk.ports.store.leases import Holder
+from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission, SubmitAnswer
 
 _OWN = frozenset({"id", "input", "spawn_key"})
 _but_own = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in _OWN))

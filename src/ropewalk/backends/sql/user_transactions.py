@@ -17,7 +17,7 @@ from ropewalk.backends.sql import submission
 from ropewalk.backends.sql.submission import Admit
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.errors import InvalidInput, RopewalkError
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.store.user_transactions import Answers
 
 T = TypeVar("T")

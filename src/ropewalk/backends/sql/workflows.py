@@ -29,14 +29,8 @@ from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
 from ropewalk.errors import StoreRefused
-from ropewalk.ports.store.messages import (
-    Consequences,
-    Dependency,
-    EndAnswer,
-    GroupContribution,
-    GroupRecord,
-    SignalAnswer,
-)
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.workflows import Dependency, EndAnswer, GroupContribution, GroupRecord, SignalAnswer
 
 
 def _refuse_group(group: GroupRecord, unread: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import SECOND, Span
 from ropewalk.errors import InvalidInput, WaitTimeout
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.ports.store.messages import Settlements
+from ropewalk.ports.store.leases import Settlements
 from ropewalk.ports.store.user_transactions import SqlValues, UserTransaction
 
 T = TypeVar("T")

@@ -29,10 +29,11 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.notifier import Notifier
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.core import Durability
 from ropewalk.ports.store.diagnosis import Examination
-from ropewalk.ports.store.messages import Durability, Submission
+from ropewalk.ports.store.maintenance import Pruned
 from ropewalk.ports.store.migrations import SchemaState
-from ropewalk.ports.store.removal import Pruned
+from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.store.user_transactions import Join, UserConnection, UserTransaction
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from ropewalk.backends.sqlite.opening import check_visited
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import InvalidInput, Unsupported, WeakDurability
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.store.user_transactions import AfterCommit, Answers, Blocking, Join, UserConnection
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from ropewalk.domain.workflow import scope as scopes
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.gate import ParentEnd
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
-from ropewalk.ports.store.messages import ClosedGroup, Consequences, Moved
+from ropewalk.ports.store.consequences import ClosedGroup, Consequences, Moved
 
 BUDGET: Final = 1000
 """edges and scopes in one transaction"""

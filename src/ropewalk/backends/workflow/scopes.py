@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.workflow import scope as scopes
 from ropewalk.domain.workflow.dependency import Edge, ParentKind, ending_of
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
-from ropewalk.ports.store.messages import UnawaitedGroup
+from ropewalk.ports.store.workflows import UnawaitedGroup
 
 
 def scope_of(ledger: UnitOfWork, owner: JobRecord) -> Scope:

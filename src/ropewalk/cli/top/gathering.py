@@ -17,7 +17,8 @@ from ropewalk.domain.statistics.statistics import Flow, Share, Statistics
 from ropewalk.domain.time import Instant, Seconds, to_instant, to_seconds
 from ropewalk.errors import Unsupported
 from ropewalk.ports.runtime import Runtime
-from ropewalk.ports.store.messages import QueueInfo, WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.reading import QueueInfo
 
 FAILURES_SHOWN: Final = 10
 

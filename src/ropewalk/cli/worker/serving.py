@@ -20,7 +20,7 @@ from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.fleet.parent_link import HURRIED_BY, Announcement, ParentLink
 from ropewalk.fleet.shutdown import DrainWatch, ignore_stop_signals
 from ropewalk.fleet.worker_processes import WorkerProcesses
-from ropewalk.ports.store.messages import Durability
+from ropewalk.ports.store.core import Durability
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import STOPPING, Worker
 

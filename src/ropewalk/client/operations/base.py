@@ -22,8 +22,8 @@ from ropewalk.errors import BeyondTenant, NotFound, OutcomeUnknown, RopewalkErro
 from ropewalk.observe.publish import Change, publish
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Consequences
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from ropewalk.domain.jobs.operations import CancelStatus, RetryRequest, RetrySta
 from ropewalk.domain.time import Seconds, to_datetime, to_delay, to_instant
 from ropewalk.errors import Conflict, InvalidInput
 from ropewalk.ports.notifier import Hint
-from ropewalk.ports.store.messages import RetryAnswer
+from ropewalk.ports.store.operations import RetryAnswer
 
 _CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})
 

@@ -12,7 +12,7 @@ from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import LIMITS
-from ropewalk.ports.store.messages import LimitUse
+from ropewalk.ports.store.limits import LimitUse
 
 
 class Limiting(Bound):

@@ -27,7 +27,7 @@ from ropewalk.domain.why import Why, explain
 from ropewalk.observe.events import Event
 from ropewalk.observe.why_inputs import why_inputs
 from ropewalk.ports.store.capabilities import LOGS, WORKFLOWS
-from ropewalk.ports.store.messages import QueueInfo, StoredHistory
+from ropewalk.ports.store.reading import QueueInfo, StoredHistory
 
 
 class Looking(Bound):

@@ -20,7 +20,7 @@ from ropewalk.errors import Conflict, InvalidInput
 from ropewalk.observe.publish import Change
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.removal import Deletion
+from ropewalk.ports.store.operations import Deletion
 
 _KEPT = frozenset({Deletion.IN_USE, Deletion.NOT_TERMINAL})
 

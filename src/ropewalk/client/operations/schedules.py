@@ -19,7 +19,7 @@ from ropewalk.domain.schedules.schedule import Schedule, job_of, pause, resume
 from ropewalk.domain.time import Instant
 from ropewalk.errors import Conflict, InvalidInput, NotFound
 from ropewalk.ports.store.capabilities import SCHEDULES
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 
 LISTED_AT_ONCE: Final = 500
 UPCOMING_MAX: Final = 1000

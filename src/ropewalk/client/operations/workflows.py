@@ -24,8 +24,7 @@ from ropewalk.errors import Conflict, InvalidInput, LimitExceeded
 from ropewalk.observe.publish import NOTHING_ELSE, Change
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import GroupRecord, SignalAnswer
-from ropewalk.ports.store.workflows import WorkflowStore
+from ropewalk.ports.store.workflows import GroupRecord, SignalAnswer, WorkflowStore
 
 
 class Flowing(Bound):

@@ -24,8 +24,8 @@ from ropewalk.observe.tracing import fired, firing
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Accepted
 from ropewalk.ports.store.schedules import ScheduleChanged
+from ropewalk.ports.store.submission import Accepted
 from ropewalk.ports.tracing import FireSpan, Tracing
 
 AnyFunction: TypeAlias = Callable[[datetime], Any]

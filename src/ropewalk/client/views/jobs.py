@@ -18,7 +18,7 @@ from ropewalk.domain.redaction import HIDDEN, RESULT, Hide, shown_fields
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
-from ropewalk.ports.store.messages import StoredHistory
+from ropewalk.ports.store.reading import StoredHistory
 
 if TYPE_CHECKING:
     from ropewalk.client.views.answers import LogInfo

@@ -19,8 +19,8 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, Seconds
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import StoreUnavailable
-from ropewalk.ports.store.messages import Dependency
 from ropewalk.ports.store.user_transactions import UserTransaction
+from ropewalk.ports.store.workflows import Dependency
 
 if TYPE_CHECKING:
     from ropewalk.definitions.context.context import Context

@@ -23,7 +23,7 @@ from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.redaction import Hide
 from ropewalk.domain.workflow.dependency import Ending, ParentKind
 from ropewalk.errors import Conflict, InvalidInput, JobCancelled, JobFailed, NotFound, RopewalkError
-from ropewalk.ports.store import messages
+from ropewalk.ports.store import workflows
 
 if TYPE_CHECKING:
     from ropewalk.definitions.job_types.job_type import JobType
@@ -119,7 +119,7 @@ def dependencies_of(port: AttemptPort) -> tuple[Dependency, ...]:
     return tuple(_seen(port, each) for each in port.dependencies())
 
 
-def _seen(port: AttemptPort, found: messages.Dependency) -> Dependency:
+def _seen(port: AttemptPort, found: workflows.Dependency) -> Dependency:
     job, ending = found.job, found.edge.ending
     if job is None:
         missing = found.edge.kind is ParentKind.MISSING or ending is not Ending.COMPLETED
@@ -136,7 +136,7 @@ def _seen(port: AttemptPort, found: messages.Dependency) -> Dependency:
     )
 
 
-def _reader(port: AttemptPort, found: messages.Dependency, job: JobRecord) -> Callable[[], object]:
+def _reader(port: AttemptPort, found: workflows.Dependency, job: JobRecord) -> Callable[[], object]:
     if found.group is not None:
         group, contributions = found.group, found.contributions
         if found.edge.ending is None:
@@ -152,8 +152,8 @@ def _reader(port: AttemptPort, found: messages.Dependency, job: JobRecord) -> Ca
 def _group_value(
     port: AttemptPort,
     root: JobRecord,
-    group: messages.GroupRecord,
-    contributions: Sequence[messages.GroupContribution],
+    group: workflows.GroupRecord,
+    contributions: Sequence[workflows.GroupContribution],
 ) -> object:
     def decode(job_type: str | None, data: bytes | None) -> object:
         known = None if job_type is None else port.known_type(job_type)

@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.flags import FORGOTTEN
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.errors import GroupFailed, NotFound
-from ropewalk.ports.store.messages import GroupContribution, GroupRecord
+from ropewalk.ports.store.workflows import GroupContribution, GroupRecord
 
 
 def value_of(

@@ -16,9 +16,8 @@ from ropewalk.observe.doctor import jobs as work
 from ropewalk.observe.doctor.facts import Facts, gather
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import DIAGNOSIS, MIGRATIONS
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.core import Durability, Store
 from ropewalk.ports.store.findings import Finding, bad, note, number_of, ok
-from ropewalk.ports.store.messages import Durability
 from ropewalk.ports.store.migrations import SchemaState
 
 

@@ -15,9 +15,10 @@ from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import DIAGNOSIS, LIMITS, SCHEDULES
-from ropewalk.ports.store.core import Store
+from ropewalk.ports.store.core import Durability, Store
 from ropewalk.ports.store.diagnosis import Examination, Work
-from ropewalk.ports.store.messages import Durability, LimitUse, WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
+from ropewalk.ports.store.limits import LimitUse
 
 
 class ClockReading(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from ropewalk.domain.time import MINUTE, SECOND, Instant, Span
 from ropewalk.observe.doctor.facts import Late
 from ropewalk.ports.store.diagnosis import Work
 from ropewalk.ports.store.findings import Finding, lasting, named, note, number_of, ok, warn
-from ropewalk.ports.store.messages import LimitUse
+from ropewalk.ports.store.limits import LimitUse
 
 SWEPT_WITHIN: Final[Span] = 10 * SECOND
 """every worker looks for ended leases each 3 s, and in its claims"""

@@ -8,9 +8,9 @@ from typing import Final
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.time import Instant
 from ropewalk.observe.why_inputs import is_alive, serves
-from ropewalk.ports.store.diagnosis import Work
+from ropewalk.ports.store.diagnosis import Backlog, Work
 from ropewalk.ports.store.findings import Finding, lasting, named, note, number_of, ok, warn
-from ropewalk.ports.store.messages import Backlog, WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
 
 SHOWN_MAX: Final = 10
 """of what nobody serves, longest waiting first"""

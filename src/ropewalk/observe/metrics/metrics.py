@@ -16,7 +16,7 @@ from ropewalk.observe.metrics import catalogue
 from ropewalk.observe.metrics.meter import Meter
 from ropewalk.observe.metrics.registry import Family, Histogram, Registry
 from ropewalk.ports.store.capabilities import DIAGNOSIS
-from ropewalk.ports.store.messages import Backlog
+from ropewalk.ports.store.diagnosis import Backlog
 
 if TYPE_CHECKING:
     from ropewalk.client.app_state import AppState

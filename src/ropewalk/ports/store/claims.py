@@ -1,4 +1,4 @@
-"""What a worker asks for when it claims: what it serves, what it has room for, and what of it has started."""
+"""Part of the core: what a worker asks for when it claims, and what it gets. The verb is in leases.py."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from msgspec import Struct
 from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.quarantine import Suspects
+from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.time import Instant, Span
+from ropewalk.ports.store.consequences import ClosedGroup, Moved
 
 
 class ClaimRequest(Struct, frozen=True, kw_only=True):
@@ -56,3 +58,18 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
 
     def takes_back(self, now: Instant) -> bool:
         return may_take_back(self.take_back_until, now)
+
+
+class Claimed(Struct, frozen=True, kw_only=True):
+    now: Instant
+    jobs: list[JobRecord]
+    moved: list[Moved]
+    """expired leases taken back and passed deadlines met on the way, and what that doomed"""
+    next_due: Instant | None
+    """when there may be more: the next job of these types comes due, or a limit that held some back leaves room"""
+    closed: list[ClosedGroup] = []
+    """groups that closed with it"""
+    limited: list[int] = []
+    """those of them (by seq) that count against a limit: when they end, others may have waited for that"""
+    held_up: TenantQueue | None = None
+    """where a job is next that must start at once, and no slot was left for it: the next claim is to begin there"""

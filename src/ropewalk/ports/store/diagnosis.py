@@ -15,9 +15,20 @@ from typing import Protocol
 from msgspec import Struct
 
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.findings import Finding
-from ropewalk.ports.store.messages import Backlog
+
+
+class Backlog(Struct, frozen=True, kw_only=True):
+    """Jobs that could start now, of one tenant, queue and type."""
+
+    lane: LaneName
+    """without a limit key"""
+    ready: int
+    """of each limit key counted to 100 000"""
+    oldest_ready_at: Instant
+    """the earliest run_at among those counted"""
 
 
 class Work(Struct, frozen=True, kw_only=True):

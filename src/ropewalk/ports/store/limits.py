@@ -5,12 +5,28 @@ What holds for every verb of a store (core.py) holds here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
+from msgspec import Struct
+
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind, Measure
 from ropewalk.domain.limits.headroom import Full
-from ropewalk.ports.store.messages import LimitUse
+
+
+class LimitUse(Struct, frozen=True, kw_only=True):
+    """A limit, and what runs under it now."""
+
+    limit: FlowLimit
+    in_use: int
+    keys: dict[str, int] = {}
+    """of a family: in use by key, each of which has the whole limit to itself"""
+
+    @classmethod
+    def of(cls, limit: FlowLimit, in_use: Mapping[Measure, int]) -> LimitUse:
+        mine = {measure.name: number for measure, number in in_use.items() if measure.limit == limit.id}
+        return cls(limit=limit, in_use=sum(mine.values()), keys=mine if limit.for_each else {})
 
 
 class LimitStore(Protocol):

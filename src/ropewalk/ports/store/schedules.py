@@ -16,7 +16,7 @@ from msgspec import Struct
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.messages import SubmitAnswer
+from ropewalk.ports.store.submission import SubmitAnswer
 
 
 class ScheduleRecord(Struct, frozen=True, kw_only=True):

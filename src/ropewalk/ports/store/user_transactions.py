@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import Span
-from ropewalk.ports.store.messages import Accepted, Settlements, Submission
+from ropewalk.ports.store.leases import Settlements
+from ropewalk.ports.store.submission import Accepted, Submission
 
 
 class UserConnection(Protocol):

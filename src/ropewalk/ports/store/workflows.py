@@ -6,24 +6,90 @@ What holds for every verb of a store (core.py) holds here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Protocol
 
+from msgspec import Struct
+
+from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.operations import EndRequest
-from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.time import Span
+from ropewalk.domain.jobs.record import CancelRequest, JobRecord
+from ropewalk.domain.jobs.states import State
+from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.domain.workflow.dependency import Edge
-from ropewalk.ports.store.messages import (
-    Consequences,
-    Dependency,
-    EndAnswer,
-    GroupContribution,
-    GroupRecord,
-    Holder,
-    SignalAnswer,
-    StepAnswer,
-    UnawaitedGroup,
-)
+from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.leases import Holder
+
+
+class EndAnswer(Struct, frozen=True, kw_only=True):
+    id: str
+    job: JobRecord | None = None
+    """as resolved; None with `state` None: not found; None with a state: it had ended already"""
+    state: State | None = None
+    ripple: Consequences | None = None
+
+
+class SignalAnswer(StrEnum):
+    DELIVERED = "delivered"
+    """the job waited for it and is ready now"""
+    KEPT = "kept"
+    """in its mailbox until it asks"""
+    DUPLICATE = "duplicate"
+    """it was sent before with the same id, and is not stored again"""
+    ALREADY_COMPLETE = "already_complete"
+    NOT_FOUND = "not_found"
+
+
+class StepAnswer(Struct, frozen=True, kw_only=True):
+    """`taken` is the step as recorded, where a signal was there to take."""
+
+    lost: LossReason | None = None
+    taken: StepRecord | None = None
+
+
+class GroupRecord(Struct, frozen=True, kw_only=True):
+    """A group with more than its root. Counts are of all its jobs, at any depth, the root included."""
+
+    id: str
+    generation: int
+    open: int
+    """jobs not terminal"""
+    completed: int
+    failed: int
+    cancelled: int
+    closed_at: Instant | None
+    cancelled_by: CancelRequest | None
+    value: GroupValue = NOTHING
+
+
+class GroupContribution(Struct, frozen=True, kw_only=True):
+    """A contribution of a group whose value is put together by its reader (list, merge)."""
+
+    type: str
+    value: bytes | None
+
+
+class Dependency(Struct, frozen=True, kw_only=True):
+    """A parent of a job, in the order of its depends_on."""
+
+    edge: Edge
+    job: JobRecord | None
+    """None where it is missing or was deleted meanwhile; of a chain, its last member"""
+    group: GroupRecord | None = None
+    """of the tree of a group's root, where the group has a record: that is, more than its root"""
+    contributions: tuple[GroupContribution, ...] = ()
+    """to the value of that group, where its reader puts it together (list, merge)"""
+
+
+class UnawaitedGroup(Struct, frozen=True, kw_only=True):
+    """A group closed with nobody waiting. `id` is the same however often it is told."""
+
+    id: str
+    tenant: str
+    group_id: str
+    closed_at: Instant
 
 
 class WorkflowStore(Protocol):

@@ -12,18 +12,13 @@ from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS, DatabaseStore
+from ropewalk.ports.store.claims import Claimed
+from ropewalk.ports.store.consequences import Moved
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import (
-    Accepted,
-    CancelAnswer,
-    Claimed,
-    Holder,
-    Moved,
-    Settled,
-    StoredHistory,
-    Submission,
-    SubmitAnswer,
-)
+from ropewalk.ports.store.leases import Holder, Settled
+from ropewalk.ports.store.operations import CancelAnswer
+from ropewalk.ports.store.reading import StoredHistory
+from ropewalk.ports.store.submission import Accepted, Submission, SubmitAnswer
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.build import claim_request, new_job, settlement

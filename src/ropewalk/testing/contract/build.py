@@ -14,7 +14,7 @@ from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import SECOND, Span
 from ropewalk.domain.workflow.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, needed
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
 
 LEASE: Span = 30 * SECOND
 ALL_TYPES = ("t", "a", "b", "undo")

@@ -8,7 +8,7 @@ from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import CancelRequest
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR
-from ropewalk.ports.store.messages import CancelAnswer
+from ropewalk.ports.store.operations import CancelAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 

@@ -10,7 +10,8 @@ import pytest
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import Accepted, Consequences
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.submission import Accepted
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, new_job, settlement, tree

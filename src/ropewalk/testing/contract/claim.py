@@ -7,7 +7,7 @@ from ropewalk.domain.jobs.record import JobRecord, Progress
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import EPOCH_SHIFT
 from ropewalk.domain.time import SECOND
-from ropewalk.ports.store.messages import Note
+from ropewalk.ports.store.leases import Note
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, new_job

@@ -15,7 +15,7 @@ from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.domain.time import DAY, MINUTE, SECOND
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
 from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS
-from ropewalk.ports.store.messages import Renewal
+from ropewalk.ports.store.leases import Renewal
 from ropewalk.testing.contract.base import Contract, case, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, gate_on, new_job, worker_card

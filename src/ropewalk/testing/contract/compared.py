@@ -5,17 +5,12 @@ from __future__ import annotations
 from msgspec import structs
 
 from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
-from ropewalk.ports.store.messages import (
-    Cancellations,
-    Claimed,
-    Consequences,
-    EndAnswer,
-    Moved,
-    Renewed,
-    Settlements,
-    SubmitAnswer,
-)
-from ropewalk.ports.store.removal import Purged
+from ropewalk.ports.store.claims import Claimed
+from ropewalk.ports.store.consequences import Consequences, Moved
+from ropewalk.ports.store.leases import Renewed, Settlements
+from ropewalk.ports.store.operations import Cancellations, Purged
+from ropewalk.ports.store.submission import SubmitAnswer
+from ropewalk.ports.store.workflows import EndAnswer
 
 
 def rippled(ripple: Consequences) -> Consequences:

@@ -13,7 +13,8 @@ from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import NotFound
 from ropewalk.ports.store.capabilities import WORKFLOWS, CompleteStore
-from ropewalk.ports.store.removal import Deletion, Pruned
+from ropewalk.ports.store.maintenance import Pruned
+from ropewalk.ports.store.operations import Deletion
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, new_job, tree

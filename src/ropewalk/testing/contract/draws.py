@@ -31,7 +31,7 @@ from ropewalk.domain.search import Filter
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import DAY, HOUR, SECOND
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import WorkerCard
+from ropewalk.ports.store.leases import WorkerCard
 from ropewalk.testing.contract import flow_draws
 from ropewalk.testing.contract.build import BOOM, LEASE, worker_card
 

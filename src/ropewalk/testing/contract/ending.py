@@ -10,7 +10,8 @@ from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import EndAnswer, Renewal
+from ropewalk.ports.store.leases import Renewal
+from ropewalk.ports.store.workflows import EndAnswer
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, keyed
@@ -45,7 +46,7 @@ class EndingContract(Contract):
         )
         history = await bench.history("a")
         assert [entry.rev for entry in history] == list(range(1, job.rev + 1))
-        assert history[-1].kind == "resolve"
+        assert history[-1].kind == "end"
         await bench.runtime.advance(hours=2)
         assert await bench.claim(9, types=["a"]) == []
         await flow.end("p", Move.FAIL)

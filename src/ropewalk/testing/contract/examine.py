@@ -7,8 +7,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import DIAGNOSIS
-from ropewalk.ports.store.diagnosis import Work
-from ropewalk.ports.store.messages import Backlog
+from ropewalk.ports.store.diagnosis import Backlog, Work
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE

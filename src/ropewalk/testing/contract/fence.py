@@ -23,7 +23,8 @@ from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord, Susp
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import LeaseLost
 from ropewalk.ports.store.capabilities import LOGS, USER_TRANSACTIONS, WORKFLOWS
-from ropewalk.ports.store.messages import Holder, Note, Renewal, Submission
+from ropewalk.ports.store.leases import Holder, Note, Renewal
+from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.contract.base import Contract, case, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, new_job, settlement

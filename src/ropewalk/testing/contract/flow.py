@@ -9,7 +9,10 @@ from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import Contribution, Reducer
-from ropewalk.ports.store.messages import Claimed, Consequences, EndAnswer, GroupRecord, Settled, Settlements
+from ropewalk.ports.store.claims import Claimed
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.leases import Settled, Settlements
+from ropewalk.ports.store.workflows import EndAnswer, GroupRecord
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement
 

@@ -9,7 +9,7 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import JobRecord, Progress
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import SECOND
-from ropewalk.ports.store.messages import CancelNotice, Lost, Note, NoteAnswer, Renewal
+from ropewalk.ports.store.leases import CancelNotice, Lost, Note, NoteAnswer, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import LEASE, worker_card

@@ -14,7 +14,8 @@ from ropewalk.domain.limits.headroom import SOON_US
 from ropewalk.domain.time import SECOND
 from ropewalk.domain.workflow.completion import Suspension
 from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS, DatabaseStore
-from ropewalk.ports.store.messages import LimitUse, SkipQueue, Submission
+from ropewalk.ports.store.limits import LimitUse
+from ropewalk.ports.store.submission import SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench

@@ -15,7 +15,7 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.capabilities import CompleteStore
-from ropewalk.ports.store.messages import Page, QueueInfo
+from ropewalk.ports.store.reading import Page, QueueInfo
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.draws import TENANTS, TYPES

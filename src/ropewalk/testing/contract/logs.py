@@ -9,8 +9,9 @@ from ropewalk.domain.logs import LINES_MAX, LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.capabilities import DIAGNOSIS, LOGS
-from ropewalk.ports.store.messages import Backlog, Renewal
-from ropewalk.ports.store.removal import Deletion
+from ropewalk.ports.store.diagnosis import Backlog
+from ropewalk.ports.store.leases import Renewal
+from ropewalk.ports.store.operations import Deletion
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, settlement

@@ -36,7 +36,8 @@ from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import DAY, SECOND
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Note, Renewal, SkipQueue, Submission
+from ropewalk.ports.store.leases import Note, Renewal
+from ropewalk.ports.store.submission import SkipQueue, Submission
 from ropewalk.testing.contract import draws
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.bench import holder

@@ -15,7 +15,7 @@ from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind
 from ropewalk.domain.workflow.group_value import Contribution
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.contract import draws, flow_draws
 from ropewalk.testing.contract.bench import holder
 from ropewalk.testing.contract.build import BOOM

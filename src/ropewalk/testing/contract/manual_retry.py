@@ -9,7 +9,8 @@ from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
-from ropewalk.ports.store.messages import Note, RetryAnswer
+from ropewalk.ports.store.leases import Note
+from ropewalk.ports.store.operations import RetryAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM

@@ -14,7 +14,8 @@ from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.domain.workflow.dependency import Policy
 from ropewalk.ports.store.capabilities import WORKFLOWS, Capability
-from ropewalk.ports.store.messages import SkipQueue, StoredHistory
+from ropewalk.ports.store.reading import StoredHistory
+from ropewalk.ports.store.submission import SkipQueue
 from ropewalk.testing.contract.base import Contract, case
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job

@@ -9,8 +9,7 @@ from ropewalk.domain.jobs.operations import UpdateRequest
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, MINUTE
-from ropewalk.ports.store.messages import UpdateAnswer
-from ropewalk.ports.store.removal import Deletion
+from ropewalk.ports.store.operations import Deletion, UpdateAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM

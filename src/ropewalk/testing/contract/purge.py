@@ -7,7 +7,7 @@ import asyncio
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.removal import Deletion, Purged
+from ropewalk.ports.store.operations import Deletion, Purged
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import keyed

@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT, NewJob
 from ropewalk.domain.limits.quota import Quota
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.ports.store.capabilities import QUOTAS, DatabaseStore
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench

@@ -9,7 +9,7 @@ from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.rate import Algorithm, Rate
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import QUOTAS
-from ropewalk.ports.store.messages import SkipQueue
+from ropewalk.ports.store.submission import SkipQueue
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import LEASE, new_job

@@ -16,8 +16,8 @@ from ropewalk.domain.schedules.schedule import Every, Schedule
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict, QuotaExceeded
 from ropewalk.ports.store.capabilities import QUOTAS, SCHEDULES
-from ropewalk.ports.store.messages import SkipQueue, Submission
 from ropewalk.ports.store.schedules import ScheduleChange
+from ropewalk.ports.store.submission import SkipQueue, Submission
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, keyed, new_job

@@ -12,7 +12,7 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.ports.store.core import Store
-from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.ports.store.submission import Accepted, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

@@ -10,7 +10,7 @@ from ropewalk.domain.limits.rate import ALGORITHMS, Algorithm, Rate
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import LIMITS
-from ropewalk.ports.store.messages import SkipQueue, Submission
+from ropewalk.ports.store.submission import SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench

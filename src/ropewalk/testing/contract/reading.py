@@ -7,7 +7,8 @@ from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.search import Filter
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.capabilities import DIAGNOSIS
-from ropewalk.ports.store.messages import QueueInfo, Renewal
+from ropewalk.ports.store.leases import Renewal
+from ropewalk.ports.store.reading import QueueInfo
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job, worker_card

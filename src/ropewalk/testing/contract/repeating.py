@@ -16,7 +16,9 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import DAY, HOUR, MINUTE
 from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR, StepRecord
 from ropewalk.ports.store.capabilities import LIMITS, QUOTAS, WORKFLOWS, Capability
-from ropewalk.ports.store.messages import Note, Renewal, SignalAnswer, Submission
+from ropewalk.ports.store.leases import Note, Renewal
+from ropewalk.ports.store.submission import Submission
+from ropewalk.ports.store.workflows import SignalAnswer
 from ropewalk.testing.contract.base import Contract, case, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import LEASE, keyed, new_job, settlement, worker_card

@@ -13,8 +13,8 @@ from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Schedu
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.errors import Conflict, NotFound, RopewalkError
 from ropewalk.ports.store.capabilities import SCHEDULES
-from ropewalk.ports.store.messages import SubmitAnswer
 from ropewalk.ports.store.schedules import ScheduleChange
+from ropewalk.ports.store.submission import SubmitAnswer
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import gate_on, new_job

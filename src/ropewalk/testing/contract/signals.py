@@ -13,7 +13,8 @@ from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.domain.workflow.completion import StepRecord, Suspension
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import Settled, SignalAnswer
+from ropewalk.ports.store.leases import Settled
+from ropewalk.ports.store.workflows import SignalAnswer
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 

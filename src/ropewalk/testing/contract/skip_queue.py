@@ -5,7 +5,7 @@ from __future__ import annotations
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.time import SECOND
-from ropewalk.ports.store.messages import Accepted, SkipQueue
+from ropewalk.ports.store.submission import Accepted, SkipQueue
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, new_job

@@ -12,7 +12,7 @@ from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS
-from ropewalk.ports.store.messages import Accepted, Submission
+from ropewalk.ports.store.submission import Accepted, Submission
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, keyed, new_job

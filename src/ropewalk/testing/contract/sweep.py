@@ -8,7 +8,7 @@ from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import Renewal
+from ropewalk.ports.store.leases import Renewal
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import LEASE, worker_card

@@ -10,7 +10,7 @@ from ropewalk.domain.jobs.operations import RetryRequest
 from ropewalk.domain.jobs.states import Move, State
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, HOUR, MINUTE
-from ropewalk.ports.store.removal import Pruned
+from ropewalk.ports.store.maintenance import Pruned
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, keyed, worker_card

@@ -11,7 +11,7 @@ from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, Reducer
 from ropewalk.errors import Conflict
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import GroupContribution
+from ropewalk.ports.store.workflows import GroupContribution
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import settlement, tree

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import SECOND, Seconds, to_span
-from ropewalk.ports.store.messages import Claimed
+from ropewalk.ports.store.claims import Claimed
 from ropewalk.worker.context import WorkerContext
 
 Change: TypeAlias = Literal["backlog", "backlog_over"]

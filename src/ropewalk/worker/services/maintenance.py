@@ -19,7 +19,7 @@ from ropewalk.domain.retention import Retention
 from ropewalk.observe.publish import NOTHING_ELSE
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import STATISTICS, WORKFLOWS
-from ropewalk.ports.store.messages import Consequences
+from ropewalk.ports.store.consequences import Consequences
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
 

@@ -21,7 +21,7 @@ from ropewalk.domain.time import SECOND, Span, to_datetime
 from ropewalk.domain.user_calls import guarded, guarded_await
 from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.messages import GroupRecord, UnawaitedGroup
+from ropewalk.ports.store.workflows import GroupRecord, UnawaitedGroup
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
 

@@ -13,7 +13,7 @@ from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import OutcomeUnknown
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 
 

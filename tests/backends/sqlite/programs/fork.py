@@ -9,7 +9,7 @@ import sys
 
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.domain.jobs.record import NewJob
-from ropewalk.ports.store.messages import Submission
+from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 
 

@@ -29,8 +29,8 @@ from ropewalk.domain.jobs.quarantine import Quarantine
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.headroom import SOON_US, TypeHeadroom
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed, Consequences
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
+from ropewalk.ports.store.consequences import Consequences
 
 CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000

@@ -28,8 +28,7 @@ from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import EPOCH_SHIFT, claim_all
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant
-from ropewalk.ports.store.claims import ClaimRequest
-from ropewalk.ports.store.messages import Claimed
+from ropewalk.ports.store.claims import Claimed, ClaimRequest
 
 
 class Asked(NamedTuple):

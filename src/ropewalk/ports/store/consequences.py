@@ -1,0 +1,34 @@
+"""What else happened because of a change, for events and hints."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move
+
+
+class Moved(Struct, frozen=True, kw_only=True):
+    """A job the store itself moved (a lost lease, a passed deadline), for events and hints."""
+
+    job: JobRecord
+    move: Move
+
+
+class ClosedGroup(Struct, frozen=True, order=True):
+    """Nothing in this group is open any more. Ids are a tenant's own, so its name belongs to it."""
+
+    tenant: str
+    id: str
+
+
+class Consequences(Struct, frozen=True, kw_only=True):
+    """What else happened because of it, for events and hints: dependants doomed or ready, groups closed."""
+
+    moved: list[Moved] = []
+    """jobs that ended behind gates that can no longer open, or in a cancelled group"""
+    ready: list[str] = []
+    """queues in which jobs became ready"""
+    closed: list[ClosedGroup] = []
+    more: bool = False
+    """some of it is left for `cascade`"""
