@@ -12,7 +12,7 @@ from msgspec import structs
 
 from ropewalk.client.app_state import AppState
 from ropewalk.client.portal import Portal
-from ropewalk.client.schedules.fires import AnyFunction
+from ropewalk.client.schedules.functions import AnyFunction
 from ropewalk.client.store_client import StoreClient
 from ropewalk.connect import check_store, connect, is_chosen, resolved
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC

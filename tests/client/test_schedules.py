@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ropewalk import App, Conflict, DefinitionError, Filter, InvalidInput, NotFound, ScheduleInfo, schedule
-from ropewalk.client.schedules import timetable
+from ropewalk.client.schedules import editor
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.testing import FakeRuntime, Rehearsal
@@ -244,7 +244,7 @@ async def test_whoever_is_second_looks_again(clock: Clock, monkeypatch: pytest.M
             return [None for _ in changes]
 
         monkeypatch.setattr(app._core.store, "change_schedules", nobody_wins)
-        monkeypatch.setattr(timetable, "TRIES_MAX", 3)
+        monkeypatch.setattr(editor, "TRIES_MAX", 3)
         with pytest.raises(Conflict, match="schedule '1' is changed by others all the time: try again"):
             await app.pause_schedule("1")
 

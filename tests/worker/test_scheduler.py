@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ropewalk import App, Event, InvalidInput, schedule
-from ropewalk.client.schedules.fires import Fires, ScheduleFunctions
+from ropewalk.client.schedules.fires import Fires
+from ropewalk.client.schedules.functions import ScheduleFunctions
 from ropewalk.domain.time import SECOND
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services.scheduler import Scheduler, SchedulerConfig

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ropewalk import App, Context, Result, State, job
-from ropewalk.client.completion_checks import Awaited
+from ropewalk.client.awaited_groups import AwaitedGroups
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.worker.services import unawaited_groups
@@ -71,14 +71,14 @@ async def test_the_store_knows_who_waits_even_before_anything_was_queued_under_t
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the one who waits were in another process than the worker."""
-    monkeypatch.setattr(Awaited, "here", lambda *_: False)
+    monkeypatch.setattr(AwaitedGroups, "waited_here", lambda *_: False)
     told: list[OrphanGroup] = []
     app = make_app(leaf, late_tree, on_orphan_group=told.append)
     async with app.running():
         handle = await app.enqueue(late_tree())
         waiting = asyncio.create_task(handle.group(timeout=10))
         async with asyncio.timeout(10):
-            while not app._core.awaited.told("default", handle.id):
+            while not app._core.awaited.store_knows("default", handle.id):
                 await asyncio.sleep(0.01)
         gates[0].set()
         assert await waiting == 7
@@ -135,7 +135,7 @@ async def test_a_group_that_a_client_without_the_hook_waits_for_is_not_told(tmp_
             handle = await web.enqueue(late_tree())
             waiting = asyncio.create_task(handle.group(timeout=10))
             async with asyncio.timeout(10):
-                while not web._core.awaited.told("default", handle.id):
+                while not web._core.awaited.store_knows("default", handle.id):
                     await asyncio.sleep(0.01)
             gates[0].set()
             assert await waiting == 7

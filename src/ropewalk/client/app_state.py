@@ -10,19 +10,21 @@ from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
+from ropewalk.client.awaited_groups import AwaitedGroups
 from ropewalk.client.completion_checks import (
-    Awaited,
     ChainCompletion,
     ClosedGroupRecord,
     GroupCompletion,
     JobCompletion,
 )
 from ropewalk.client.enqueuer import Enqueuer
-from ropewalk.client.schedules.fires import AnyFunction, Fires, ScheduleFunctions
-from ropewalk.client.schedules.timetable import Planner, Timetable
+from ropewalk.client.schedules.editor import ScheduleEditor
+from ropewalk.client.schedules.fires import Fires
+from ropewalk.client.schedules.functions import AnyFunction, ScheduleFunctions
+from ropewalk.client.schedules.planner import Planner
 from ropewalk.client.supported import refusal
-from ropewalk.client.unshared import warn_unshared
-from ropewalk.client.waiter import Look, WaitBound, Waiter
+from ropewalk.client.unshared_store import warn_unshared
+from ropewalk.client.waiter import CompletionCheck, WaitBound, Waiter
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.job_types.placeholders import job_from_shown
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
@@ -66,8 +68,8 @@ class Session:
         """Raises Unsupported on a store without workflows."""
         return self._waiter(ChainCompletion(self._core.store))
 
-    def _waiter(self, look: Look[T]) -> Waiter[T]:
-        return Waiter(look, self._core.store.notifier, self._core.runtime, self._core.wait_bound)
+    def _waiter(self, check: CompletionCheck[T]) -> Waiter[T]:
+        return Waiter(check, self._core.store.notifier, self._core.runtime, self._core.wait_bound)
 
 
 class AppState:
@@ -108,14 +110,14 @@ class AppState:
         """somebody here wants to hear of groups that close with nobody waiting"""
         self.secret_keys = frozenset(secret_keys)
         """Names that the app hides, beside those that are always hidden."""
-        self.awaited = Awaited(runtime)
+        self.awaited = AwaitedGroups(runtime)
         self.wait_bound: WaitBound | None = None
         """Bounds every wait for a job, a group or a chain, where the clock of the runtime may stand still."""
         self.declared: list[DeclaredSchedule] = []
         self.functions = ScheduleFunctions(functions)
         self.fires = Fires(store, runtime, events, self.functions, self._job_of_schedule, tracing=tracing)
         planner = Planner(self.functions, self._job_of_schedule, bounds, self.named_job)
-        self.timetable = Timetable(store, events, self.functions, self.fires, planner)
+        self.schedule_editor = ScheduleEditor(store, events, self.functions, self.fires, planner)
         for each in schedules:
             self.declare(each)
         self._warn_unshared = not store_chosen

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from ropewalk.client.handle import Enqueuing, Handle, caller_of
 from ropewalk.client.operations.base import BATCH
-from ropewalk.client.operations.changes import Changing
-from ropewalk.client.operations.limits import Limiting
-from ropewalk.client.operations.queries import Looking, Waiting
-from ropewalk.client.operations.quotas import Quoting
-from ropewalk.client.operations.removal import Deleting
-from ropewalk.client.operations.schedules import Scheduling
-from ropewalk.client.operations.statistics import Counting
-from ropewalk.client.operations.workflows import Flowing
+from ropewalk.client.operations.changes import ChangeOperations
+from ropewalk.client.operations.limits import LimitOperations
+from ropewalk.client.operations.queries import QueryOperations, WaitOperations
+from ropewalk.client.operations.quotas import QuotaOperations
+from ropewalk.client.operations.removal import RemovalOperations
+from ropewalk.client.operations.schedules import ScheduleOperations
+from ropewalk.client.operations.statistics import StatisticsOperations
+from ropewalk.client.operations.workflows import WorkflowOperations
 from ropewalk.client.partial_batch import partly_enqueued, submit_in_part
 from ropewalk.client.user_transactions import OnLoop, submit_within, submit_within_here
 from ropewalk.definitions.job import Job, checked_job
@@ -37,7 +37,17 @@ S = TypeVar("S")
 G = TypeVar("G")
 
 
-class Client(Looking, Counting, Changing, Deleting, Flowing, Limiting, Quoting, Scheduling, Waiting):
+class Client(
+    QueryOperations,
+    StatisticsOperations,
+    ChangeOperations,
+    RemovalOperations,
+    WorkflowOperations,
+    LimitOperations,
+    QuotaOperations,
+    ScheduleOperations,
+    WaitOperations,
+):
     """The jobs of one tenant, and nothing beyond: `app.tenant("acme")`.
 
     Enqueueing is here; what else it can do stands in client.operations, by family.

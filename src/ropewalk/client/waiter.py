@@ -2,8 +2,8 @@
 
 While the store is away, waits go on for a minute; then they raise StoreUnavailable. Any other error is raised at once.
 
-All waits of one kind on one loop share one look at the store, however many there are. What an ending is, the look knows
-(completion_checks.py).
+All waits of one kind on one loop share one check of the store, however many there are. A check knows what it means that
+a thing of its kind has ended (completion_checks.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ropewalk.runtime.wake import Wake
 
 POLL_SECONDS: Final = 0.5
 AWAY_SECONDS_MAX: Final = 60.0
-"""How long the store may be away before those that wait are told so. It counts from the first look that failed."""
+"""How long the store may be away before waits raise. It counts from the first check that failed."""
 IDS_MAX: Final = 500
 
 T = TypeVar("T")
@@ -30,22 +30,24 @@ T_co = TypeVar("T_co", covariant=True)
 _Key = tuple[str, str]
 
 
-class Seen(Struct, Generic[T_co], frozen=True):
-    """One look at one thing. Still open: `answer` is None."""
+class CheckAnswer(Struct, Generic[T_co], frozen=True):
+    """What a check found out about one thing; `answer` is None while the thing has not ended."""
 
     answer: T_co | None = None
     watch: str | None = None
-    """the id to listen for, where it is another than the one asked about (the last member of a chain)"""
+    """The id to listen for, where it differs from the one asked about (the last member of a chain)."""
     gone: str | None = None
-    """what no longer exists of it, so that its answer is lost"""
+    """What no longer exists of the thing, so that its answer is lost."""
 
 
-class Look(Protocol[T_co]):
+class CompletionCheck(Protocol[T_co]):
+    """Asks the store whether jobs, groups or chains have ended."""
+
     what: str
-    """job, group, chain: for messages"""
+    """The kind of thing, for messages: job, group or chain."""
 
-    def __call__(self, tenant: str, ids: list[str]) -> Awaitable[Mapping[str, Seen[T_co]]]:
-        """Those that exist, by id."""
+    def __call__(self, tenant: str, ids: list[str]) -> Awaitable[Mapping[str, CheckAnswer[T_co]]]:
+        """The answers about those that exist, by id."""
         ...
 
 
@@ -56,8 +58,10 @@ class WaitBound(Protocol):
 
 
 class Waiter(Generic[T]):
-    def __init__(self, look: Look[T], notifier: Notifier, runtime: Runtime, bound: WaitBound | None = None) -> None:
-        self._look_at = look
+    def __init__(
+        self, check: CompletionCheck[T], notifier: Notifier, runtime: Runtime, bound: WaitBound | None = None
+    ) -> None:
+        self._completion = check
         self._bound = bound
         self._notifier = notifier
         self._runtime = runtime
@@ -68,11 +72,11 @@ class Waiter(Generic[T]):
         self._looking = False
         self._check_all = False
         self._away_since: float | None = None
-        """When the first look failed after the last one that was answered; None: the store answered the last one."""
+        """When the first check since the last answer of the store failed; None where the last check was answered."""
         self._unsubscribe: Unsubscribe | None = None
 
     async def wait(self, tenant: str, wanted: str, timeout_seconds: float | None) -> T:
-        """What the look answers once it ended. Raises NotFound, WaitTimeout."""
+        """What the check answers once the thing has ended. Raises NotFound, WaitTimeout."""
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         key = (tenant, wanted)
         self._waiting[key].append(answer)
@@ -94,7 +98,7 @@ class Waiter(Generic[T]):
         self._wake.set()
         if not self._looking:
             self._looking = True
-            self._runtime.spawn(self._look(), name=f"ropewalk-{self._look_at.what}-waiter")
+            self._runtime.spawn(self._look(), name=f"ropewalk-{self._completion.what}-waiter")
 
     def _on_hint(self, hint: Hint) -> None:
         """Any thread."""
@@ -133,7 +137,7 @@ class Waiter(Generic[T]):
 
     async def _check_some(self, tenant: str, ids: list[str]) -> None:
         try:
-            found = await self._look_at(tenant, ids)
+            found = await self._completion(tenant, ids)
         except Exception as error:
             if isinstance(error, StoreUnavailable) and self._may_come_back():
                 self._hinted.update(ids)  # looked at again with the next poll, or sooner
@@ -145,7 +149,7 @@ class Waiter(Generic[T]):
         for wanted in ids:
             seen = found.get(wanted)
             if seen is None:
-                missing = NotFound(f"no {self._look_at.what} {wanted!r} (never submitted here, or deleted)")
+                missing = NotFound(f"no {self._completion.what} {wanted!r} (never submitted here, or deleted)")
                 self._answer((tenant, wanted), missing)
             elif seen.gone is not None:
                 self._answer((tenant, wanted), NotFound(seen.gone))
@@ -188,4 +192,4 @@ class Waiter(Generic[T]):
 
     def _time_is_up(self, answer: asyncio.Future[T], wanted: str, seconds: float) -> None:
         if not answer.done():
-            answer.set_exception(WaitTimeout(f"{self._look_at.what} {wanted} did not end within {seconds:g} s"))
+            answer.set_exception(WaitTimeout(f"{self._completion.what} {wanted} did not end within {seconds:g} s"))

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ropewalk.client.schedules.fires import AnyFunction
+from ropewalk.client.schedules.functions import AnyFunction
 from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults, Logs
 from ropewalk.domain import checks

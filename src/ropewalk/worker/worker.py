@@ -259,7 +259,7 @@ class Worker:
     async def _scheduler(self, bench: WorkerContext) -> Scheduler | None:
         if not self._config.scheduler or SCHEDULES not in bench.store.capabilities:
             return None
-        scheduler = Scheduler(bench, self._core.fires, timetable=self._core.timetable, declared=self._core.declared)
+        scheduler = Scheduler(bench, self._core.fires, editor=self._core.schedule_editor, declared=self._core.declared)
         await scheduler.declare()
         return scheduler
 

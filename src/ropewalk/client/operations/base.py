@@ -28,7 +28,7 @@ from ropewalk.ports.store.core import Store
 T = TypeVar("T")
 
 
-class Bound:
+class TenantOperations:
     """What belongs to one tenant. Nothing here reaches beyond it, unless `_store_wide` says that it may."""
 
     _store_wide = False

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from ropewalk.client.filter import Filter
-from ropewalk.client.operations.base import Bound, check_cancel, in_bulk, missing, repeated
+from ropewalk.client.operations.base import TenantOperations, check_cancel, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult, RetryResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain import checks
@@ -20,7 +20,7 @@ from ropewalk.ports.store.operations import RetryAnswer
 _CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})
 
 
-class Changing(Bound):
+class ChangeOperations(TenantOperations):
     async def cancel(self, job_id: str, *, reason: str | None = None, force: bool = False) -> CancelStatus:
         """Waiting: cancelled at once. Running: asked to stop, with force made to."""
         checks.text(job_id, "job_id")

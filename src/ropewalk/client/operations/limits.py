@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ropewalk.client.operations.base import Bound
+from ropewalk.client.operations.base import TenantOperations
 from ropewalk.definitions.job_types.job_type import JobType, type_name
 from ropewalk.domain import checks
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId, LimitKind
@@ -15,7 +15,7 @@ from ropewalk.ports.store.capabilities import LIMITS
 from ropewalk.ports.store.limits import LimitUse
 
 
-class Limiting(Bound):
+class LimitOperations(TenantOperations):
     async def set_limit(
         self,
         *,

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from ropewalk.client.filter import Filter, failed_ones, in_domain
 from ropewalk.client.group_values import group_value
-from ropewalk.client.operations.base import BATCH, Bound, missing
+from ropewalk.client.operations.base import BATCH, TenantOperations, missing
 from ropewalk.client.views.answers import FailureCounts, LogInfo, SearchPage
 from ropewalk.client.views.jobs import FailureInfo, HistoryInfo, Included, JobInfo
 from ropewalk.client.views.workflows import edge_info
@@ -30,7 +30,7 @@ from ropewalk.ports.store.capabilities import LOGS, WORKFLOWS
 from ropewalk.ports.store.reading import QueueInfo, StoredHistory
 
 
-class Looking(Bound):
+class QueryOperations(TenantOperations):
     async def get(self, job_id: str, *, include: Included | Iterable[Included] = ()) -> JobInfo:
         """One job. `include` names what is read with it: its history, failed attempts, log lines, dependencies, and why
         it is not running. Arguments and result are always there.
@@ -40,7 +40,7 @@ class Looking(Bound):
         asked = checks.several(include, "include", lambda each, name: checks.choice(each, name, get_args(Included)))
         trail = None
         if "history" in asked or "attempts" in asked:  # read at the same moment as the job itself
-            trail = await self._trail(job_id)
+            trail = await self._stored_history(job_id)
             job, now = trail.job, trail.now
         else:
             job, now = await self._record(job_id)
@@ -93,11 +93,11 @@ class Looking(Bound):
 
     async def history(self, job_id: str) -> list[HistoryInfo]:
         """Everything that happened to the job, without gaps."""
-        return self._describe.history(await self._trail(job_id))
+        return self._describe.history(await self._stored_history(job_id))
 
     async def failure(self, job_id: str, *, all_attempts: bool = False) -> FailureInfo:
         checks.flag(all_attempts, "all_attempts")
-        return self._describe.failure(await self._trail(job_id), all_attempts=all_attempts)
+        return self._describe.failure(await self._stored_history(job_id), all_attempts=all_attempts)
 
     async def failures(
         self, wanted: Filter | None = None, *, cursor: str | None = None, limit: int = 100
@@ -151,7 +151,7 @@ class Looking(Bound):
             if every_tenant or event.tenant == self._tenant:
                 yield event
 
-    async def _trail(self, job_id: str) -> StoredHistory:
+    async def _stored_history(self, job_id: str) -> StoredHistory:
         checks.text(job_id, "job_id")
         trail = await (await self._store()).history(self._tenant, job_id)
         if trail is None:
@@ -159,7 +159,7 @@ class Looking(Bound):
         return trail
 
 
-class Waiting(Bound):
+class WaitOperations(TenantOperations):
     async def wait_for_record(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
         """Of the job, or of the last of its chain where it continued: that one has its result."""
         timeout_seconds = checks.timeout(timeout)

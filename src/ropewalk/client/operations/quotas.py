@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.client.operations.base import Bound
+from ropewalk.client.operations.base import TenantOperations
 from ropewalk.domain import checks
 from ropewalk.domain.limits.quota import PENDING_MAX, Quota, QuotaUse
 from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
@@ -11,7 +11,7 @@ from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import QUOTAS
 
 
-class Quoting(Bound):
+class QuotaOperations(TenantOperations):
     async def set_quota(
         self,
         *,

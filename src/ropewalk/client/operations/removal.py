@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import structs
 
 from ropewalk.client.filter import EXAMPLE, Filter, in_domain
-from ropewalk.client.operations.base import BATCH, Bound, in_bulk, missing
+from ropewalk.client.operations.base import BATCH, TenantOperations, in_bulk, missing
 from ropewalk.client.views.answers import BulkResult, PurgeResult
 from ropewalk.client.views.workflows import Dependants, members_under
 from ropewalk.domain import checks
@@ -25,7 +25,7 @@ from ropewalk.ports.store.operations import Deletion
 _KEPT = frozenset({Deletion.IN_USE, Deletion.NOT_TERMINAL})
 
 
-class _Left:
+class _PurgeProgress:
     """What a purge has left so far, and what it has counted."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class _Left:
         self.needed: list[str] = []
 
 
-class Deleting(Bound):
+class RemovalOperations(TenantOperations):
     async def delete(self, job_id: str, *, cascade: bool = False) -> None:
         """Remove a finished job and its history. Raises Conflict while it has not ended, or while others need it.
 
@@ -119,7 +119,7 @@ class Deleting(Bound):
         until = await store.clock() + 1
         before = until if asked.created_before is None else min(until, asked.created_before)
         asked = structs.replace(asked, created_before=before)
-        left, cursor = _Left(), None
+        left, cursor = _PurgeProgress(), None
         while True:
             page = await store.search(self._tenant, asked, order=Order.CREATED_ASC, cursor=cursor, limit=BATCH)
             left.result.requested += len(page.jobs)
@@ -177,7 +177,7 @@ class Deleting(Bound):
     async def _remove_together(self, going: Sequence[JobRecord]) -> None:
         """All of them. Raises Conflict where one runs, and where somebody needs one who was not seen."""
         _refuse([job for job in going if job.status is Status.RUNNING], "runs: cancel it first")
-        ids, left = [job.id for job in sorted(going, key=lambda job: job.seq)], _Left()
+        ids, left = [job.id for job in sorted(going, key=lambda job: job.seq)], _PurgeProgress()
         if len(ids) > BATCH:
             await self._purge_all(ids, left)
         else:
@@ -187,7 +187,7 @@ class Deleting(Bound):
         if left.needed:
             raise await self._in_use(left.needed)
 
-    async def _purge_all(self, ids: Sequence[str], left: _Left) -> None:
+    async def _purge_all(self, ids: Sequence[str], left: _PurgeProgress) -> None:
         """From the newest on, again and again, as long as that removes anything."""
         newest_first = ids[::-1]
         while newest_first:
@@ -198,7 +198,7 @@ class Deleting(Bound):
                 return
             newest_first = left.needed
 
-    async def _purge(self, ids: Sequence[str], left: _Left, *, together: bool = False) -> None:
+    async def _purge(self, ids: Sequence[str], left: _PurgeProgress, *, together: bool = False) -> None:
         answers, result = await self._purged(ids, left.result, together=together), left.result
         for each in ids:
             match answers.get(each):

@@ -7,9 +7,9 @@ from typing import Final, Unpack
 
 from msgspec import structs
 
-from ropewalk.client.operations.base import Bound
-from ropewalk.client.schedules.fires import Turn
-from ropewalk.client.schedules.timetable import TemplateChange
+from ropewalk.client.operations.base import TenantOperations
+from ropewalk.client.schedules.fires import PlannedChange
+from ropewalk.client.schedules.planner import TemplateChange
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.schedules import ScheduleInfo, info_of
 from ropewalk.definitions.options import EnqueueOptions
@@ -25,7 +25,7 @@ LISTED_AT_ONCE: Final = 500
 UPCOMING_MAX: Final = 1000
 
 
-class Scheduling(Bound):
+class ScheduleOperations(TenantOperations):
     async def schedules(self, *, upcoming: int = 1) -> list[ScheduleInfo]:
         """All of them, by name, each with so many of its next fires."""
         checks.between(upcoming, "upcoming", 0, UPCOMING_MAX)
@@ -54,7 +54,7 @@ class Scheduling(Bound):
         """
         checks.flag(dry_run, "dry_run")
         await self._core.open()
-        return self._info(await self._core.timetable.create(self._tenant, name, options, dry_run=dry_run))
+        return self._info(await self._core.schedule_editor.create(self._tenant, name, options, dry_run=dry_run))
 
     async def edit_schedule(
         self,
@@ -75,28 +75,28 @@ class Scheduling(Bound):
         checks.flag(dry_run, "dry_run")
         check_options(changes)
         template = TemplateChange.of(arguments, using)
-        timetable = self._core.timetable
+        editor = self._core.schedule_editor
 
-        async def decide(held: Schedule, now: Instant) -> Turn:
+        async def decide(held: Schedule, now: Instant) -> PlannedChange:
             if dry_run:
-                return Turn(timetable.edited(held, changes, now, template))
-            return await timetable.edit(held, changes, now, template)
+                return PlannedChange(editor.edited(held, changes, now, template))
+            return await editor.edit(held, changes, now, template)
 
         return await self._changed(name, decide, dry_run=dry_run)
 
     async def pause_schedule(self, name: str) -> ScheduleInfo:
         """Its times go on, and nothing is enqueued at them until it is resumed."""
 
-        async def decide(held: Schedule, _: Instant) -> Turn:
-            return Turn(pause(held))
+        async def decide(held: Schedule, _: Instant) -> PlannedChange:
+            return PlannedChange(pause(held))
 
         return await self._changed(name, decide)
 
     async def resume_schedule(self, name: str) -> ScheduleInfo:
         """Fire again, from the next time on. What fell into the pause was not missed."""
 
-        async def decide(held: Schedule, now: Instant) -> Turn:
-            return Turn(resume(held, now, functions=self._core.functions.following))
+        async def decide(held: Schedule, now: Instant) -> PlannedChange:
+            return PlannedChange(resume(held, now, functions=self._core.functions.following))
 
         return await self._changed(name, decide)
 
@@ -128,23 +128,23 @@ class Scheduling(Bound):
     async def delete_schedule(self, name: str) -> None:
         """Forget it; its jobs stay. One that code declares comes back when the next worker starts: pause that."""
 
-        async def decide(_: Schedule, __: Instant) -> Turn:
-            return Turn(None)
+        async def decide(_: Schedule, __: Instant) -> PlannedChange:
+            return PlannedChange(None)
 
         await self._changed(name, decide)
 
     async def _changed(
-        self, name: str, decide: Callable[[Schedule, Instant], Awaitable[Turn]], *, dry_run: bool = False
+        self, name: str, decide: Callable[[Schedule, Instant], Awaitable[PlannedChange]], *, dry_run: bool = False
     ) -> ScheduleInfo:
-        async def decided(held: Schedule | None, now: Instant) -> Turn:
+        async def decided(held: Schedule | None, now: Instant) -> PlannedChange:
             if held is None:
                 raise _missing(name)
             return await decide(held, now)
 
         checks.text(name, "name")
         await self._core.open()
-        timetable = self._core.timetable
-        return self._info(await (timetable.preview if dry_run else timetable.change)(self._tenant, name, decided))
+        editor = self._core.schedule_editor
+        return self._info(await (editor.preview if dry_run else editor.change)(self._tenant, name, decided))
 
     async def _scheduled(self, name: str) -> tuple[Schedule, Instant]:
         checks.text(name, "name")

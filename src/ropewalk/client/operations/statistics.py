@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final, get_args
 
-from ropewalk.client.operations.base import Bound
+from ropewalk.client.operations.base import TenantOperations
 from ropewalk.definitions.job_types.job_type import JobType, type_name
 from ropewalk.domain import checks
 from ropewalk.domain.statistics.aggregation import By, StatsQuery
@@ -16,7 +16,7 @@ from ropewalk.ports.store.capabilities import STATISTICS
 SLICES_MAX: Final = 1000
 
 
-class Counting(Bound):
+class StatisticsOperations(TenantOperations):
     async def stats(
         self,
         *,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ropewalk.client.filter import Filter
 from ropewalk.client.group_values import group_value
-from ropewalk.client.operations.base import Bound, check_cancel, in_bulk, missing, repeated
+from ropewalk.client.operations.base import TenantOperations, check_cancel, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import UNFINISHED, EdgeInfo, GroupInfo, WorkflowInfo, edges_of, jobs_of
@@ -27,7 +27,7 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.workflows import GroupRecord, SignalAnswer, WorkflowStore
 
 
-class Flowing(Bound):
+class WorkflowOperations(TenantOperations):
     async def complete(self, job_id: str, value: object = None) -> JobInfo:
         """End a job from outside as completed, with this result. A worker that runs it is told to stop."""
         WORKFLOWS.of(self._core.store)

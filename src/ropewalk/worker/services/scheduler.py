@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from ropewalk.client.schedules.fires import Fires, Turn
-from ropewalk.client.schedules.timetable import Timetable
+from ropewalk.client.schedules.editor import ScheduleEditor
+from ropewalk.client.schedules.fires import Fires, PlannedChange
 from ropewalk.definitions.schedule import DeclaredSchedule
 from ropewalk.domain.schedules.schedule import Schedule
 from ropewalk.domain.time import SECOND, Instant
@@ -41,14 +41,14 @@ class Scheduler:
         fires: Fires,
         config: SchedulerConfig | None = None,
         *,
-        timetable: Timetable | None = None,
+        editor: ScheduleEditor | None = None,
         declared: Iterable[DeclaredSchedule] = (),
     ) -> None:
         self._bench = bench
         self._store = SCHEDULES.of(bench.store)
         self._fires = fires
         self._config = config or SchedulerConfig()
-        self._timetable = timetable
+        self._editor = editor
         self._undeclared = [(each, 0.0) for each in declared]
         """Schedules that code declares and that are not stored yet, each with the time from which to try again."""
         self._wake = Wake(bench.runtime)
@@ -71,20 +71,20 @@ class Scheduler:
         """Store the schedules that code declares. One that cannot be stored is reported and tried again later: it must
         keep neither the others nor the worker from starting. Raises where an option does not fit, or the store is away.
         """
-        if self._timetable is None or not self._undeclared:
+        if self._editor is None or not self._undeclared:
             return
         clock = self._bench.runtime.monotonic()
         for each, _ in self._undeclared:
-            self._timetable.plan_of(each)
+            self._editor.plan_of(each)
         left: list[tuple[DeclaredSchedule, float]] = []
         for each, again_at in self._undeclared:
-            if again_at > clock or not await self._declared(self._timetable, each):
+            if again_at > clock or not await self._declared(self._editor, each):
                 left.append((each, again_at if again_at > clock else clock + self._config.broken_seconds))
         self._undeclared = left
 
-    async def _declared(self, timetable: Timetable, each: DeclaredSchedule) -> bool:
+    async def _declared(self, editor: ScheduleEditor, each: DeclaredSchedule) -> bool:
         try:
-            await guarded_await(timetable.declare(each))
+            await guarded_await(editor.declare(each))
         except (StoreUnavailable, StoreRefused, OutcomeUnknown):
             raise
         except Exception as error:
@@ -110,17 +110,17 @@ class Scheduler:
 
     async def _fire(self, found: DueSchedules) -> bool:
         """Whether there was anything to fire here, whoever then was first."""
-        turns = [(record, turn) for record in found.schedules if (turn := await self._take(record, found.now))]
-        if not turns:
+        planned = [(record, change) for record in found.schedules if (change := await self._take(record, found.now))]
+        if not planned:
             return False
-        changes = [ScheduleChange(before=record, after=turn.after, jobs=turn.jobs) for record, turn in turns]
+        changes = [ScheduleChange(before=record, after=change.after, jobs=change.jobs) for record, change in planned]
         answers = await self._store.change_schedules(changes)
-        for (record, turn), changed in zip(turns, answers, strict=True):
+        for (record, change), changed in zip(planned, answers, strict=True):
             if changed is not None:
-                self._fires.told(record.schedule, turn, changed)
+                self._fires.publish(record.schedule, change, changed)
         return True
 
-    async def _take(self, record: ScheduleRecord, now: Instant) -> Turn | None:
+    async def _take(self, record: ScheduleRecord, now: Instant) -> PlannedChange | None:
         schedule, clock = record.schedule, self._bench.runtime.monotonic()
         key = schedule.tenant, schedule.name, record.version
         self._broken = {each: until for each, until in self._broken.items() if until > clock}

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from ropewalk.client.completion_checks import Awaited
+from ropewalk.client.awaited_groups import AwaitedGroups
 from ropewalk.client.group_values import group_value
 from ropewalk.client.views.jobs import Describer
 from ropewalk.client.views.workflows import UNFINISHED
@@ -60,7 +60,7 @@ class UnawaitedGroups:
         self,
         bench: WorkerContext,
         hook: OrphanHook,
-        awaited: Awaited,
+        awaited: AwaitedGroups,
         describe: Describer,
         config: OrphansConfig | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class UnawaitedGroups:
     async def run_once(self) -> bool:
         orphans = await self._store.take_orphans(self._config.batch, self._config.hide_us)
         for orphan in orphans:
-            if self._awaited.here(orphan.tenant, orphan.group_id) or await self._told(orphan):
+            if self._awaited.waited_here(orphan.tenant, orphan.group_id) or await self._told(orphan):
                 await self._store.orphan_told(orphan.id)
         return len(orphans) >= self._config.batch
 
