@@ -77,8 +77,8 @@ from ropewalk.errors import (
     WeakDurability,
 )
 from ropewalk.observe.events import Event
+from ropewalk.worker.services.orphan_groups import OrphanGroup
 from ropewalk.worker.services.redriver import Redrive
-from ropewalk.worker.services.unawaited_groups import OrphanGroup
 
 if TYPE_CHECKING:
     import sqlite3

@@ -48,8 +48,8 @@ from ropewalk.worker.parts import DEFAULT_CONCURRENCY, DEFAULT_GRACE_SECONDS, DE
 from ropewalk.worker.policies.admission import Accept
 from ropewalk.worker.policies.backlog import BacklogAlarm
 from ropewalk.worker.policies.backpressure import AdaptiveDelay, Hook
+from ropewalk.worker.services.orphan_groups import OrphanHook
 from ropewalk.worker.services.redriver import Redrive
-from ropewalk.worker.services.unawaited_groups import OrphanHook
 from ropewalk.worker.worker import Worker
 
 if TYPE_CHECKING:

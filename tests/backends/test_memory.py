@@ -144,7 +144,7 @@ async def test_a_workflow_that_is_over_takes_no_room(bench: Bench) -> None:
         await bench.runtime.advance(hours=2)
         await bench.sweep(100)
     [orphan] = await bench.store.take_orphans(9, HOUR)
-    await bench.store.orphan_told(orphan.id)
+    await bench.store.orphan_reported(orphan.id)
     await bench.runtime.advance(days=99)
     await bench.store.prune(Retention(), 1000)
     await bench.store.fold_counters(DAY, 1000)

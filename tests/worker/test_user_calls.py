@@ -28,8 +28,8 @@ from ropewalk import (
 from ropewalk.domain.time import SECOND
 from ropewalk.domain.user_calls import as_error, guarded, guarded_await
 from ropewalk.policies import RateLimited
-from ropewalk.worker.services import unawaited_groups
-from ropewalk.worker.services.unawaited_groups import OrphansConfig
+from ropewalk.worker.services import orphan_groups
+from ropewalk.worker.services.orphan_groups import OrphansConfig
 from tests.apps import MakeApp
 
 STRAY = (asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit)
@@ -198,12 +198,12 @@ async def test_a_filter_of_the_log_may_exit(make_app: MakeApp, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("hook", [boom, boom_later])
-async def test_a_hook_of_unawaited_groups_may_exit(
+async def test_a_hook_of_orphan_groups_may_exit(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, hook: Callable[[OrphanGroup], Any]
 ) -> None:
     """live-4."""
     quick = OrphansConfig(every_seconds=0.02, hide_us=SECOND // 100)
-    monkeypatch.setattr(unawaited_groups, "OrphansConfig", lambda: quick)
+    monkeypatch.setattr(orphan_groups, "OrphansConfig", lambda: quick)
     heard = asyncio.Event()
 
     def on_error(_: BaseException, phase: str) -> None:

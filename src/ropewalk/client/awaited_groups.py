@@ -58,7 +58,7 @@ class AwaitedGroups:
         self._store_knows = RecentGroups(runtime, REFRESH_SECONDS)
         self._asked_at: float | None = None
         self._matters = False
-        """Whether somebody takes unawaited groups, when the store was asked last."""
+        """Whether somebody takes orphan groups, when the store was asked last."""
 
     def waited_here(self, tenant: str, group_id: str) -> bool:
         """Whether somebody in this process waited for the group just now."""
@@ -72,11 +72,11 @@ class AwaitedGroups:
         self._waited_here.note((tenant, group_id) for group_id in group_ids)
 
     async def tell(self, store: WorkflowStore, tenant: str, roots: Sequence[JobRecord]) -> None:
-        """Let the store know that somebody waits for these groups, where a worker would hear of their unawaited end."""
+        """Let the store know that somebody waits for these groups, where somebody would hear of them as orphans."""
         self.note(tenant, [root.id for root in roots])
         now = self._runtime.monotonic()
         if self._asked_at is None or now - self._asked_at >= REFRESH_SECONDS:
-            self._matters, self._asked_at = await store.takes_orphans(), now
+            self._matters, self._asked_at = await store.orphans_are_taken(), now
         for root in roots:
             if (self._matters or root.flags & REPORT_ORPHAN) and not self.store_knows(tenant, root.id):
                 await store.await_group(tenant, root.id, AWAITED_FOR)

@@ -16,7 +16,7 @@ from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.retention import Retention
 from ropewalk.observe.events import ErrorHook, EventHook
 from ropewalk.ports.tracing import Tracing
-from ropewalk.worker.services.unawaited_groups import OrphanHook
+from ropewalk.worker.services.orphan_groups import OrphanHook
 
 
 class Settings(Struct, frozen=True, kw_only=True):

@@ -38,9 +38,9 @@ from ropewalk.worker.policies.backlog import BacklogAlarm
 from ropewalk.worker.policies.backpressure import AdaptiveDelay, Hook
 from ropewalk.worker.policies.worker_policies import FREE_SLOTS, buffer_of, regime_of
 from ropewalk.worker.services.maintenance import Cascade, CounterFolder, Pruner, Reclaimer
+from ropewalk.worker.services.orphan_groups import OrphanGroupReporter
 from ropewalk.worker.services.redriver import Redrive, Redriver
 from ropewalk.worker.services.scheduler import Scheduler
-from ropewalk.worker.services.unawaited_groups import UnawaitedGroups
 from ropewalk.worker.settler import Settler
 
 CLEAN_UP_SECONDS: Final = 3.0
@@ -146,7 +146,7 @@ class WorkerParts:
         bench: WorkerContext,
         config: WorkerConfig,
         retention: Retention,
-        orphans: UnawaitedGroups | None,
+        orphans: OrphanGroupReporter | None,
         scheduler: Scheduler | None,
     ) -> None:
         self.bench = bench

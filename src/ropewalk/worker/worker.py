@@ -27,8 +27,8 @@ from ropewalk.ports.store.leases import WorkerCard
 from ropewalk.ports.store.submission import SkipQueue
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.parts import WorkerConfig, WorkerParts
+from ropewalk.worker.services.orphan_groups import OrphanGroupReporter, OrphanHook
 from ropewalk.worker.services.scheduler import Scheduler
-from ropewalk.worker.services.unawaited_groups import OrphanHook, UnawaitedGroups
 
 
 async def declare_limits(registry: Registry, store: Store) -> None:
@@ -248,13 +248,13 @@ class Worker:
             raise RuntimeError("this worker is not running: use `async with worker:` or `await worker.run()`")
         return self._parts
 
-    def _orphans(self, bench: WorkerContext) -> UnawaitedGroups | None:
+    def _orphans(self, bench: WorkerContext) -> OrphanGroupReporter | None:
         """Raises Unsupported where somebody wants to hear of groups, and the store has none."""
         hook = self._on_orphan_group
         if hook is None:
             return None
         describe = Describer(self._core.registry, self._core.codec, self._core.secret_keys)
-        return UnawaitedGroups(bench, hook, self._core.awaited, describe)
+        return OrphanGroupReporter(bench, hook, self._core.awaited, describe)
 
     async def _scheduler(self, bench: WorkerContext) -> Scheduler | None:
         if not self._config.scheduler or SCHEDULES not in bench.store.capabilities:

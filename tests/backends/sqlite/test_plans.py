@@ -126,7 +126,7 @@ def test_every_hot_statement_uses_its_index(db: sqlite.Connection, statement: st
         (SQL.counters_of, "counter_sums", f"{SUMS} AND at>? AND at<?)\n{SUMS})"),
         (SQL.forget_sums, "counter_sums", f"{SUM}\nSEARCH counter_sums USING INDEX {BY_AGE}"),
         (SQL.finished_counts_of, "job", BY_NUMBER),
-        (SQL.due_unawaited_groups, "outbox", ORPHANS),
+        (SQL.due_orphans, "outbox", ORPHANS),
         (SQL.update_schedule, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
         (SQL.schedules_named, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name=?)"),
         (SQL.schedules_of, "schedule", "SEARCH schedule USING PRIMARY KEY (tenant=? AND name>?)"),

@@ -15,7 +15,7 @@ from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.domain.workflow.scope import Scope
-from ropewalk.ports.store.workflows import UnawaitedGroup
+from ropewalk.ports.store.workflows import OrphanRecord
 
 ParentKey: TypeAlias = tuple[ParentKind, int]
 Name: TypeAlias = tuple[int, int]
@@ -78,10 +78,10 @@ class Edges:
             del side[key]
 
 
-class Untold(Struct):
-    """An orphan, and until when whoever took it is left in peace."""
+class UnreportedOrphan(Struct):
+    """An orphan group, and until when it is hidden because somebody has taken it."""
 
-    orphan: UnawaitedGroup
+    orphan: OrphanRecord
     hidden_until: Instant = 0
 
 
@@ -91,7 +91,7 @@ class Groups:
         """by the seq of their owner"""
         self.contributions: dict[int, list[Contribution]] = {}
         """by the scope of the group's root, in the order they came"""
-        self.orphans: dict[str, Untold] = {}
+        self.orphans: dict[str, UnreportedOrphan] = {}
         """by id, in the order they closed"""
         self.orphans_recorded_until: Instant = 0
         """those of every client: somebody asked for orphans lately"""

@@ -66,9 +66,9 @@ from ropewalk.ports.store.workflows import (
     EndAnswer,
     GroupContribution,
     GroupRecord,
+    OrphanRecord,
     SignalAnswer,
     StepAnswer,
-    UnawaitedGroup,
 )
 
 
@@ -268,15 +268,15 @@ class MemoryStore(CompleteStore):
         with self._lock:
             workflows.await_group(self._tables, tenant, group_id, span_us, self._runtime.now())
 
-    async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[OrphanRecord]:
         with self._lock:
             return workflows.take_orphans(self._tables, limit, hide_us, self._runtime.now())
 
-    async def takes_orphans(self) -> bool:
+    async def orphans_are_taken(self) -> bool:
         with self._lock:
             return self._tables.groups.orphans_recorded_until > self._runtime.now()
 
-    async def orphan_told(self, orphan_id: str) -> None:
+    async def orphan_reported(self, orphan_id: str) -> None:
         with self._lock:
             self._tables.groups.orphans.pop(orphan_id, None)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from ropewalk.backends.memory.graph import ParentKey, Untold
+from ropewalk.backends.memory.graph import ParentKey, UnreportedOrphan
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.workflow.propagation import BUDGET, Propagation
 from ropewalk.backends.workflow.scopes import orphan_of
@@ -163,7 +163,7 @@ class MemoryLedger(UnitOfWork):
         groups = self._tables.groups
         if scope.report_orphan or groups.orphans_recorded_until > self.now:
             orphan = orphan_of(scope)
-            groups.orphans[orphan.id] = Untold(orphan)
+            groups.orphans[orphan.id] = UnreportedOrphan(orphan)
 
     def forget_steps(self, job: JobRecord) -> None:
         self._tables.mailbox.forget_steps(job.seq)

@@ -20,9 +20,9 @@ from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR, StepRecord
-from ropewalk.domain.workflow.scope import UNAWAITED_RECORDED_FOR, UNAWAITED_RENEWED_AFTER, Scope, ScopeChange
+from ropewalk.domain.workflow.scope import ORPHANS_RECORDED_FOR, ORPHANS_RENEWED_AFTER, Scope, ScopeChange
 from ropewalk.ports.store.leases import Holder
-from ropewalk.ports.store.workflows import GroupContribution, GroupRecord, SignalAnswer, StepAnswer, UnawaitedGroup
+from ropewalk.ports.store.workflows import GroupContribution, GroupRecord, OrphanRecord, SignalAnswer, StepAnswer
 
 
 def cancel_group(tables: Tables, tenant: str, group_id: str, *, reason: str | None, force: bool, now: Instant) -> bool:
@@ -40,16 +40,20 @@ def await_group(tables: Tables, tenant: str, group_id: str, span_us: Span, now: 
         scope.awaited_until = max(scope.awaited_until or 0, now + span_us)
 
 
-def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> list[UnawaitedGroup]:
-    until = now + UNAWAITED_RECORDED_FOR
-    if tables.groups.orphans_recorded_until < until - UNAWAITED_RENEWED_AFTER:
+def take_orphans(tables: Tables, limit: int, hide_us: Span, now: Instant) -> list[OrphanRecord]:
+    until = now + ORPHANS_RECORDED_FOR
+    if tables.groups.orphans_recorded_until < until - ORPHANS_RENEWED_AFTER:
         tables.groups.orphans_recorded_until = until
     # One that is hidden for longer than it could be was told, or came, while the clock was ahead.
-    due = (untold for untold in tables.groups.orphans.values() if not now < untold.hidden_until <= now + hide_us)
+    due = (
+        unreported
+        for unreported in tables.groups.orphans.values()
+        if not now < unreported.hidden_until <= now + hide_us
+    )
     taken = list(islice(due, limit))
-    for untold in taken:
-        untold.hidden_until = now + hide_us
-    return [untold.orphan for untold in taken]
+    for unreported in taken:
+        unreported.hidden_until = now + hide_us
+    return [unreported.orphan for unreported in taken]
 
 
 def groups(tables: Tables, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:

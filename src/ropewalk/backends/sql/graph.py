@@ -19,8 +19,8 @@ from ropewalk.backends.workflow.scopes import orphan_of
 from ropewalk.domain.time import Span
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
 from ropewalk.domain.workflow.group_value import NOTHING, Contribution
-from ropewalk.domain.workflow.scope import UNAWAITED_RECORDED_FOR, UNAWAITED_RENEWED_AFTER, Scope
-from ropewalk.ports.store.workflows import UnawaitedGroup
+from ropewalk.domain.workflow.scope import ORPHANS_RECORDED_FOR, ORPHANS_RENEWED_AFTER, Scope
+from ropewalk.ports.store.workflows import OrphanRecord
 
 _edges = Rows("edge", Edge)
 
@@ -152,28 +152,28 @@ def _row(scope: Scope) -> Row:
     )
 
 
-_payloads = Rows("outbox", UnawaitedGroup)
+_payloads = Rows("outbox", OrphanRecord)
 
 
 def put_orphan(tx: Tx, scope: Scope) -> None:
     orphan = orphan_of(scope)
     payload = msgspec.json.encode(orphan).decode()
-    tx.run(tx.sql.put_unawaited_group, (orphan.id, tx.now, tx.now, payload, int(scope.report_orphan), tx.now))
+    tx.run(tx.sql.put_orphan, (orphan.id, tx.now, tx.now, payload, int(scope.report_orphan), tx.now))
 
 
-def takes_orphans(tx: Tx) -> bool:
-    return tx.row(tx.sql.takes_unawaited_groups, (tx.now,)) is not None
+def orphans_are_taken(tx: Tx) -> bool:
+    return tx.row(tx.sql.orphans_are_taken, (tx.now,)) is not None
 
 
-def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
-    until = tx.now + UNAWAITED_RECORDED_FOR
-    tx.run(tx.sql.record_unawaited_groups, (tx.now, until, until - UNAWAITED_RENEWED_AFTER))
-    orphans = _payloads.decode(tx, tx.value(tx.sql.due_unawaited_groups, (tx.now, tx.now + hide_us, limit)))
+def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[OrphanRecord]:
+    until = tx.now + ORPHANS_RECORDED_FOR
+    tx.run(tx.sql.record_orphans, (tx.now, until, until - ORPHANS_RENEWED_AFTER))
+    orphans = _payloads.decode(tx, tx.value(tx.sql.due_orphans, (tx.now, tx.now + hide_us, limit)))
     if orphans:
         ids = msgspec.json.encode([orphan.id for orphan in orphans]).decode()
-        tx.run(tx.sql.hide_unawaited_groups, (tx.now + hide_us, ids))
+        tx.run(tx.sql.hide_orphans, (tx.now + hide_us, ids))
     return orphans
 
 
-def orphan_told(tx: Tx, orphan_id: str) -> None:
-    tx.run(tx.sql.delete_unawaited_group, (orphan_id,))
+def orphan_reported(tx: Tx, orphan_id: str) -> None:
+    tx.run(tx.sql.delete_orphan, (orphan_id,))

@@ -183,12 +183,12 @@ class Statements(Struct, frozen=True, kw_only=True):
     put_signal: str
     oldest_signal: str
     delete_signal: str
-    put_unawaited_group: str
-    record_unawaited_groups: str
-    takes_unawaited_groups: str
-    due_unawaited_groups: str
-    hide_unawaited_groups: str
-    delete_unawaited_group: str
+    put_orphan: str
+    record_orphans: str
+    orphans_are_taken: str
+    due_orphans: str
+    hide_orphans: str
+    delete_orphan: str
     in_use: str
     delete_edges: str
     delete_scopes: str

@@ -71,9 +71,9 @@ from ropewalk.ports.store.workflows import (
     EndAnswer,
     GroupContribution,
     GroupRecord,
+    OrphanRecord,
     SignalAnswer,
     StepAnswer,
-    UnawaitedGroup,
 )
 
 T = TypeVar("T")
@@ -244,14 +244,14 @@ class SqlStore(DatabaseStore, ABC):
     async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
         await self._write(lambda tx: workflows.await_group(tx, tx.lanes, tenant, group_id, span_us))
 
-    async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[OrphanRecord]:
         return await self._write(lambda tx: graph.take_orphans(tx, limit, hide_us))
 
-    async def takes_orphans(self) -> bool:
-        return await self._read(graph.takes_orphans)
+    async def orphans_are_taken(self) -> bool:
+        return await self._read(graph.orphans_are_taken)
 
-    async def orphan_told(self, orphan_id: str) -> None:
-        await self._write(lambda tx: graph.orphan_told(tx, orphan_id))
+    async def orphan_reported(self, orphan_id: str) -> None:
+        await self._write(lambda tx: graph.orphan_reported(tx, orphan_id))
 
     async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
         return await self._read(lambda tx: workflows.groups(tx, tenant, ids))

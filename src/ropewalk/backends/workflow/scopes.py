@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.workflow import scope as scopes
 from ropewalk.domain.workflow.dependency import Edge, ParentKind, ending_of
 from ropewalk.domain.workflow.scope import Scope, ScopeChange
-from ropewalk.ports.store.workflows import UnawaitedGroup
+from ropewalk.ports.store.workflows import OrphanRecord
 
 
 def scope_of(ledger: UnitOfWork, owner: JobRecord) -> Scope:
@@ -113,10 +113,10 @@ def is_whole_group(edge: Edge, job: JobRecord) -> bool:
     return edge.kind is ParentKind.TREE and job.scope_id is None and bool(job.flags & OWNS_SCOPE)
 
 
-def orphan_of(scope: Scope) -> UnawaitedGroup:
+def orphan_of(scope: Scope) -> OrphanRecord:
     """One for each time the group closed: a reopened group that closes again is told again."""
     assert scope.closed_at is not None, f"group {scope.group_id} is open"
-    return UnawaitedGroup(
+    return OrphanRecord(
         id=f"{scope.tenant}/{scope.group_id}/{scope.generation}",
         tenant=scope.tenant,
         group_id=scope.group_id,

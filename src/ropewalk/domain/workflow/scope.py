@@ -19,9 +19,9 @@ from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow.dependency import Ending
 from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
 
-UNAWAITED_RECORDED_FOR: Final[Span] = 7 * DAY
-"""How long the unawaited groups of every client are recorded after a worker has asked for them, for it may be away."""
-UNAWAITED_RENEWED_AFTER: Final[Span] = DAY
+ORPHANS_RECORDED_FOR: Final[Span] = 7 * DAY
+"""How long the orphan groups of every client are recorded after a worker has asked for them, for it may be away."""
+ORPHANS_RENEWED_AFTER: Final[Span] = DAY
 """So often, and not with every call, does whoever goes on asking write that down."""
 
 

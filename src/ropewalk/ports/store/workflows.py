@@ -83,8 +83,8 @@ class Dependency(Struct, frozen=True, kw_only=True):
     """to the value of that group, where its reader puts it together (list, merge)"""
 
 
-class UnawaitedGroup(Struct, frozen=True, kw_only=True):
-    """A group closed with nobody waiting. `id` is the same however often it is told."""
+class OrphanRecord(Struct, frozen=True, kw_only=True):
+    """A group that closed while nobody waited for it. Its `id` is the same however often it is reported."""
 
     id: str
     tenant: str
@@ -133,22 +133,24 @@ class WorkflowStore(Protocol):
         ...
 
     async def await_group(self, tenant: str, group_id: str, span_us: Span) -> None:
-        """Somebody waits for this group for that long: if it closes meanwhile, it is no orphan."""
+        """Note that somebody waits for this group for that long: if it closes meanwhile, it is no orphan."""
         ...
 
-    async def take_orphans(self, limit: int, hide_us: Span) -> list[UnawaitedGroup]:
-        """Orphans to tell, oldest first; each is given out again after hide_us unless it was told.
+    async def take_orphans(self, limit: int, hide_us: Span) -> list[OrphanRecord]:
+        """Orphan groups that are to be reported, oldest first; each is given out again after hide_us unless it was.
 
         From this call on, every group that closes with nobody waiting is recorded, whatever its client asked for, until
-        nobody has called this for domain.workflow.scope.UNAWAITED_RECORDED_FOR (or up to a day less).
+        nobody has called this for domain.workflow.scope.ORPHANS_RECORDED_FOR (or up to a day less).
         """
         ...
 
-    async def takes_orphans(self) -> bool:
-        """Whether somebody called take_orphans so lately that the unawaited groups of every client are recorded."""
+    async def orphans_are_taken(self) -> bool:
+        """Whether somebody called take_orphans so lately that the orphan groups of every client are recorded."""
         ...
 
-    async def orphan_told(self, orphan_id: str) -> None: ...
+    async def orphan_reported(self, orphan_id: str) -> None:
+        """Forget an orphan group whose hook was called."""
+        ...
 
     async def groups(self, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
         """By id; a group that is only its root has no record."""

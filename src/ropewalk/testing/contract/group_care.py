@@ -76,10 +76,10 @@ class OrphanContract(Contract):
         assert await bench.store.take_orphans(9, MINUTE) == []
         await bench.runtime.advance(60)
         assert await bench.store.take_orphans(9, MINUTE) == [orphan]
-        await bench.store.orphan_told(orphan.id)
+        await bench.store.orphan_reported(orphan.id)
         await bench.runtime.advance(hours=1)
         assert await bench.store.take_orphans(9, MINUTE) == []
-        await bench.store.orphan_told(orphan.id)
+        await bench.store.orphan_reported(orphan.id)
 
     async def test_it_is_told_although_the_clock_was_set_back(self, bench: Bench) -> None:
         """C2: it closed, and was given out once, while the clock was a day ahead."""
@@ -91,7 +91,7 @@ class OrphanContract(Contract):
             [orphan] = await bench.store.take_orphans(9, MINUTE)
             assert taken in ([], [orphan])
             assert await bench.store.take_orphans(9, MINUTE) == []
-            await bench.store.orphan_told(orphan.id)
+            await bench.store.orphan_reported(orphan.id)
 
     async def test_oldest_first_and_no_more_than_asked_for(self, bench: Bench) -> None:
         for number in range(5):
@@ -121,9 +121,9 @@ class OrphanContract(Contract):
 
     async def test_whoever_takes_them_hears_of_groups_of_every_client_from_then_on(self, bench: Bench) -> None:
         await _closed(bench, "before", report_orphan=False)
-        assert not await bench.store.takes_orphans()
+        assert not await bench.store.orphans_are_taken()
         assert await bench.store.take_orphans(9, MINUTE) == []
-        assert await bench.store.takes_orphans()
+        assert await bench.store.orphans_are_taken()
         await _closed(bench, "a", report_orphan=False)
         assert [each.group_id for each in await bench.store.take_orphans(9, MINUTE)] == ["a"]
         flow = await _open(bench, "awaited", report_orphan=False)
@@ -140,7 +140,7 @@ class OrphanContract(Contract):
         await bench.runtime.advance(days=6)
         await _closed(bench, "b", report_orphan=False)
         await bench.runtime.advance(days=1, seconds=1)
-        assert not await bench.store.takes_orphans()
+        assert not await bench.store.orphans_are_taken()
         await _closed(bench, "c", report_orphan=False)
         assert [each.group_id for each in await bench.store.take_orphans(9, MINUTE)] == ["a", "b"]
 
@@ -148,7 +148,7 @@ class OrphanContract(Contract):
         flow = await _open(bench, "root")
         await flow.end("root-child", Move.FAIL)
         [first] = await bench.store.take_orphans(9, MINUTE)
-        await bench.store.orphan_told(first.id)
+        await bench.store.orphan_reported(first.id)
         await bench.store.retry("default", ["root-child"], RetryRequest())
         assert await bench.store.take_orphans(9, MINUTE) == []
         await flow.end("root-child")

@@ -113,7 +113,7 @@ class FlowRules(RuleBasedStateMachine):
     def take_orphans(self, limit: int, span_us: int) -> None:
         for orphan in self.stores.ask(lambda store: store.take_orphans(limit, span_us))[:1]:
             self._told(orphan.id)
-        self.stores.ask(lambda store: store.takes_orphans())
+        self.stores.ask(lambda store: store.orphans_are_taken())
 
     @precondition(some_job)
     @rule(which=picks)
@@ -122,7 +122,7 @@ class FlowRules(RuleBasedStateMachine):
             self._look_at(self.a_job(number))
 
     def _told(self, orphan_id: str) -> None:
-        self.stores.ask(lambda store: store.orphan_told(orphan_id))
+        self.stores.ask(lambda store: store.orphan_reported(orphan_id))
 
     def _look_at(self, job: JobRecord) -> None:
         group = job.group_id or job.id

@@ -238,21 +238,21 @@ SELECT position, value FROM signal WHERE seq = %s AND name = %s ORDER BY positio
 -- name: delete_signal
 DELETE FROM signal WHERE seq = %s AND name = %s AND position = %s
 
--- name: put_unawaited_group
--- Its client asked for it, or somebody takes the unawaited groups of every client.
+-- name: put_orphan
+-- Its client asked for it, or somebody takes the orphan groups of every client.
 INSERT INTO outbox (id, kind, created_at, next_at, payload)
 SELECT %s, 'orphan', %s, %s, %s
 WHERE %s <> 0 OR EXISTS (SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > %s)
 ON CONFLICT (id) DO NOTHING
 
--- name: record_unawaited_groups
+-- name: record_orphans
 INSERT INTO outbox (id, kind, created_at, next_at, payload) VALUES ('orphans_taken', 'orphans_taken', %s, %s, '{}')
 ON CONFLICT (id) DO UPDATE SET next_at = excluded.next_at WHERE outbox.next_at < %s
 
--- name: takes_unawaited_groups
+-- name: orphans_are_taken
 SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > %s
 
--- name: due_unawaited_groups
+-- name: due_orphans
 WITH due AS MATERIALIZED (
     -- One that is hidden for longer than it could be was told, or came, while the clock was ahead.
     SELECT payload FROM outbox WHERE kind = 'orphan' AND (next_at <= %s OR next_at > %s)
@@ -262,10 +262,10 @@ WITH due AS MATERIALIZED (
 )
 SELECT coalesce(json_agg(payload::json), '[]') FROM due
 
--- name: hide_unawaited_groups
+-- name: hide_orphans
 UPDATE outbox SET next_at = %s WHERE id = ANY (ARRAY(SELECT value FROM json_array_elements_text(%s)))
 
--- name: delete_unawaited_group
+-- name: delete_orphan
 DELETE FROM outbox WHERE id = %s AND kind = 'orphan'
 
 -- name: in_use

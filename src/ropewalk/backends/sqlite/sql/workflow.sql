@@ -188,30 +188,30 @@ SELECT position, value FROM signal WHERE seq = ? AND name = ? ORDER BY position 
 -- name: delete_signal
 DELETE FROM signal WHERE seq = ? AND name = ? AND position = ?
 
--- name: put_unawaited_group
--- Its client asked for it, or somebody takes the unawaited groups of every client.
+-- name: put_orphan
+-- Its client asked for it, or somebody takes the orphan groups of every client.
 INSERT OR IGNORE INTO outbox (id, kind, created_at, next_at, payload)
 SELECT ?, 'orphan', ?, ?, ?
 WHERE ? OR EXISTS (SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > ?)
 
--- name: record_unawaited_groups
+-- name: record_orphans
 INSERT INTO outbox (id, kind, created_at, next_at, payload) VALUES ('orphans_taken', 'orphans_taken', ?, ?, '{}')
 ON CONFLICT (id) DO UPDATE SET next_at = excluded.next_at WHERE outbox.next_at < ?
 
--- name: takes_unawaited_groups
+-- name: orphans_are_taken
 SELECT 1 FROM outbox WHERE kind = 'orphans_taken' AND next_at > ?
 
--- name: due_unawaited_groups
+-- name: due_orphans
 SELECT json_group_array(json(payload)) FROM (
     -- One that is hidden for longer than it could be was told, or came, while the clock was ahead.
     SELECT payload FROM outbox
     WHERE kind = 'orphan' AND (next_at <= ? OR next_at > ?) ORDER BY created_at, id LIMIT ? + 0
 )
 
--- name: hide_unawaited_groups
+-- name: hide_orphans
 UPDATE outbox SET next_at = ? WHERE id IN (SELECT value FROM json_each(?))
 
--- name: delete_unawaited_group
+-- name: delete_orphan
 DELETE FROM outbox WHERE id = ? AND kind = 'orphan'
 
 -- name: in_use

@@ -13,8 +13,8 @@ from ropewalk import App, Context, Result, State, job
 from ropewalk.client.awaited_groups import AwaitedGroups
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.worker.services import unawaited_groups
-from ropewalk.worker.services.unawaited_groups import OrphanGroup, OrphansConfig
+from ropewalk.worker.services import orphan_groups
+from ropewalk.worker.services.orphan_groups import OrphanGroup, OrphansConfig
 from tests.apps import MakeApp
 from tests.torture.harness import until
 
@@ -45,7 +45,7 @@ async def late_tree(ctx: Context) -> Result[None, int]:
 
 async def test_a_group_nobody_waits_for_is_told_once(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = OrphansConfig(every_seconds=0.02, hide_us=SECOND // 100)
-    monkeypatch.setattr(unawaited_groups, "OrphansConfig", lambda: quick)
+    monkeypatch.setattr(orphan_groups, "OrphansConfig", lambda: quick)
     told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
     app = make_app(leaf, tree, on_orphan_group=told.put)
     async with app.running():
@@ -185,15 +185,15 @@ async def test_of_a_group_that_is_gone_neither_value_nor_states_are_told(tmp_pat
 
 
 async def _taken(app: App) -> None:
-    """The worker has asked for unawaited groups once."""
+    """The worker has asked for orphan groups once."""
     async with asyncio.timeout(10):
-        while not await WORKFLOWS.of(app._core.store).takes_orphans():
+        while not await WORKFLOWS.of(app._core.store).orphans_are_taken():
             await asyncio.sleep(0.01)
 
 
 async def test_a_hook_that_raises_is_told_again(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
     quick = OrphansConfig(every_seconds=0.05, hide_us=SECOND // 10)
-    monkeypatch.setattr(unawaited_groups, "OrphansConfig", lambda: quick)
+    monkeypatch.setattr(orphan_groups, "OrphansConfig", lambda: quick)
     ids: list[str] = []
     reported: list[str] = []
     done = asyncio.Event()

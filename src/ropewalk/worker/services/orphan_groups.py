@@ -1,4 +1,4 @@
-"""Tells the app of groups that closed with nobody waiting: at least once each, under an id that stays the same."""
+"""Reports orphan groups to the hook of the app: at least once each, under an id that stays the same."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ropewalk.domain.time import SECOND, Span, to_datetime
 from ropewalk.domain.user_calls import guarded, guarded_await
 from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.store.capabilities import WORKFLOWS
-from ropewalk.ports.store.workflows import GroupRecord, UnawaitedGroup
+from ropewalk.ports.store.workflows import GroupRecord, OrphanRecord
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
 
@@ -52,10 +52,12 @@ class OrphansConfig(Struct, frozen=True):
     every_seconds: float = 5.0
     batch: int = 100
     hide_us: Span = 30 * SECOND
-    """a hook that raises, or a worker that dies in it, is tried again after this"""
+    """How long a group that was taken is hidden from others: after that a hook that raised is tried again."""
 
 
-class UnawaitedGroups:
+class OrphanGroupReporter:
+    """Calls the hook for every group that closed while nobody waited for it."""
+
     def __init__(
         self,
         bench: WorkerContext,
@@ -79,7 +81,7 @@ class UnawaitedGroups:
     async def run(self) -> None:
         runtime = self._bench.runtime
         while True:
-            # At once, too: from the first call on, the store records the unawaited groups of every client.
+            # At once, too: from the first call on, the store records the orphan groups of every client.
             while await self.run_once():
                 pass
             await self._wake.wait(self._config.every_seconds * (0.5 + runtime.random()))
@@ -87,11 +89,11 @@ class UnawaitedGroups:
     async def run_once(self) -> bool:
         orphans = await self._store.take_orphans(self._config.batch, self._config.hide_us)
         for orphan in orphans:
-            if self._awaited.waited_here(orphan.tenant, orphan.group_id) or await self._told(orphan):
-                await self._store.orphan_told(orphan.id)
+            if self._awaited.waited_here(orphan.tenant, orphan.group_id) or await self._reported(orphan):
+                await self._store.orphan_reported(orphan.id)
         return len(orphans) >= self._config.batch
 
-    async def _told(self, orphan: UnawaitedGroup) -> bool:
+    async def _reported(self, orphan: OrphanRecord) -> bool:
         group = await self._described(orphan)
         try:
             answer = guarded(self._hook, group)
@@ -102,7 +104,7 @@ class UnawaitedGroups:
             return False
         return True
 
-    async def _described(self, orphan: UnawaitedGroup) -> OrphanGroup:
+    async def _described(self, orphan: OrphanRecord) -> OrphanGroup:
         states: Mapping[State, int] = {}
         value: object = None
         missing: str | None = "the group is gone: deleted, or pruned after its retention"
