@@ -21,11 +21,13 @@ Seconds: TypeAlias = float | timedelta
 INSTANT_MIN: Final = -62_135_596_800_000_000
 INSTANT_MAX: Final = 253_402_300_799_999_999
 """the first and the last microsecond that a datetime can tell"""
+SMALL_MAX: Final = (1 << 31) - 1
+"""the largest number in a column of four bytes"""
 StoredInstant: TypeAlias = Annotated[Instant, Meta(ge=INSTANT_MIN, le=INSTANT_MAX)]
 StoredSpan: TypeAlias = Annotated[Span, Meta(ge=0)]
 StoredCount: TypeAlias = Annotated[int, Meta(ge=0)]
-StoredSmall: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
-StoredPriority: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+StoredSmall: TypeAlias = Annotated[int, Meta(ge=0, le=SMALL_MAX)]
+StoredPriority: TypeAlias = Annotated[int, Meta(ge=-SMALL_MAX - 1, le=SMALL_MAX)]
 """What is stored must lie in these ranges: whoever decodes it refuses anything else (backends/sql/damage.py)."""
 
 SECOND: Span = 1_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, load, parts_of
+from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, load, part, parts_of
 
 
 class Manifest(Struct):
@@ -38,6 +38,28 @@ def test_what_blocks_have_in_common_is_a_part(package: Path) -> None:
     assert load("sql_of_a_test", Manifest) == Manifest(first="SELECT a, b, c", second="TABLE x WHERE (SELECT a, b, c)")
 
 
+def test_a_part_may_be_made_in_python(package: Path) -> None:
+    (package / "a.sql").write_text("-- name: first\nSELECT /* see columns */\n-- name: second\n2\n")
+    assert load("sql_of_a_test", Manifest, made={"columns": "a, b"}).first == "SELECT a, b"
+
+
+def test_each_block_says_what_belongs_in_the_places_of_a_part(package: Path) -> None:
+    (package / "a.sql").write_text(
+        "-- part: leased\nat = {now}, until = {now} + {lease}\n"
+        "-- name: first\nSET /* see leased\n    now = (SELECT now FROM given)\n    lease = :lease\n    */ WHERE TRUE\n"
+        "-- name: second\nSET /* see leased\nnow = ?1\nlease = max(?2, 1) */\n"
+    )
+    assert load("sql_of_a_test", Manifest) == Manifest(
+        first="SET at = (SELECT now FROM given), until = (SELECT now FROM given) + :lease WHERE TRUE",
+        second="SET at = ?1, until = ?1 + max(?2, 1)",
+    )
+
+
+def test_a_part_can_be_read_by_itself(package: Path) -> None:
+    (package / "a.sql").write_text("-- part: both\nb, /* see last */\n-- part: last\nc\n-- name: first\n1\n")
+    assert part("sql_of_a_test", "both") == "b, c"
+
+
 def test_a_block_may_be_several_statements() -> None:
     assert parts_of("-- why\nLOCK a\n-- then\nSELECT a -- then b\n") == ("-- why\nLOCK a", "SELECT a -- then b")
 
@@ -50,6 +72,11 @@ def test_a_block_may_be_several_statements() -> None:
         ("-- name: first\n1\n-- name: second\n2\n-- name: first\n3\n", "'first' a second time"),
         ("-- name: first\n1\n-- name: second\n2\n-- part: first\n3\n", "'first' a second time"),
         ("-- name: first\n1\n-- name: second\nSELECT /* see third */\n", "says 'see third'"),
+        ("-- part: p\n{x}\n-- name: first\n/* see p */\n-- name: second\n2\n", "'see p' with [], which takes ['x']"),
+        (
+            "-- part: p\n{x}\n-- name: first\n/* see p\ny = 1 */\n-- name: second\n2\n",
+            "'see p' with ['y'], which takes ['x']",
+        ),
         ("SELECT 0\n-- name: first\n1\n-- name: second\n2\n", "before its first"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.backends.postgres.statements import SQL as POSTGRES
-from ropewalk.backends.sqlite.tx import SQL as SQLITE
+from ropewalk.backends.sqlite.statements import SQL as SQLITE
 from ropewalk.domain.jobs.flags import MAY_BE_NEEDED
 
 

@@ -23,7 +23,7 @@ from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.contiguous_ranges import ranges_of
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
-from ropewalk.backends.sqlite.tx import SQL
+from ropewalk.backends.sqlite.statements import SQL
 from ropewalk.backends.sqlite.tx import Tx as SqliteTx
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.search import Filter, Order

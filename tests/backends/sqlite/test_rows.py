@@ -17,7 +17,8 @@ from ropewalk.backends.sql.claim.snapshot import first_of_each, next_of, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import open_writer
-from ropewalk.backends.sqlite.tx import SQL, Tx
+from ropewalk.backends.sqlite.statements import SQL
+from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.record import (
     CancelRequest,

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import structs
 
+from ropewalk.backends.postgres.columns import PARTS
 from ropewalk.backends.sql.blocks import load
 from ropewalk.backends.sql.statements import Statements
 
@@ -42,7 +43,11 @@ def _with_weaker_locks(statements: Statements) -> Statements:
     )
 
 
-SQL: Final = _with_weaker_locks(_expanded(load("ropewalk.backends.postgres", Statements)))
+def _loaded(*, careful: bool = False) -> Statements:
+    return load("ropewalk.backends.postgres", Statements, made=PARTS, careful=careful)
+
+
+SQL: Final = _with_weaker_locks(_expanded(_loaded()))
 READING: Final = without_locks(SQL)
-CAREFUL: Final = _with_weaker_locks(_expanded(_tolerant(load("ropewalk.backends.postgres", Statements, careful=True))))
+CAREFUL: Final = _with_weaker_locks(_expanded(_tolerant(_loaded(careful=True))))
 CAREFUL_READING: Final = without_locks(CAREFUL)

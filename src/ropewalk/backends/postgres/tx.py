@@ -21,6 +21,7 @@ from psycopg.adapt import Loader
 from psycopg.errors import UniqueViolation
 from psycopg.pq import Format
 
+from ropewalk.backends.postgres.columns import insert_block
 from ropewalk.backends.postgres.wire.statement import Given, Statement
 from ropewalk.backends.postgres.wire.transaction import Answer, Wire
 from ropewalk.backends.sql import blocks
@@ -31,20 +32,6 @@ from ropewalk.domain.time import Instant
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 
-_INTEGERS: Final = frozenset({"priority", "flags", "format", "chain_index", "unmet", "depth", "stage"})
-_BIGINTS: Final = frozenset(
-    {
-        *("seq", "prio_key", "time_key", "created_at", "run_at", "updated_at", "max_attempts", "max_crashes", "lane"),
-        *("timeout_us", "lease_us", "deadline", "scope_id", "wake_at"),
-    }
-)
-_STANDING: Final = frozenset(
-    {
-        *("seq", "prio_key", "time_key", "created_at", "run_at", "updated_at", "max_attempts", "deadline", "wake_at"),
-        *("flags", "priority", "unmet", "format", "stage", "awaits", "gate"),
-    }
-)
-"""what of a new job is in the row that moves; the rest is in the one that stays"""
 _NAMED: Final = re.compile(r"(?<!:):([a-z]\w*)")
 _TO_QUOTE: Final = re.compile(r'(["\\])')
 WRITTEN_OUT_BYTES_MAX: Final = 1000
@@ -143,7 +130,7 @@ class Tx:
         return bool(self.sql.next_seq)
 
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
-        return _insert_block(tuple(columns), own, self.sql.next_seq)
+        return insert_block(tuple(columns), own, self.sql.next_seq)
 
     def savepoint(self) -> AbstractContextManager[None]:
         return self._wire.savepoint()
@@ -180,34 +167,6 @@ def parts_of(block: str) -> tuple[bytes, ...]:
     """A statement sees what was committed before it began, also where it then waits for a lock. A block that has to
     wait first and look afterwards is two, with the same values."""
     return tuple(part.encode() for part in blocks.parts_of(block))
-
-
-@lru_cache(maxsize=64)
-def _insert_block(columns: tuple[str, ...], own: int, next_seq: str) -> str:
-    arrays, names = ", ".join(f"%s::{_type(name)}[]" for name in columns[:own]), ", ".join(columns[:own])
-    shared = ", ".join(f"%s::{_type(name)} AS {name}" for name in columns[own:])
-    given = f", shared AS (SELECT {shared})" if shared else ""
-    source = "own CROSS JOIN shared" if shared else "own"
-    number, unchanged = "", ""
-    if "seq" not in columns:
-        number, columns = f"{next_seq} AS seq, ", ("seq", *columns)
-        unchanged = " WHERE (SELECT control FROM meta) = %s::bigint"
-    stays = ", ".join(name for name in columns if name not in _STANDING - {"seq"} and name != "lane")
-    moves = ", ".join(name for name in columns if name in _STANDING)
-    return (
-        f"WITH own AS MATERIALIZED ("  # noqa: S608  the names are ours
-        f"SELECT {number}own.* FROM unnest({arrays}) AS own ({names}){unchanged}){given}, "
-        f"kept AS (INSERT INTO submitted ({stays}) SELECT {stays} FROM {source}) "
-        f"INSERT INTO job_by_stage ({moves}, sublane) SELECT {moves}, 2 * lane FROM {source}"
-    )
-
-
-def _type(column: str) -> str:
-    if column in _BIGINTS:
-        return "bigint"
-    if column in _INTEGERS:
-        return "integer"
-    return "bytea" if column == "input" else "text"
 
 
 def _parts(block: str, rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import NODEFAULT, structs
 
+from ropewalk.backends.sql.columns import COLUMNS, JSON
 from ropewalk.backends.sql.damage import DamagedJobs
 from ropewalk.domain.jobs.flags import contradicted_flags, flags_of_columns
 from ropewalk.domain.jobs.record import JobRecord
@@ -17,8 +18,7 @@ from ropewalk.domain.limits.fleet_limit import LaneName
 if TYPE_CHECKING:
     from ropewalk.backends.sql.tx import Tx
 
-_STORED: Final = tuple(field for field in structs.fields(JobRecord) if field.name != "damaged")
-_JSON: Final = frozenset({"backoff", "tags", "on_failure", "origin", "gate", "progress", "error", "cancel"})
+_STORED: Final = tuple(field for field in structs.fields(JobRecord) if field.name in COLUMNS)
 _OF_LANE: Final = ("tenant", "queue", "type", "limit_key")
 _TIMES: Final = frozenset({"time_key", "created_at", "run_at", "updated_at"})
 _STATUS_IN: Final = (Status.WAITING, Status.WAITING, Status.RUNNING, Status.DEAD_LETTER)
@@ -91,7 +91,7 @@ def _decoded(field: structs.FieldInfo, value: Any, *, is_text: bool) -> Any:
         value = value.decode()
     if value is None and field.default_factory is not NODEFAULT:
         return field.default_factory()
-    if field.name not in _JSON or value is None or not isinstance(value, str):
+    if field.name not in JSON or value is None or not isinstance(value, str):
         return msgspec.convert(value, field.type)
     return msgspec.json.decode(value, type=field.type)
 

@@ -9,8 +9,9 @@ from typing import Final
 
 import msgspec
 
+from ropewalk.backends.sql.columns import BORN_ALWAYS, BORN_SOMETIMES, CHANGING, COUNTS, JSON
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.rows import JSON_COLUMNS, json_text, load
+from ropewalk.backends.sql.rows import json_text, load
 from ropewalk.backends.sql.statistics import count_submitted
 from ropewalk.backends.sql.tx import Row, SqlValue, Tx
 from ropewalk.domain.jobs.record import JobRecord
@@ -21,25 +22,11 @@ WAITING, READY, RUNNING, FINISHED = range(4)
 """the places of a job"""
 
 _OWN: Final = ("seq", "id")
-_ALWAYS: Final = (
-    *_OWN,
-    *("tenant", "type", "queue", "priority", "prio_key", "time_key", "created_at", "run_at", "updated_at"),
-    *("flags", "max_attempts", "max_crashes", "format"),
-)
-_SOMETIMES: Final = (
-    *("timeout_us", "lease_us", "deadline", "idempotency_key", "correlation_id", "workflow_id", "workflow_type"),
-    *("group_id", "parent_id", "spawn_key", "callback_url", "fairness", "trace", "scope_id", "chain_id", "chain_index"),
-    *("awaits", "wake_at", "unmet", "depth", "limit_key"),
-    *JSON_COLUMNS,
-)
-_COUNTS: Final = frozenset({"unmet", "depth"})
-_always = attrgetter(*_ALWAYS)
-_sometimes = attrgetter(*_SOMETIMES)
-_changing = attrgetter(
-    *("priority", "prio_key", "time_key", "run_at", "updated_at", "flags", "run", "rev", "attempt", "crashes", "owner"),
-    *("lease_expires_at", "start_rev", "started_at", "finished_at", "deadline", "chain_id", "chain_index", "unmet"),
-    *("awaits", "wake_at"),
-)
+_always = attrgetter(*BORN_ALWAYS)
+_sometimes = attrgetter(*BORN_SOMETIMES)
+_changing = attrgetter(*CHANGING)
+_JSON_AT: Final = tuple(at for at, name in enumerate(CHANGING) if name in JSON)
+_NAMED_AT: Final = (CHANGING.index("status"), CHANGING.index("last_move"))
 _seqs = msgspec.json.Decoder(list[int])
 
 
@@ -80,7 +67,7 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
         )
         for job, lane, extra in zip(jobs, of_each, extras, strict=False)
     ]
-    columns = (*_ALWAYS, "stage", "lane", "input", *used)
+    columns = (*BORN_ALWAYS, "stage", "lane", "input", *used)
     tx.run_rows(tx.insert_block(columns, own=len(columns)), rows)
     count_submitted(tx, lanes, of_each)
 
@@ -130,7 +117,7 @@ def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
 
 def _shared(tx: Tx, lanes: LaneBook, first: JobRecord) -> dict[str, SqlValue]:
     """By column what records that are alike have in common."""
-    always = dict(zip(_ALWAYS, _always(first), strict=True))
+    always = dict(zip(BORN_ALWAYS, _always(first), strict=True))
     for name in _OWN:
         del always[name]
     sometimes = {name: column[0] for name, column in _used_columns([first]).items()}
@@ -141,18 +128,19 @@ def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
     """Optional columns that a job of this batch uses; binding None is slow (1 µs each), so the others are left out."""
     used: dict[str, Sequence[SqlValue]] = {}
     columns = zip(*map(_sometimes, jobs), strict=True)
-    for name, column in zip(_SOMETIMES, columns, strict=False):
-        if name in JSON_COLUMNS:
+    for name, column in zip(BORN_SOMETIMES, columns, strict=False):
+        if name in JSON:
             if any(column):
                 used[name] = [json_text(value) for value in column]
-        elif column.count(0 if name in _COUNTS else None) < len(column):
+        elif column.count(0 if name in COUNTS else None) < len(column):
             used[name] = column
     return used
 
 
 def _save_row(job: JobRecord, now: Instant) -> Row:
-    row: list[SqlValue] = [job.seq, job.fence, stage_of(job, now), job.status.value, job.last_move.value]
-    row += _changing(job)
-    row += json_text(job.gate), json_text(job.progress), json_text(job.error), json_text(job.cancel)
-    row += job.input, job.checkpoint, job.result
-    return row
+    changing = list(_changing(job))
+    for at in _JSON_AT:
+        changing[at] = json_text(changing[at])
+    for at in _NAMED_AT:
+        changing[at] = changing[at].value
+    return (job.seq, job.fence, stage_of(job, now), *changing)

@@ -9,18 +9,12 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
+from msgspec import defstruct
 
+from ropewalk.backends.sql.columns import COLUMNS, OTHERS
 from ropewalk.backends.sql.damaged_jobs import read_one_by_one
 from ropewalk.backends.sql.tx import TooMuch, Tx
-from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.jobs.record import CancelRequest, CompensatedJob, CompensationSpec, JobRecord, Progress
-from ropewalk.domain.jobs.retry import Backoff
-from ropewalk.domain.time import StoredInstant, StoredSmall, StoredSpan
-from ropewalk.domain.workflow.dependency import Gate
-
-JSON_COLUMNS: Final = ("backoff", "tags", "on_failure", "origin", "gate")
-"""structured fields a job is born with; `progress`, `error` and `cancel` come later"""
+from ropewalk.domain.jobs.record import JobRecord
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,42 +27,21 @@ def json_text(value: object) -> str | None:
 LOADED_AT_ONCE_MAX: Final = 1000
 
 
-class Extras(Struct, kw_only=True):
-    """What most jobs do not have."""
-
-    timeout_us: StoredSpan | None
-    backoff: Backoff | None
-    lease_us: StoredSpan | None
-    deadline: StoredInstant | None
-    idempotency_key: str | None
-    correlation_id: str | None
-    tags: dict[str, str]
-    workflow_id: str | None
-    workflow_type: str | None
-    chain_id: str | None
-    chain_index: StoredSmall | None
-    unmet: StoredSmall
-    depth: StoredSmall
-    gate: Gate | None
-    awaits: str | None
-    wake_at: StoredInstant | None
-    on_failure: CompensationSpec | None
-    origin: CompensatedJob | None
-    callback_url: str | None
-    fairness: str | None
-    progress: Progress | None
-    error: ErrorInfo | None
-    cancel: CancelRequest | None
-    checkpoint_bytes: int | None
-    result_bytes: int | None
-
+Extras: Final = defstruct(
+    "Extras",
+    [
+        *((name, COLUMNS[name].type) for name in OTHERS),
+        *((size, int | None) for size in ("checkpoint_bytes", "result_bytes")),
+    ],
+    kw_only=True,
+)
+"""What most jobs do not have, as `other_columns` in records.sql answers it."""
 
 Place: TypeAlias = tuple[int | None, str | None, str | None, str | None, str | None]
-"""(scope, group, parent, spawn key, limit key)"""
+"""The values of `PLACE`: (scope, group, parent, spawn key, limit key)."""
 
-_GIVEN: Final = tuple(name for name in Extras.__struct_fields__ if name in JobRecord.__struct_fields__)
 _records = msgspec.json.Decoder(list[JobRecord])
-_extras = msgspec.json.Decoder(dict[int, Extras])
+_extras: Final[msgspec.json.Decoder[dict[int, Any]]] = msgspec.json.Decoder(dict.__class_getitem__((int, Extras)))
 _places = msgspec.json.Decoder(dict[int, Place])
 _sizes = msgspec.json.Decoder(list[int])
 
@@ -115,7 +88,7 @@ def records_of(found: Sequence[Any]) -> list[JobRecord]:
     return jobs
 
 
-def _give_all(jobs: Sequence[JobRecord], given: dict[int, Extras], checkpoints: Pieces, results: Pieces) -> None:
+def _give_all(jobs: Sequence[JobRecord], given: dict[int, Any], checkpoints: Pieces, results: Pieces) -> None:
     for job in jobs:
         if (extra := given.get(job.seq)) is not None:
             _give(job, extra, checkpoints, results)
@@ -129,8 +102,8 @@ def _put_in_place(jobs: Sequence[JobRecord], places: dict[int, Place]) -> None:
                 job.scope_id, job.group_id, job.parent_id, job.spawn_key, job.limit_key = place
 
 
-def _give(job: JobRecord, extra: Extras, checkpoints: Pieces, results: Pieces) -> None:
-    for name in _GIVEN:
+def _give(job: JobRecord, extra: Any, checkpoints: Pieces, results: Pieces) -> None:
+    for name in OTHERS:
         setattr(job, name, getattr(extra, name))
     if extra.checkpoint_bytes is not None:
         job.checkpoint = checkpoints.take(extra.checkpoint_bytes)

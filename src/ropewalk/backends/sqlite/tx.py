@@ -4,43 +4,27 @@ Python's driver gives up the interpreter lock around every step of a statement, 
 wait 5 ms to get it back: 500 single-row updates beside a computing thread take seconds. So everything that happens in
 numbers is one statement for many rows (`run_rows`), and results come as one row of JSON. Measured beside such a thread:
 an updated row 4 850 → 35 µs, a row read 6 270 → 27 µs.
-
-This store's SQL, checked against the manifest when this module is imported.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
-from msgspec import structs
 
-from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, load, parts_of
+from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, parts_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
+from ropewalk.backends.sqlite.columns import insert_block
 from ropewalk.backends.sqlite.contiguous_ranges import Ways, parted, ranges_of
 from ropewalk.backends.sqlite.library import sqlite
+from ropewalk.backends.sqlite.statements import CAREFUL, SQL
 from ropewalk.domain.time import Instant
-
-SQL: Final = load("ropewalk.backends.sqlite", Statements)
-_JSON: Final = re.compile(r"\bjson\((coalesce\([\w.]+, '\{\}'\)|[\w.]+)\)")
-_READABLE: Final = r"iif(json_valid(\1), json(\1), json_quote(CAST(\1 AS TEXT)))"
-"""what is no JSON is told as the text it is, and refused where its row is decoded"""
-
-
-def _tolerant(statements: Statements) -> Statements:
-    return Statements(**{name: _JSON.sub(_READABLE, block) for name, block in structs.asdict(statements).items()})
-
-
-CAREFUL: Final = _tolerant(load("ropewalk.backends.sqlite", Statements, careful=True))
-
 
 ROWS_PER_STATEMENT_MAX: Final = 128
 
@@ -149,7 +133,7 @@ class Tx:
         return range(last - count + 1, last + 1), control
 
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
-        return _insert_block(tuple(columns), own)
+        return insert_block(tuple(columns), own)
 
     @contextmanager
     def savepoint(self) -> Generator[None]:
@@ -163,15 +147,3 @@ class Tx:
                 self._db.execute("RELEASE part")
             raise
         self._db.execute("RELEASE part")
-
-
-@lru_cache(maxsize=64)
-def _insert_block(columns: tuple[str, ...], own: int) -> str:
-    names, marks = ", ".join(columns), ", ".join("?" * own)
-    if own == len(columns):
-        return f"INSERT INTO job ({names}) VALUES ({marks}) /* each row */"  # noqa: S608  the names are ours
-    each, shared = ", ".join(columns[:own]), ", ".join("?" * (len(columns) - own))
-    return (
-        f"WITH own ({each}) AS (VALUES ({marks}) /* each row */) "  # noqa: S608  the names are ours
-        f"INSERT INTO job ({names}) SELECT {each}, {shared} FROM own"
-    )

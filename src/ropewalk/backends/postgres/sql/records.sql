@@ -5,14 +5,11 @@
 -- One row of JSON instead of a row a job: decoding is msgspec's. What most jobs do not have comes apart, only for those
 -- that do; the large byte columns (JSON has no bytes) travel beside it in one piece each.
 -- Where somebody is about to write, every lock is taken in order of number.
+-- The lists of columns are made from JobRecord (columns.py).
 
 -- part: record_columns
 -- Of any number of jobs. The first is in the order of JobRecord's fields.
-coalesce(json_agg(json_build_array(
-    seq, id, tenant, type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
-    run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
-    lease_expires_at, start_rev, started_at, finished_at, format, trace
-)), '[]'),
+coalesce(json_agg(json_build_array(/* see head_values */)), '[]'),
 /* see other_columns */
 
 -- part: record_columns_carefully
@@ -20,21 +17,10 @@ coalesce(json_agg(seq), '[]')
 
 -- part: other_columns
 coalesce(json_object_agg(seq, json_build_object(
-    'timeout_us', timeout_us, 'backoff', backoff::json, 'lease_us', lease_us, 'deadline', deadline,
-    'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', coalesce(tags, '{}')::json,
-    'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
-    'unmet', unmet, 'depth', depth, 'gate', gate::json, 'awaits', awaits, 'wake_at', wake_at,
-    'on_failure', on_failure::json, 'origin', origin::json,
-    'callback_url', callback_url, 'fairness', fairness,
-    'progress', progress::json, 'error', error::json, 'cancel', cancel::json,
-    'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
-)) FILTER (WHERE unmet > 0 OR depth > 0 OR num_nonnulls(
-    timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
-    chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness,
-    progress, error, cancel, checkpoint, result
-) > 0), '{}'),
-coalesce(json_object_agg(seq, json_build_array(scope_id, group_id, parent_id, spawn_key, limit_key))
-    FILTER (WHERE num_nonnulls(scope_id, group_id, parent_id, spawn_key, limit_key) > 0), '{}'),
+    /* see other_values */, 'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
+)) FILTER (WHERE /* see has_counts */ OR num_nonnulls(/* see nullable_others */, checkpoint, result) > 0), '{}'),
+coalesce(json_object_agg(seq, json_build_array(/* see place_columns */))
+    FILTER (WHERE num_nonnulls(/* see place_columns */) > 0), '{}'),
 coalesce(json_agg(length(input)), '[]'),
 string_agg(input, ''),
 string_agg(checkpoint, ''),
@@ -42,15 +28,14 @@ string_agg(result, '')
 
 -- name: load_jobs
 WITH loaded AS MATERIALIZED (
-    SELECT
-        head.*, wanted.at AS wanted_at, max_crashes, timeout_us, lease_us, scope_id, depth, chain_index,
-        id, tenant, type, queue, idempotency_key, correlation_id, workflow_id, workflow_type, group_id, parent_id,
-        spawn_key, chain_id, callback_url, fairness, limit_key, trace, backoff, tags, on_failure, origin, input
+    SELECT *
     FROM (
-        SELECT value::bigint AS seq, at FROM json_array_elements_text(%s) WITH ORDINALITY AS given (value, at) ORDER BY 1
+        SELECT value::bigint AS seq, at AS wanted_at
+        FROM json_array_elements_text(%s) WITH ORDINALITY AS given (value, at)
+        ORDER BY 1
     ) AS wanted
-    CROSS JOIN LATERAL (SELECT * FROM job_by_stage WHERE job_by_stage.seq = wanted.seq FOR UPDATE) AS head
-    CROSS JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = wanted.seq FOR UPDATE) AS body
+    JOIN LATERAL (SELECT * FROM job_by_stage WHERE job_by_stage.seq = wanted.seq FOR UPDATE) AS head USING (seq)
+    JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = wanted.seq FOR UPDATE) AS body USING (seq)
 )
 SELECT /* see record_columns */
 FROM (SELECT * FROM loaded ORDER BY wanted_at) AS job
@@ -80,19 +65,11 @@ UPDATE job_by_stage SET fence = %s WHERE seq = %s
 
 -- name: save_jobs
 WITH rewritten AS (
-    UPDATE submitted SET chain_id = each(22 text), chain_index = each(23 integer), input = each(31 bytea)
+    UPDATE submitted SET /* see rewritten_values */
     WHERE seq = ANY (%(1)s::bigint[])
-        AND (chain_id, chain_index, input) IS DISTINCT FROM (each(22 text), each(23 integer), each(31 bytea))
+        AND (/* see rewritten_columns */) IS DISTINCT FROM (/* see rewritten_saved */)
 )
-UPDATE job_by_stage SET
-    stage = each(3 smallint), status = each(4 text), last_move = each(5 text), priority = each(6 integer),
-    prio_key = each(7 bigint), time_key = each(8 bigint), run_at = each(9 bigint), updated_at = each(10 bigint),
-    flags = each(11 integer), run = each(12 integer), rev = each(13 integer), attempt = each(14 bigint),
-    sublane = sublane / 2 * 2 + (each(15 bigint) > 0)::integer, crashes = each(15 bigint), owner = each(16 text),
-    lease_expires_at = each(17 bigint), start_rev = each(18 integer), started_at = each(19 bigint),
-    finished_at = each(20 bigint), deadline = each(21 bigint), unmet = each(24 integer), awaits = each(25 text),
-    wake_at = each(26 bigint), gate = each(27 text), progress = each(28 text), error = each(29 text),
-    cancel = each(30 text), checkpoint = each(32 bytea), result = each(33 bytea)
+UPDATE job_by_stage SET sublane = sublane / 2 * 2 + /* see crashed_saved */, /* see saved_values */
 WHERE seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint)
 
 -- name: insert_attempts

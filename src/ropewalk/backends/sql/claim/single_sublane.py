@@ -17,6 +17,7 @@ import msgspec
 
 from ropewalk.backends.sql.claim.cache import BEFORE_ALL, ClaimCache, Rank, SingleSublane
 from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, NamesOf, asked_by, rank_of
+from ropewalk.backends.sql.columns import AS_READY, SHARED_IN_LANE
 from ropewalk.backends.sql.damage import ids_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.maintenance import set_aside
@@ -24,7 +25,7 @@ from ropewalk.backends.sql.rows import load, records_of
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.flags import OWN_LEASE
 from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
-from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.transition import EPOCH_SHIFT, claim_all
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import Instant
@@ -134,13 +135,13 @@ def _values(
         "slots": request.slots,
         "first_ticket": request.first_ticket,
         "lease_us": request.types[single.lane.type],
-        "names": _in_record(single.lane),
+        "of_lane": _in_record(single.lane),
         "own_lease": OWN_LEASE,
         "epoch_shift": EPOCH_SHIFT,
     }
 
 
 def _in_record(lane: LaneName) -> str:
-    """What follows the id in every record of the lane, but for what comes with the columns of bytes."""
-    shared = [lane.tenant, lane.type, lane.queue, "", Status.WAITING, Move.SUBMIT]
-    return msgspec.json.encode(shared)[1:-1].decode()
+    """What follows the id in every record of the lane."""
+    known = {**lane._asdict(), **AS_READY}
+    return msgspec.json.encode([known[name] for name in SHARED_IN_LANE])[1:-1].decode()

@@ -1,15 +1,11 @@
 -- Reading and writing whole records.
 -- One row of JSON instead of a row a job: the interpreter lock is given up once, and decoding is msgspec's.
 -- What most jobs do not have comes apart, only for those that do; the large byte columns (JSON has no bytes) travel
--- beside it in one piece each.
+-- beside it in one piece each. The lists of columns are made from JobRecord (columns.py).
 
 -- part: record_columns
 -- Of any number of jobs. The first is in the order of JobRecord's fields.
-json_group_array(json_array(
-    job.seq, job.id, tenant, job.type, queue, '', status, last_move, priority, prio_key, time_key, created_at,
-    run_at, updated_at, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, owner, ticket,
-    lease_expires_at, start_rev, started_at, finished_at, format, trace
-)),
+json_group_array(json_array(/* see head_values */)),
 /* see other_columns */
 
 -- part: record_columns_carefully
@@ -17,11 +13,7 @@ json_group_array(job.seq)
 
 -- part: ready_columns
 -- The same of jobs that are ready, to be claimed: without what a claim is about to set.
-json_group_array(json_array(
-    job.seq, job.id, tenant, job.type, queue, '', 'waiting', 'submit', priority, prio_key, time_key, created_at,
-    run_at, 0, flags, run, rev, attempt, max_attempts, crashes, max_crashes, fence, NULL, 0,
-    NULL, 0, NULL, finished_at, format, trace
-)),
+json_group_array(json_array(/* see ready_values */)),
 /* see other_columns */
 
 -- part: ready_columns_carefully
@@ -29,21 +21,10 @@ json_group_array(job.seq)
 
 -- part: other_columns
 json_group_object(job.seq, json_object(
-    'timeout_us', timeout_us, 'backoff', json(backoff), 'lease_us', lease_us, 'deadline', deadline,
-    'idempotency_key', idempotency_key, 'correlation_id', correlation_id, 'tags', json(coalesce(tags, '{}')),
-    'workflow_id', workflow_id, 'workflow_type', workflow_type, 'chain_id', chain_id, 'chain_index', chain_index,
-    'unmet', unmet, 'depth', depth, 'gate', json(gate), 'awaits', awaits, 'wake_at', wake_at,
-    'on_failure', json(on_failure), 'origin', json(origin),
-    'callback_url', callback_url, 'fairness', fairness,
-    'progress', json(progress), 'error', json(error), 'cancel', json(cancel),
-    'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
-)) FILTER (WHERE unmet > 0 OR depth > 0 OR coalesce(
-    timeout_us, backoff, lease_us, deadline, idempotency_key, correlation_id, tags, workflow_id, workflow_type,
-    chain_id, chain_index, gate, awaits, wake_at, on_failure, origin, callback_url, fairness,
-    progress, error, cancel, checkpoint, result
-) IS NOT NULL),
-json_group_object(job.seq, json_array(scope_id, group_id, parent_id, spawn_key, limit_key))
-    FILTER (WHERE coalesce(scope_id, group_id, parent_id, spawn_key, limit_key) IS NOT NULL),
+    /* see other_values */, 'checkpoint_bytes', length(checkpoint), 'result_bytes', length(result)
+)) FILTER (WHERE /* see has_counts */ OR coalesce(/* see nullable_others */, checkpoint, result) IS NOT NULL),
+json_group_object(job.seq, json_array(/* see place_columns */))
+    FILTER (WHERE coalesce(/* see place_columns */) IS NOT NULL),
 json_group_array(length(input)),
 CAST(group_concat(input, '') AS BLOB),
 CAST(group_concat(checkpoint, '') AS BLOB),
@@ -69,25 +50,8 @@ iif(typeof({column}) = 'text', CAST({column} AS BLOB), {column}), typeof({column
 UPDATE job SET fence = ? WHERE seq = ?
 
 -- name: save_jobs
-WITH changed (
-    seq, fence, stage, status, last_move, priority, prio_key, time_key, run_at, updated_at, flags, run, rev, attempt,
-    crashes, owner, lease_expires_at, start_rev, started_at, finished_at, deadline, chain_id, chain_index, unmet,
-    awaits, wake_at, gate, progress, error, cancel, input, checkpoint, result
-) AS (
-    VALUES (
-        ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-    ) /* each row */
-)
-UPDATE job SET
-    stage = changed.stage, status = changed.status, last_move = changed.last_move, priority = changed.priority,
-    prio_key = changed.prio_key, time_key = changed.time_key, run_at = changed.run_at,
-    updated_at = changed.updated_at, flags = changed.flags, run = changed.run, rev = changed.rev,
-    attempt = changed.attempt, crashes = changed.crashes, owner = changed.owner,
-    lease_expires_at = changed.lease_expires_at, start_rev = changed.start_rev, started_at = changed.started_at,
-    finished_at = changed.finished_at, deadline = changed.deadline, chain_id = changed.chain_id,
-    chain_index = changed.chain_index, unmet = changed.unmet, awaits = changed.awaits, wake_at = changed.wake_at,
-    gate = changed.gate, progress = changed.progress, error = changed.error, cancel = changed.cancel,
-    input = changed.input, checkpoint = changed.checkpoint, result = changed.result
+WITH changed (/* see saved_columns */) AS (VALUES (/* see saved_marks */) /* each row */)
+UPDATE job SET /* see saved_values */
 FROM changed
 WHERE job.seq = changed.seq AND job.fence = changed.fence
 

@@ -1,0 +1,121 @@
+"""The columns of the job table: every list of them, in Python and in SQL, is made from the fields of JobRecord.
+
+Unless one of the sets below names it, a field of JobRecord is an optional column that is written when the job is
+submitted and never changes. How a list is written in SQL is up to each dialect (`sqlite/columns.py`,
+`postgres/columns.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, inspect, structs
+
+from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.time import SMALL_MAX
+
+Kind: TypeAlias = Literal["number", "small number", "text", "json", "bytes"]
+
+_SET_LATER: Final = frozenset(
+    {
+        *("status", "last_move", "run", "rev", "attempt", "crashes", "fence", "owner", "ticket", "lease_expires_at"),
+        *("start_rev", "started_at", "finished_at", "progress", "checkpoint", "result", "error", "cancel"),
+    }
+)
+"""In a new job these columns have the defaults of the table, so that its INSERT does not name them."""
+
+_CHANGING: Final = frozenset(
+    {
+        *("status", "last_move", "priority", "prio_key", "time_key", "run_at", "updated_at", "flags", "run", "rev"),
+        *("attempt", "crashes", "owner", "lease_expires_at", "start_rev", "started_at", "finished_at", "deadline"),
+        *("chain_id", "chain_index", "unmet", "gate", "awaits", "wake_at"),
+        *("progress", "error", "cancel", "input", "checkpoint", "result"),
+    }
+)
+"""The fields that the domain may change in a record that is stored. Leases are taken and renewed by statements of their
+own, which is why `fence` and `ticket` are not among them."""
+
+_LAST_OF_HEAD: Final = "trace"
+
+
+class Column(Struct, frozen=True):
+    """One column of the job table."""
+
+    name: str
+    type: Any
+    """What its values are decoded as."""
+    kind: Kind
+    nullable: bool
+    default: object
+    """The default of the field, which also stands for NULL in a column of JSON."""
+
+
+def _column(field: structs.FieldInfo) -> Column:
+    found = inspect.type_info(field.type)
+    nullable = isinstance(found, inspect.UnionType)
+    if isinstance(found, inspect.UnionType):
+        [found] = [each for each in found.types if not isinstance(each, inspect.NoneType)]
+    return Column(field.name, field.type, _kind(found), nullable, field.default)
+
+
+def _kind(found: inspect.Type) -> Kind:
+    match found:
+        case inspect.IntType(le=most):
+            return "small number" if most == SMALL_MAX else "number"
+        case inspect.StructType() | inspect.DictType():
+            return "json"
+        case inspect.BytesType():
+            return "bytes"
+        case _:
+            return "text"
+
+
+COLUMNS: Final = {field.name: _column(field) for field in structs.fields(JobRecord) if field.name != "damaged"}
+"""The columns by name, in the order of JobRecord's fields. What a row is damaged in is never stored."""
+
+_NAMES: Final = tuple(COLUMNS)
+_BYTES: Final = frozenset(name for name, column in COLUMNS.items() if column.kind == "bytes")
+
+HEAD: Final = _NAMES[: _NAMES.index(_LAST_OF_HEAD) + 1]
+"""What every job has, in the order in which a record is decoded from an array."""
+
+PLACE: Final = ("scope_id", "group_id", "parent_id", "spawn_key", "limit_key")
+"""Where a job belongs. It is read apart from the others: a group of 100 000 jobs would carry all of them."""
+
+OTHERS: Final = tuple(name for name in _NAMES if name not in {*HEAD, *PLACE, *_BYTES})
+"""What most jobs do not have."""
+
+COUNTS: Final = tuple(name for name in OTHERS if COLUMNS[name].default == 0)
+"""A job has one of these where it is over 0, and any other of `OTHERS` where it is not NULL."""
+
+JSON: Final = frozenset(name for name, column in COLUMNS.items() if column.kind == "json")
+
+BORN_ALWAYS: Final = tuple(name for name in HEAD if name not in {*_SET_LATER, "input", _LAST_OF_HEAD})
+"""What is inserted of every new job beside its input, its stage and its lane."""
+
+BORN_SOMETIMES: Final = tuple(name for name in _NAMES if name not in {*_SET_LATER, *BORN_ALWAYS, "input"})
+"""What is inserted where some job of a batch has it."""
+
+CHANGING: Final = tuple(name for name in _NAMES if name in _CHANGING)
+"""What is written of a record that is saved beside its stage."""
+
+SAVED: Final = ("seq", "fence", "stage", *CHANGING)
+"""The values that a saved row travels with: the first two say which row it is."""
+
+SHARED_IN_LANE: Final = HEAD[HEAD.index("id") + 1 : HEAD.index("priority")]
+"""What all ready jobs of one lane have in common, as far as a claim reads it."""
+
+AS_READY: Final[Mapping[str, str | int | None]] = {
+    "input": "",
+    "status": Status.WAITING.value,
+    "last_move": Move.SUBMIT.value,
+    "updated_at": 0,
+    "owner": None,
+    "ticket": 0,
+    "lease_expires_at": None,
+    "start_rev": 0,
+    "started_at": None,
+}
+"""What a claim reads in place of these columns of a ready job: it is about to set them, and bytes travel apart."""
