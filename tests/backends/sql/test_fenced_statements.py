@@ -55,7 +55,7 @@ def complete_plain(tx: Tx, late: list[Holder]) -> None:
 def complete_without_looking(tx: Tx, late: list[Holder]) -> None:
     """On SQLite the statement that looks and the one that changes are two."""
     change = parts_of(tx.sql.complete_plain)[-1]
-    tx.run_rows(change, [(each.seq, each.fence, b"9") for each in late], LATER, LATER, late[0].owner, SETTLES_ALONE)
+    tx.run_rows(change, [(each.seq, each.fence, b"9") for each in late], LATER, late[0].owner, SETTLES_ALONE)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

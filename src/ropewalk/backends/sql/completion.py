@@ -125,7 +125,7 @@ def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:
     """Of these (seq, fence, result) the leases that this owner holds, of jobs with no other flags than these."""
     if not rows:
         return Done([], [], [], [], [])
-    return Done(*tx.told_rows(tx.sql.complete_plain, rows, tx.given_now, tx.given_now, owner, flags))
+    return Done(*tx.told_rows(tx.sql.complete_plain, rows, tx.given_now, owner, flags))
 
 
 def leaves_only_a_result(sequel: CompletionPlan | None) -> bool:

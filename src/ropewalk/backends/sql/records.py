@@ -16,6 +16,7 @@ from ropewalk.backends.sql.statistics import count_submitted
 from ropewalk.backends.sql.tx import Row, SqlValue, Tx
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
+from ropewalk.domain.jobs.transition import EPOCH_SHIFT
 from ropewalk.domain.time import Instant
 
 WAITING, READY, RUNNING, FINISHED = range(4)
@@ -25,6 +26,7 @@ _OWN: Final = ("seq", "id")
 _always = attrgetter(*BORN_ALWAYS)
 _sometimes = attrgetter(*BORN_SOMETIMES)
 _changing = attrgetter(*CHANGING)
+_leased = attrgetter("seq", "ticket", "lease_expires_at")
 _JSON_AT: Final = tuple(at for at, name in enumerate(CHANGING) if name in JSON)
 _NAMED_AT: Final = (CHANGING.index("status"), CHANGING.index("last_move"))
 _seqs = msgspec.json.Decoder(list[int])
@@ -104,6 +106,12 @@ def insert_under(tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[
         return False
     count_submitted(tx, lanes, [lanes.id_of(tx, first.lane)] * len(rows))
     return True
+
+
+def lease(tx: Tx, jobs: Sequence[JobRecord], *, owner: str, epoch: int) -> None:
+    """What domain.jobs.transition.claim has done to these records, which were ready and nobody else can lease."""
+    rows = list(map(_leased, jobs))
+    tx.run_rows_later(tx.sql.lease_jobs, rows, tx.now, epoch << EPOCH_SHIFT, owner)
 
 
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:

@@ -35,7 +35,6 @@ class Statements(Struct, frozen=True, kw_only=True):
     seq_of_id: str
     is_paused: str
     epoch: str
-    lease_new_job: str
     # keys.sql
     find_key: str
     find_key_if_free: str = ""

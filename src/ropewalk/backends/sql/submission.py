@@ -147,8 +147,7 @@ class Intake:
         flow.gauges.give(lane)
         flow.spend()
         transition.claim(job, owner=skip.owner, ticket=skip.ticket, epoch=epoch, lease_us=skip.lease_us, now=tx.now)
-        lease = (job.attempt, job.fence, job.owner, job.ticket, job.lease_expires_at, job.start_rev, job.started_at)
-        tx.run(tx.sql.lease_new_job, (job.status.value, job.last_move.value, job.rev, job.updated_at, *lease, job.seq))
+        records.lease(tx, [job], owner=skip.owner, epoch=epoch)
 
     def _answer(self, submission: Submission, draft: Draft | SubmitAnswer) -> SubmitAnswer:
         if not isinstance(draft, Draft):

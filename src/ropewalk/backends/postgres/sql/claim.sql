@@ -48,6 +48,12 @@ WITH /* see noted */
 SELECT /* see situation_columns */,
     CASE WHEN :look::boolean THEN (/* see ready_sublanes */) END
 
+-- part: leased
+-- What domain.jobs.transition.claim does to the record.
+stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = {now}, attempt = attempt + 1,
+fence = greatest(fence, {first_fence}) + 1, owner = {owner}, ticket = {ticket}, lease_expires_at = {expires_at},
+start_rev = rev + 1, started_at = {now}
+
 -- name: claim_single_sublane
 -- A whole claim, if one sublane has all ready jobs, nothing else is due, `control` is the one under which nothing was
 -- limited or paused, and each of the first jobs may be given as it stands: in time, not on its last attempt unless there
@@ -94,11 +100,13 @@ given AS MATERIALIZED (
 ),
 leased AS (
     UPDATE job_by_stage SET
-        stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = (SELECT now FROM expected),
-        attempt = attempt + 1, fence = greatest(fence, (SELECT first_fence FROM expected)) + 1, owner = :owner,
-        ticket = ((SELECT tickets FROM given))[width_bucket(seq, (SELECT seqs FROM given))],
-        lease_expires_at = (SELECT now FROM expected) + :lease_us::bigint, start_rev = rev + 1,
-        started_at = (SELECT now FROM expected)
+        /* see leased
+        now = (SELECT now FROM expected)
+        first_fence = (SELECT first_fence FROM expected)
+        owner = :owner
+        ticket = ((SELECT tickets FROM given))[width_bucket(seq, (SELECT seqs FROM given))]
+        expires_at = (SELECT now FROM expected) + :lease_us::bigint
+        */
     WHERE stage = 1 AND seq = ANY ((SELECT seqs FROM given)::bigint[]) AND (SELECT as_expected FROM given)
 )
 SELECT
@@ -201,9 +209,12 @@ FROM found
 JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = found.seq OFFSET 0) AS body USING (seq)
 
 -- name: lease_jobs
--- What domain.jobs.transition.claim does to the record.
 UPDATE job_by_stage SET
-    stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = %(4)s, attempt = attempt + 1,
-    fence = greatest(fence, %(5)s) + 1, owner = %(6)s, ticket = each(2 bigint), lease_expires_at = each(3 bigint),
-    start_rev = rev + 1, started_at = %(7)s
+    /* see leased
+    now = %(4)s
+    first_fence = %(5)s
+    owner = %(6)s
+    ticket = each(2 bigint)
+    expires_at = each(3 bigint)
+    */
 WHERE stage = 1 AND seq = ANY (%(1)s::bigint[])

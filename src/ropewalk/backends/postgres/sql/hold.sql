@@ -3,20 +3,24 @@
 -- part: begun
 (extract(epoch FROM transaction_timestamp()) * 1000000)::bigint
 
+-- part: completed
+-- What domain.jobs.transition.settle does to the record of a completion.
+stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = {now}, finished_at = {now},
+lease_expires_at = NULL, error = NULL, result = {result}
+
 -- name: complete_plain
 -- The end of those that this owner holds, with no other flags than these. What it has to wait for it looks at again. Of
 -- each it tells number and lane, and how long it waited, ran, and took in all, column by column. Where no time is given, it
 -- is the one at which the transaction began.
-WITH given AS MATERIALIZED (
-    SELECT coalesce(%(4)s::bigint, /* see begun */) AS updated, coalesce(%(5)s::bigint, /* see begun */) AS finished
-),
+WITH given AS MATERIALIZED (SELECT coalesce(%(4)s::bigint, /* see begun */) AS now),
 done AS (
     UPDATE job_by_stage SET
-        stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1,
-        updated_at = (SELECT updated FROM given), finished_at = (SELECT finished FROM given), lease_expires_at = NULL,
-        error = NULL, result = each(3 bytea)
-    WHERE stage = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(6)s
-        AND (flags & ~(%(7)s::integer)) = 0
+        /* see completed
+        now = (SELECT now FROM given)
+        result = each(3 bytea)
+        */
+    WHERE stage = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = %(5)s
+        AND (flags & ~(%(6)s::integer)) = 0
     RETURNING seq, sublane / 2 AS lane, run_at, started_at, created_at, finished_at
 )
 SELECT json_build_array(
@@ -32,9 +36,10 @@ SELECT json_build_array(
 WITH given AS MATERIALIZED (SELECT coalesce(:now::bigint, /* see begun */) AS now),
 done AS (
     UPDATE job_by_stage SET
-        stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = (SELECT now FROM given),
-        finished_at = (SELECT now FROM given), lease_expires_at = NULL, error = NULL,
+        /* see completed
+        now = (SELECT now FROM given)
         result = substring(:results::bytea FROM each(3 integer) FOR each(4 integer))
+        */
     WHERE stage = 2 AND seq = ANY (%(1)s::bigint[]) AND fence = each(2 bigint) AND owner = :owner
         AND (flags & ~(:flags::integer)) = 0
     RETURNING

@@ -42,9 +42,3 @@ SELECT 1 FROM queue WHERE tenant = %s AND name = %s AND paused = 1
 
 -- name: epoch
 SELECT epoch, control FROM meta
-
--- name: lease_new_job
-UPDATE job_by_stage SET
-    stage = 2, status = %s, last_move = %s, rev = %s, updated_at = %s, attempt = %s, fence = %s, owner = %s,
-    ticket = %s, lease_expires_at = %s, start_rev = %s, started_at = %s
-WHERE stage = 1 AND seq = %s

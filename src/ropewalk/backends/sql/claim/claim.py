@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from ropewalk.backends.sql import records
 from ropewalk.backends.sql.claim.cache import KEYED_FROM, ClaimCache, SingleSublane
 from ropewalk.backends.sql.claim.single_sublane import claim_single_sublane
 from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, Heads, asked_by, first_of_each, next_of, rank_of
@@ -44,7 +45,6 @@ LOOKS_PER_CLAIM_MAX: Final = 2
 READ_ONE_BY_ONE_MAX: Final = 8
 """sublanes, beyond which the first jobs of all of them are read in one statement"""
 
-_leased = attrgetter("seq", "ticket", "lease_expires_at")
 _expiry = attrgetter("lease_expires_at")
 _ints = msgspec.json.Decoder(list[int])
 
@@ -279,9 +279,7 @@ class Claiming:
         transition.claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=leases, now=tx.now)
         if jobs:
             self._cache.granted(min(filter(None, map(_expiry, jobs))))
-        first_fence = epoch << transition.EPOCH_SHIFT
-        rows = list(map(_leased, jobs))
-        tx.run_rows_later(tx.sql.lease_jobs, rows, tx.now, first_fence, request.owner, tx.now)
+        records.lease(tx, jobs, owner=request.owner, epoch=epoch)
         return jobs
 
     def _expire(self) -> Consequences:

@@ -103,18 +103,33 @@ FROM (
 ) AS found
 CROSS JOIN job ON job.seq = found.seq
 
--- name: lease_jobs
+-- part: leased
 -- What domain.jobs.transition.claim does to the record.
-WITH given (seq, ticket, lease_expires_at) AS (VALUES (?, ?, ?) /* each row */)
+stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = {now}, attempt = attempt + 1,
+fence = max(fence, {first_fence}) + 1, owner = {owner}, ticket = {ticket}, lease_expires_at = {expires_at},
+start_rev = rev + 1, started_at = {now}
+
+-- name: lease_jobs
+WITH given (seq, ticket, expires_at) AS (VALUES (?, ?, ?) /* each row */),
+lease (now, first_fence, owner) AS (VALUES (?, ?, ?))
 UPDATE job SET
-    stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = ?, attempt = attempt + 1,
-    fence = max(fence, ?) + 1, owner = ?, ticket = given.ticket, lease_expires_at = given.lease_expires_at,
-    start_rev = rev + 1, started_at = ?
+    /* see leased
+    now = lease.now
+    first_fence = lease.first_fence
+    owner = lease.owner
+    ticket = given.ticket
+    expires_at = given.expires_at
+    */
 FROM given
+CROSS JOIN lease
 WHERE job.seq = given.seq AND job.stage = 1
 -- neighbours: up, up, same
 UPDATE job SET
-    stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = ?5, attempt = attempt + 1,
-    fence = max(fence, ?6) + 1, owner = ?7, ticket = ?2 + seq - ?1, lease_expires_at = ?3,
-    start_rev = rev + 1, started_at = ?8
+    /* see leased
+    now = ?5
+    first_fence = ?6
+    owner = ?7
+    ticket = ?2 + seq - ?1
+    expires_at = ?3
+    */
 WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND stage = 1

@@ -1,36 +1,46 @@
 -- What the holder of a lease writes. Every statement repeats the fence and the owner.
 
+-- part: completed
+-- What domain.jobs.transition.settle does to the record of a completion.
+stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = {now}, finished_at = {now},
+lease_expires_at = NULL, error = NULL, result = {result}
+
 -- name: complete_plain
 -- The end of those that this owner holds, with no other flags than these. Of each it tells number and lane, and how long
 -- it waited, ran, and took in all, column by column. (That is told before: a change that returns its rows lets go of the
 -- interpreter lock for each of them.)
 SELECT json_array(
     json_group_array(job.seq), json_group_array(lane),
-    json_group_array(started_at - run_at), json_group_array(?3 - started_at), json_group_array(?3 - created_at)
+    json_group_array(started_at - run_at), json_group_array(?2 - started_at), json_group_array(?2 - created_at)
 )
 FROM json_each(?1) AS done
 CROSS JOIN job ON job.seq = CAST(done.key AS INTEGER)
-WHERE job.fence = done.value AND job.owner = ?4 AND job.stage = 2 AND job.flags & ~?5 = 0
+WHERE job.fence = done.value AND job.owner = ?3 AND job.stage = 2 AND job.flags & ~?4 = 0
 -- neighbours: up, same, bytes
 SELECT json_array(
     json_group_array(seq), json_group_array(lane),
     json_group_array(started_at - run_at), json_group_array(?5 - started_at), json_group_array(?5 - created_at)
 )
 FROM job
-WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?7 AND stage = 2 AND flags & ~?8 = 0
+WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?6 AND stage = 2 AND flags & ~?7 = 0
 -- then
-WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */)
+WITH done (seq, fence, result) AS (VALUES (?, ?, ?) /* each row */),
+given (now) AS (VALUES (?))
 UPDATE job SET
-    stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?, finished_at = ?,
-    lease_expires_at = NULL, error = NULL, result = done.result
+    /* see completed
+    now = given.now
+    result = done.result
+    */
 FROM done
+CROSS JOIN given
 WHERE job.seq = done.seq AND job.fence = done.fence AND job.owner = ? AND job.stage = 2 AND job.flags & ~? = 0
 -- neighbours: up, same, bytes
 UPDATE job SET
-    stage = 3, status = 'completed', last_move = 'complete', rev = rev + 1, updated_at = ?5, finished_at = ?6,
-    lease_expires_at = NULL, error = NULL,
+    /* see completed
+    now = ?5
     result = substr(?3, 1 + (seq - ?1) * (length(?3) / ?4), length(?3) / ?4)
-WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?7 AND stage = 2 AND flags & ~?8 = 0
+    */
+WHERE seq BETWEEN ?1 AND ?1 + ?4 - 1 AND fence = ?2 AND owner = ?6 AND stage = 2 AND flags & ~?7 = 0
 
 -- name: leases_to_renew
 SELECT json_group_array(json_array(job.seq, fence, json(cancel)))

@@ -40,9 +40,3 @@ SELECT 1 FROM queue WHERE tenant = ? AND name = ? AND paused = 1
 
 -- name: epoch
 SELECT epoch, control FROM meta
-
--- name: lease_new_job
-UPDATE job SET
-    stage = 2, status = ?, last_move = ?, rev = ?, updated_at = ?, attempt = ?, fence = ?, owner = ?, ticket = ?,
-    lease_expires_at = ?, start_rev = ?, started_at = ?
-WHERE seq = ? AND stage = 1
