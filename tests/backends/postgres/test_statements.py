@@ -9,9 +9,13 @@ import psycopg
 import pytest
 from msgspec import structs
 
+from ropewalk.backends.postgres.columns import PARTS as COLUMNS
 from ropewalk.backends.postgres.statements import READING, SQL
 from ropewalk.backends.postgres.tx import parts_of
+from ropewalk.backends.sql.blocks import part
+from ropewalk.domain.jobs.quarantine import must_start_at_once
 from tests.backends.postgres.conftest import OpenStore
+from tests.domain.records import a_job
 
 PARTS = {"next_seq", "one_column", "search_completed"}
 """Parts of statements that have no placeholder of their own."""
@@ -34,6 +38,18 @@ async def test_all_are_understood(open_store: OpenStore, url: str) -> None:
 def test_readers_lock_nothing() -> None:
     assert "FOR UPDATE" in SQL.load_jobs
     assert not [name for name, block in structs.asdict(READING).items() if "FOR UPDATE" in block]
+
+
+def test_a_claim_in_one_statement_knows_what_must_start_at_once(postgres_database: str) -> None:
+    """The rule of the domain, for every job around the edges of it."""
+    predicate = part("ropewalk.backends.postgres", "must_start_at_once", made=COLUMNS)
+    asked = (
+        f"SELECT {predicate} FROM (VALUES (%s::bigint, %s::bigint, %s::bigint)) AS job (crashes, attempt, max_attempts)"
+    )
+    with psycopg.connect(postgres_database) as db:
+        for crashes, attempt, most in itertools.product(range(3), range(5), (None, 1, 2, 3, 4, 1 << 62)):
+            job = structs.replace(a_job(max_attempts=most), crashes=crashes, attempt=attempt)
+            assert db.execute(asked.encode(), (crashes, attempt, most)).fetchone() == (must_start_at_once(job),), job
 
 
 def numbered(statement: str) -> str:

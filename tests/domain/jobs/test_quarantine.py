@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.jobs.quarantine import UNBOUNDED, Quarantine, Suspects, company
+from ropewalk.domain.jobs.quarantine import UNBOUNDED, Quarantine, Suspects, company, must_start_at_once
 from ropewalk.domain.jobs.record import JobRecord
 from tests.domain.records import a_job, start
 
@@ -35,6 +35,22 @@ def suspect(crashes: int = 1, *, attempt: int | None = None, **options: int | No
 def test_how_many_run_beside_it(job: JobRecord, together: int) -> None:
     assert company(job, SLOTS) == together
     assert company(start(job), SLOTS) == together, "while it runs, too"
+
+
+@pytest.mark.parametrize(
+    ("job", "must"),
+    [
+        (a_job(), False),
+        (a_job(max_attempts=1), True),
+        (a_job(max_attempts=None), False),
+        (suspect(0, attempt=1), False),
+        (suspect(0, attempt=2), True),
+        (suspect(0, attempt=99, max_attempts=None), False),
+        (suspect(1, max_attempts=None), True),
+    ],
+)
+def test_what_may_not_wait_in_a_buffer(job: JobRecord, must: bool) -> None:
+    assert must_start_at_once(job) is must
 
 
 def test_they_join_until_there_are_as_many_as_each_of_them_allows() -> None:

@@ -14,7 +14,7 @@ from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.backends.workflow.propagation import both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
-from ropewalk.domain.jobs.quarantine import Quarantine
+from ropewalk.domain.jobs.quarantine import Quarantine, must_start_at_once
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.tickets import StartedTickets, remembered
 from ropewalk.domain.jobs.transition import Effects
@@ -141,7 +141,7 @@ class Claiming:
                 if job.suspect and not self._quarantine.admits(job):
                     heapq.heappop(heads)
                     continue
-                if _must_start_at_once(job) and len(self._given) >= self._request.slots:
+                if len(self._given) >= self._request.slots and must_start_at_once(job):
                     self._held_up = line
                     return
             self._tables.lanes.pop(lane, heap, job)
@@ -186,8 +186,3 @@ class Claiming:
             change.ledger.took(job)
             change.moved(job, effects)
         return change.end()
-
-
-def _must_start_at_once(job: JobRecord) -> bool:
-    """Were it lost with a worker's buffer, it would be dead without having run; or it kills workers."""
-    return job.suspect or (job.max_attempts is not None and job.attempt + 1 >= job.max_attempts)

@@ -1,4 +1,4 @@
-"""How many suspects may run together on one worker.
+"""Which jobs may not wait in the buffer of a worker, and how many suspects may run together on one worker.
 
 A suspect is a job that was running when a worker died. One of them may be what killed it, and each further death costs
 all suspects beside it another crash. So they all may run again at once after their first crash, half as many together
@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.retry import is_last
 from ropewalk.domain.jobs.states import Status
 
 UNBOUNDED: Final = 1 << 30
@@ -35,14 +36,22 @@ class Suspects(Struct, frozen=True):
         return cls(len(companies), min(companies, default=UNBOUNDED), slots)
 
 
+def must_start_at_once(job: JobRecord) -> bool:
+    """Whether this ready job may only be given to a free slot, and not to the buffer of a worker.
+
+    When a worker dies, what it had in its buffer may be counted as started: then a last attempt is over without having
+    run, and a suspect has one more crash to its name, which it did not cause.
+    """
+    return job.suspect or is_last(job.attempt + 1, job.max_attempts)
+
+
 def company(job: JobRecord, slots: int) -> int:
     """How many suspects may run together with this one on a worker with so many slots, itself included.
 
     A waiting job is seen as if it had started.
     """
     starts = job.attempt + (job.status is Status.WAITING)
-    is_last_attempt = job.max_attempts is not None and starts >= job.max_attempts
-    if is_last_attempt or job.crashes + 1 >= job.max_crashes:
+    if is_last(starts, job.max_attempts) or job.crashes + 1 >= job.max_crashes:
         return 1
     return max(1, slots >> (job.crashes - 1))
 

@@ -54,6 +54,10 @@ stage = 2, status = 'running', last_move = 'claim', rev = rev + 1, updated_at = 
 fence = greatest(fence, {first_fence}) + 1, owner = {owner}, ticket = {ticket}, lease_expires_at = {expires_at},
 start_rev = rev + 1, started_at = {now}
 
+-- part: must_start_at_once
+-- What domain.jobs.quarantine.must_start_at_once says of a ready job (test_statements.py compares them).
+crashes > 0 OR coalesce(attempt + 1 >= max_attempts, false)
+
 -- name: claim_single_sublane
 -- A whole claim, if one sublane has all ready jobs, nothing else is due, `control` is the one under which nothing was
 -- limited or paused, and each of the first jobs may be given as it stands: in time, not on its last attempt unless there
@@ -91,11 +95,11 @@ given AS MATERIALIZED (
         array_agg(:first_ticket::bigint - 1 + number) AS tickets,
         coalesce(bool_and(
             coalesce(deadline > (SELECT now FROM expected), true)
-            AND (coalesce(attempt + 1 < max_attempts, true) OR number <= :slots::bigint)
+            AND (number <= :slots::bigint OR NOT (/* see must_start_at_once */))
             AND flags & :own_lease::integer = 0
         ), true) AND EXISTS (SELECT FROM expected) AND (:look::boolean OR count(*) = :limit::bigint) AS as_expected
     FROM (
-        SELECT seq, row_number() OVER () AS number, deadline, attempt, max_attempts, flags FROM found ORDER BY seq
+        SELECT seq, row_number() OVER () AS number, deadline, attempt, max_attempts, crashes, flags FROM found ORDER BY seq
     ) AS numbered
 ),
 leased AS (

@@ -26,7 +26,7 @@ from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Propagation, both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
-from ropewalk.domain.jobs.quarantine import Quarantine
+from ropewalk.domain.jobs.quarantine import Quarantine, must_start_at_once
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.headroom import SOON_US, TypeHeadroom
 from ropewalk.domain.time import Instant
@@ -245,8 +245,7 @@ class Claiming:
                 continue
             if (passing and job.seq in passing) or (job.crashes and not self._quarantine.admits(job)):
                 continue
-            last = job.max_attempts is not None and job.attempt + 1 >= job.max_attempts
-            if (last or job.crashes) and len(self._given) >= self._request.slots:
+            if len(self._given) >= self._request.slots and must_start_at_once(job):
                 self._held_up = line
                 self._cache.held_up()
                 return
