@@ -75,10 +75,6 @@ def names(value: object, field: str) -> tuple[str, ...]:
     return several(value, field, text)
 
 
-def names_or_none(value: object, field: str) -> tuple[str, ...] | None:
-    return None if value is None else names(value, field)
-
-
 def some_or_none(value: object, field: str, each: Callable[[object, str], T]) -> tuple[T, ...] | None:
     """None, or at least one."""
     if value is None:

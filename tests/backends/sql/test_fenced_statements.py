@@ -15,7 +15,7 @@ from ropewalk.backends.sql.completion import complete
 from ropewalk.backends.sql.rows import load
 from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.domain.jobs.flags import GROUPED, SETTLES_ALONE, STEPPED
+from ropewalk.domain.jobs.flags import SETTLES_ALONE, SETTLES_IN_SCOPE, STEPPED
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.ports.store.leases import Holder
 from ropewalk.testing.clock import FakeRuntime
@@ -108,7 +108,7 @@ async def test_a_stale_member_is_not_found(bench: Bench, stale: str) -> None:
     late = structs.replace(holder(member), owner="you") if stale == "owner" else holder(member)
     if stale == "ended":
         await bench.settle(member)
-    wanted = (f"[{member.seq}]", late.owner, SETTLES_ALONE | GROUPED)
+    wanted = (f"[{member.seq}]", late.owner, SETTLES_IN_SCOPE)
     assert await _write(bench, lambda tx: tx.value(tx.sql.held_members, wanted)) in ("[]", b"[]")
 
 

@@ -18,7 +18,7 @@ from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.completion import Prepared
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.flags import GROUPED, SETTLES_ALONE
+from ropewalk.domain.jobs.flags import SETTLES_IN_SCOPE
 from ropewalk.domain.jobs.lease import loss_reason
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
@@ -102,11 +102,11 @@ class Settling:
         if not seqs:
             return {}
         wanted = msgspec.json.encode(seqs).decode()
-        found = self._tx.value(self._tx.sql.held_members, (wanted, self._owner, SETTLES_ALONE | GROUPED))
+        found = self._tx.value(self._tx.sql.held_members, (wanted, self._owner, SETTLES_IN_SCOPE))
         return {seq: (fence, scope_id) for seq, fence, scope_id in _members.decode(found)}
 
     def _complete(self, rows: list[Row], settlements: list[Settlement]) -> None:
-        done = complete(self._tx, self._owner, rows, SETTLES_ALONE | GROUPED)
+        done = complete(self._tx, self._owner, rows, SETTLES_IN_SCOPE)
         assert len(done.seqs) == len(rows), f"{len(rows)} leases were held, {len(done.seqs)} could be completed"
         self._ledger.counters.completed(done, settlements)
 

@@ -12,7 +12,6 @@ HAS_DEPENDANTS: Final = 1
 GROUPED: Final = 2
 """a member of a scope"""
 KEYED: Final = 4
-LIMITED: Final = 8
 CALLBACK: Final = 16
 ON_FAILURE: Final = 32
 STEPPED: Final = 64
@@ -46,6 +45,9 @@ MAY_BE_NEEDED: Final = HAS_DEPENDANTS | OWNS_SCOPE | CHAINED
 SETTLES_ALONE: Final = STRICT_ORDER | STEPPED | REPORT_ORPHAN | OWN_LEASE | UNRECORDED | AT_FIXED_TIME
 """a completed job with no other flag than these touches nothing but its own row"""
 
+SETTLES_IN_SCOPE: Final = SETTLES_ALONE | GROUPED
+"""a completed job with no other flag than these touches nothing but its own row and the scope it is a member of"""
+
 
 _SAID_BY: Final = {
     KEYED: "idempotency_key",
@@ -73,8 +75,3 @@ def flags_of_columns(job: JobRecord) -> int:
 
 def settles_alone(flags: int) -> bool:
     return flags & ~SETTLES_ALONE == 0
-
-
-def settles_in_scope(flags: int) -> bool:
-    """The same but for the scope it is a member of."""
-    return flags & ~(SETTLES_ALONE | GROUPED) == 0

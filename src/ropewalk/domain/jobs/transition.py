@@ -33,7 +33,7 @@ from ropewalk.domain.jobs.outcome import (
 )
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord, NewJob
 from ropewalk.domain.jobs.retry import ResolvedBackoff, delay, is_last
-from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, LEGAL_MOVES, SETTLING, Move, Status
+from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, Move, Status, is_legal
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import CompletionPlan, Suspension, compensation
@@ -305,7 +305,7 @@ def _end_attempt(
 
 
 def _step(job: JobRecord, move: Move, before: Status, after: Status, now: Instant) -> None:
-    legal = job.status is before and (before, after) in LEGAL_MOVES[move]
+    legal = job.status is before and is_legal(move, before, after)
     assert legal, f"illegal move {move}: {job.status} → {after} (job {job.id})"
     job.status = after
     job.last_move = move

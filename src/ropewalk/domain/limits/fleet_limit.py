@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from ropewalk.domain.limits.rate import Rate
 
 LimitKind: TypeAlias = Literal["queue", "type", "key", "tenant"]
-LIMIT_KINDS: Final[tuple[LimitKind, ...]] = get_args(LimitKind)
 ANY: Final = "*"
 EVERY_TENANT: Final = ""
 """in the place of a tenant's name: all of them together"""

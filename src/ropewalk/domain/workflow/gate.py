@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.clock import shorten_wait
 from ropewalk.domain.jobs.flags import SKIPPED
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import CancelRequest, EventRecord, JobRecord
-from ropewalk.domain.jobs.states import LEGAL_MOVES, Move, Status
+from ropewalk.domain.jobs.states import Move, Status, is_legal
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.completion import compensation
@@ -152,7 +152,7 @@ _KINDS = {Move.DOOM: "doomed", Move.CANCEL: "cancelled", Move.SKIP: "skipped"}
 
 
 def _end(job: JobRecord, move: Move, status: Status, reason: str, now: Instant) -> Effects:
-    assert (job.status, status) in LEGAL_MOVES[move], f"illegal move {move}: {job.status} → {status} (job {job.id})"
+    assert is_legal(move, job.status, status), f"illegal move {move}: {job.status} → {status} (job {job.id})"
     job.status = status
     job.last_move = move
     job.unmet = 0
