@@ -143,8 +143,8 @@ def test_new_records_that_are_alike(
     with Undone(db) as tx:
         own = [{"input": data, "spawn_key": f"key-{at}" if spawned else None} for at, data in enumerate(inputs)]
         jobs = [new_record(named(number, shared | each), seq=number, now=tx.now) for number, each in enumerate(own, 1)]
-        keys = [job.spawn_key for job in jobs if job.spawn_key is not None]
-        records.insert_alike(tx, LaneBook(), jobs[0], [(job.seq, job.id, job.input) for job in jobs], keys)
+        names = ("seq", "id", "input", *(["spawn_key"] if spawned else []))
+        records.insert_alike(tx, LaneBook(), jobs[0], {name: [getattr(job, name) for job in jobs] for name in names})
         assert rows.load(tx, [job.seq for job in jobs]) == jobs
 
 

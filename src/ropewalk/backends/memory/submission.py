@@ -14,7 +14,7 @@ from ropewalk.backends.workflow.submission import Draft
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.idempotency import KeyMatch, id_taken, judge_id
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
-from ropewalk.domain.jobs.record import JobRecord, NewJob, new_record
+from ropewalk.domain.jobs.record import JobRecord, NewJob, is_plain, new_record
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.limits.quota import Admission
 from ropewalk.domain.time import Instant
@@ -48,7 +48,7 @@ class Submitting:
         self._change: Change | None = None
 
     def submit(self, submission: Submission) -> Written | RopewalkError:
-        plain = submission.under is None and all(map(_is_plain, submission.jobs))
+        plain = submission.under is None and all(map(is_plain, submission.jobs))
         written = self._submit_plain(submission.jobs) if plain else self._submit_tied(submission)
         if submission.skip_queue is not None and not isinstance(written, RopewalkError) and len(written) == 1:
             [(job, duplicate)] = written
@@ -137,10 +137,6 @@ class Submitting:
 def _accepted(jobs: Sequence[NewJob], written: Written, now: Instant) -> list[Accepted]:
     answers = zip(jobs, written, strict=True)
     return [Accepted.of(_seen(job), now, duplicate=duplicate, new=new) for new, (job, duplicate) in answers]
-
-
-def _is_plain(new: NewJob) -> bool:
-    return new.gate is None and new.key is None and new.spawn_key is None
 
 
 def _seen(job: JobRecord) -> JobRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from operator import attrgetter
 from typing import Final
@@ -22,7 +22,6 @@ from ropewalk.domain.time import Instant
 WAITING, READY, RUNNING, FINISHED = range(4)
 """the places of a job"""
 
-_OWN: Final = ("seq", "id")
 _always = attrgetter(*BORN_ALWAYS)
 _sometimes = attrgetter(*BORN_SOMETIMES)
 _changing = attrgetter(*CHANGING)
@@ -75,34 +74,18 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
 
 
 def insert_alike(
-    tx: Tx,
-    lanes: LaneBook,
-    first: JobRecord,
-    own: Sequence[tuple[int, str, bytes]],
-    spawn_keys: Sequence[str] = (),
-) -> None:
-    """The same for records that differ only in (seq, id, input), and in their spawn keys where these are given.
+    tx: Tx, lanes: LaneBook, first: JobRecord, own: Mapping[str, Sequence[SqlValue]], *, control: int | None = None
+) -> bool:
+    """Insert new records that differ only in the columns of `own`; what they share is bound once, from the first.
 
-    What they share is bound once, from the first.
+    With `control` they are numbered as they are inserted, which the store must be able to do (`Tx.numbers_inserted`).
+    False, and nothing is inserted, where another `control` holds by now.
     """
-    shared = _shared(tx, lanes, first)
-    rows: list[Row] = [(seq, job_id, tx.blob(data)) for seq, job_id, data in own]
-    of_its_own = [*_OWN, "input"]
-    if spawn_keys:
-        shared.pop("spawn_key", None)
-        rows = [(*row, key) for row, key in zip(rows, spawn_keys, strict=True)]
-        of_its_own.append("spawn_key")
-    tx.run_rows(tx.insert_block([*of_its_own, *shared], own=len(of_its_own)), rows, *shared.values())
-    count_submitted(tx, lanes, [lanes.id_of(tx, first.lane)] * len(rows))
-
-
-def insert_under(tx: Tx, lanes: LaneBook, first: JobRecord, own: Sequence[tuple[str, bytes]], *, control: int) -> bool:
-    """The same for records that differ only in (id, input) and get their number as they are inserted, which the store
-    must be able to (`Tx.numbers_inserted`). False, and nothing is inserted, where another `control` holds by now."""
-    shared = _shared(tx, lanes, first)
-    rows = [(job_id, tx.blob(data)) for job_id, data in own]
-    block = tx.insert_block(["id", "input", *shared], own=2)
-    if tx.run_rows(block, rows, control, *shared.values()) < len(rows):
+    shared = {name: value for name, value in _shared(tx, lanes, first).items() if name not in own}
+    rows: list[Row] = list(zip(*own.values(), strict=True))
+    block = tx.insert_block([*own, *shared], own=len(own))
+    before = () if control is None else (control,)
+    if tx.run_rows(block, rows, *before, *shared.values()) < len(rows):
         return False
     count_submitted(tx, lanes, [lanes.id_of(tx, first.lane)] * len(rows))
     return True
@@ -126,8 +109,7 @@ def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
 def _shared(tx: Tx, lanes: LaneBook, first: JobRecord) -> dict[str, SqlValue]:
     """By column what records that are alike have in common."""
     always = dict(zip(BORN_ALWAYS, _always(first), strict=True))
-    for name in _OWN:
-        del always[name]
+    del always["seq"], always["id"]
     sometimes = {name: column[0] for name, column in _used_columns([first]).items()}
     return {**always, "stage": stage_of(first, tx.now), "lane": lanes.id_of(tx, first.lane), **sometimes}
 

@@ -1,28 +1,28 @@
-"""Accepting jobs: plain ones all in one statement; what may repeat, wait or belong to others is in
-submission.py.
+"""Accepting jobs. What is submitted together takes the first of these ways that fits all of it:
 
-Many children of one kind under a running job: one statement writes them, and the scope counts them once.
+    plain and alike        one record stands for all    `_add_alike`    most batches: many calls of one job type
+    plain                  a record for each            `_add_all`      one INSERT for all of them
+    anything else          judged one by one            `Intake`        keys, gates, children, jobs that are there
 
-That they are new is found out by writing them. Where one is there already, or they are not of one kind, the long way
-(submission.py) tells them apart.
+A plain job repeats none, waits for none, and is nobody's child. Alike jobs differ in nothing but id and input. The
+first two ways find out by writing that a job is there already; this is undone, and the third way finds the answer.
+Where PostgreSQL knows no quota for them, alike jobs are numbered by the INSERT itself, which saves a trip.
 
-Accepting jobs that may repeat others, wait for them, or belong to somebody: each submission judged, then written.
-
-A refusal comes before the first write (backends/workflow/submission.py), so that nothing has to be undone, and all
-that is accepted is written together.
+Among what is judged one by one, the children that one attempt spawns are written like alike jobs where they are
+(`spawn_alike`): their scope counts them once. A refusal comes before the first write
+(backends/workflow/submission.py), so that nothing has to be undone, and all that is accepted is written together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from operator import attrgetter
 from typing import TypeAlias
 
 from ropewalk.backends.sql import quotas, records
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
-from ropewalk.backends.sql.tx import AlreadyThere, Tx
+from ropewalk.backends.sql.tx import AlreadyThere, SqlValue, Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import owned_scope, root_scope, scope_of
@@ -30,58 +30,36 @@ from ropewalk.backends.workflow.submission import Draft
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.flags import GROUPED
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
-from ropewalk.domain.jobs.record import JobRecord, NewJob, are_alike, new_record
+from ropewalk.domain.jobs.record import JobRecord, NewJob, are_alike, is_plain, new_record
 from ropewalk.domain.limits.quota import Admission
 from ropewalk.domain.workflow.scope import join
 from ropewalk.errors import LeaseLost, QuotaExceeded, RopewalkError
 from ropewalk.ports.store.leases import Holder
 from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission, SubmitAnswer
 
-_OWN = frozenset({"id", "input", "spawn_key"})
-_but_own = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in _OWN))
-
 
 def spawn_alike(
     tx: Tx, lanes: LaneBook, ledger: SqlLedger, owner: JobRecord, jobs: Sequence[NewJob]
 ) -> list[Accepted] | None:
     """None: nothing was written, this is no case for it."""
-    keys = [new.spawn_key for new in jobs if new.spawn_key is not None]
-    if not jobs or len(keys) < len(jobs) or not _are_alike(jobs) or _is_cancelled(ledger, owner):
+    if not jobs or any(new.spawn_key is None for new in jobs) or not are_alike(jobs):
+        return None
+    if jobs[0].key is not None or jobs[0].gate is not None or _is_cancelled(ledger, owner):
         return None
     ledger.flush()  # what this transaction inserted counts, too
     try:
         with tx.savepoint():
-            first = _insert(tx, lanes, owner, jobs, keys)
+            accepted = _add_alike(tx, lanes, jobs, tx.take_seqs(len(jobs)), owner=owner)
     except AlreadyThere:
         lanes.forget()
         return None
     join(scope_of(ledger, owner), len(jobs))
-    state, run_at, group_id = first.state_at(tx.now), first.run_at, first.group_id or owner.id
-    return [Accepted(id=new.id, duplicate=False, state=state, run_at=run_at, group_id=group_id) for new in jobs]
-
-
-def _are_alike(jobs: Sequence[NewJob]) -> bool:
-    first = jobs[0]
-    if first.key is not None or first.gate is not None:
-        return False
-    shared = list(map(_but_own, jobs))
-    return shared.count(shared[0]) == len(shared)
+    return accepted
 
 
 def _is_cancelled(ledger: SqlLedger, owner: JobRecord) -> bool:
     scope = owned_scope(ledger, owner) or root_scope(ledger, owner)
     return scope is not None and scope.cancel is not None
-
-
-def _insert(tx: Tx, lanes: LaneBook, owner: JobRecord, jobs: Sequence[NewJob], keys: Sequence[str]) -> JobRecord:
-    """One record stands for all of them."""
-    seqs = tx.take_seqs(len(jobs))
-    first = new_record(jobs[0], seq=seqs[0], now=tx.now)
-    first.scope_id, first.group_id = owner.seq, owner.group_id or owner.id
-    first.flags |= GROUPED
-    own = [(seq, new.id, new.input) for seq, new in zip(seqs, jobs, strict=True)]
-    records.insert_alike(tx, lanes, first, own, keys)
-    return first
 
 
 class Intake:
@@ -195,11 +173,7 @@ def _admission(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Admis
 
 
 def _is_plain(submission: Submission) -> bool:
-    return (
-        submission.under is None
-        and submission.skip_queue is None
-        and all(new.key is None and new.spawn_key is None and new.gate is None for new in submission.jobs)
-    )
+    return submission.under is None and submission.skip_queue is None and all(map(is_plain, submission.jobs))
 
 
 def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], admit: Admit) -> list[SubmitAnswer]:
@@ -208,7 +182,7 @@ def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], ad
         return [[] for _ in submissions]
     alike = are_alike(jobs)
     if alike and tx.numbers_inserted and (control := tx.lanes.quotas.free(quotas.outside(submissions))) is not None:
-        accepted = iter(_add_under(tx, lanes, jobs, control))
+        accepted = iter(_add_alike(tx, lanes, jobs, control=control))
     else:
         seqs, control = tx.take_numbers(len(jobs))
         admission = admit(tx, control, submissions)
@@ -218,22 +192,29 @@ def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], ad
     return [list(islice(accepted, len(submission.jobs))) for submission in submissions]
 
 
-def _add_under(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], control: int) -> list[Accepted]:
-    """Where nobody has a quota: the insert looks itself whether that is still so, and takes the numbers, too."""
+def _add_alike(
+    tx: Tx,
+    lanes: LaneBook,
+    jobs: Sequence[NewJob],
+    seqs: Sequence[int] | None = None,
+    *,
+    control: int | None = None,
+    owner: JobRecord | None = None,
+) -> list[Accepted]:
+    """One record stands for all of them. `owner` is the job that spawns them.
+
+    Without numbers the insert takes them, and looks itself whether `control` holds: then nobody has a quota.
+    """
     first = new_record(jobs[0], seq=0, now=tx.now)
-    if not records.insert_under(tx, lanes, first, [(new.id, new.input) for new in jobs], control=control):
+    own: dict[str, Sequence[SqlValue]] = {"id": [new.id for new in jobs], "input": [tx.blob(new.input) for new in jobs]}
+    if seqs is not None:
+        own["seq"] = seqs
+    if owner is not None:
+        first.scope_id, first.group_id = owner.seq, owner.group_id or owner.id
+        first.flags |= GROUPED
+        own["spawn_key"] = [new.spawn_key for new in jobs]
+    if not records.insert_alike(tx, lanes, first, own, control=control):
         raise ControlChanged
-    return _accepted(tx, first, jobs)
-
-
-def _add_alike(tx: Tx, lanes: LaneBook, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Accepted]:
-    """One record stands for all of them: most batches are many calls of one job type."""
-    first = new_record(jobs[0], seq=seqs[0], now=tx.now)
-    records.insert_alike(tx, lanes, first, [(seq, new.id, new.input) for seq, new in zip(seqs, jobs, strict=True)])
-    return _accepted(tx, first, jobs)
-
-
-def _accepted(tx: Tx, first: JobRecord, jobs: Sequence[NewJob]) -> list[Accepted]:
     state, run_at, group_id = first.state_at(tx.now), first.run_at, first.group_id
     return [
         Accepted(id=new.id, duplicate=False, state=state, run_at=run_at, group_id=group_id or new.id) for new in jobs

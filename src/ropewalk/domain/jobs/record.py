@@ -326,10 +326,16 @@ def new_record(new: NewJob, *, seq: int, now: Instant) -> JobRecord:
     )
 
 
+def is_plain(new: NewJob) -> bool:
+    """Whether a job repeats none, waits for none, and is nobody's child."""
+    return new.key is None and new.spawn_key is None and new.gate is None
+
+
 def are_alike(jobs: Sequence[NewJob]) -> bool:
-    """Do they differ in nothing but id and input? Submitted together, so do their records, but for `seq`."""
-    shared = list(map(_but_id_and_input, jobs))
+    """Whether jobs differ in nothing but id, input and spawn key. Submitted together, so do their records, but for
+    `seq`."""
+    shared = list(map(_but_own, jobs))
     return shared.count(shared[0]) == len(shared)
 
 
-_but_id_and_input = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in {"id", "input"}))
+_but_own = attrgetter(*(name for name in NewJob.__struct_fields__ if name not in {"id", "input", "spawn_key"}))
