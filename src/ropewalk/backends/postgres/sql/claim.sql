@@ -59,11 +59,11 @@ start_rev = rev + 1, started_at = {now}
 crashes > 0 OR coalesce(attempt + 1 >= max_attempts, false)
 
 -- name: claim_single_sublane
--- A whole claim, if one sublane has all ready jobs, nothing else is due, `control` is the one under which nothing was
--- limited or paused, and each of the first jobs may be given as it stands: in time, not on its last attempt unless there
--- is a slot for it, with the lease of its type. Otherwise it leases nothing. Without `look` it goes on behind the rank it is
--- given, and there must be as many as were asked for. What is leased is what lease_jobs would write; it is told as it was
--- before.
+-- A whole claim, if one sublane has all ready jobs, nothing else is due, it is not yet time to look for lost leases (or
+-- this claim may not take them back), `control` is the one under which nothing was limited or paused, and each of the
+-- first jobs may be given as it stands: in time, not on its last attempt unless there is a slot for it, with the lease of
+-- its type. Otherwise it leases nothing. Without `look` it goes on behind the rank it is given, and there must be as many
+-- as were asked for. What is leased is what lease_jobs would write; it is told as it was before.
 WITH /* see noted */,
 situation AS MATERIALIZED (
     SELECT
@@ -76,6 +76,7 @@ expected AS MATERIALIZED (
     FROM situation
     WHERE control = :control::bigint
         AND coalesce((dues -> 0 ->> 0)::bigint > now, true) AND coalesce(next_wait > now, true)
+        AND ((now >= :sweep_from::bigint AND now < :sweep_by::bigint) OR coalesce(now > :take_back_until::bigint, false))
         AND coalesce(json_array_length(ready_found -> 0) <= 1, true)
         AND coalesce((ready_found -> 0 ->> 0)::bigint = :sublane::bigint, true)
 ),

@@ -68,7 +68,13 @@ class ClaimCache:
 
     def sweep_due(self, now: Instant) -> bool:
         """Whether to look for lost leases this time. A clock that was set back counts as time passed."""
-        return now >= self._sweep_by or now < self._sweep_from
+        begin, end = self.no_sweep_between
+        return not begin <= now < end
+
+    @property
+    def no_sweep_between(self) -> tuple[Instant, Instant]:
+        """From the first of these instants until just before the second it is not yet time to look for lost leases."""
+        return self._sweep_from, self._sweep_by
 
     def swept(self, now: Instant, earliest_expiry: Instant | None) -> None:
         self._sweep_from, self._sweep_by = now, now + SWEEP_EVERY_US

@@ -2,9 +2,9 @@
 
 The claim before found one sublane and nothing that held any of its jobs back. If that is still so, which the
 statement itself sees, it leases what comes first, as claim.py would, and the transaction ends with it. If anything is
-otherwise (another sublane has ready jobs, something is due, a limit was set, a queue was paused, or one of the jobs is
-past its deadline, may not wait in a buffer, or has a lease of its own), it leases nothing, and the claim is made as any
-other.
+otherwise (another sublane has ready jobs, something is due, it is time to look for lost leases, a limit was set, a
+queue was paused, or one of the jobs is past its deadline, may not wait in a buffer, or has a lease of its own), it
+leases nothing, and the claim is made as any other.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def ask(cache: ClaimCache, request: ClaimRequest, now: Instant | None) -> Asked 
     single = cache.single
     if single is None or not _suits(single, request):
         return None
-    if now is not None and request.takes_back(now) and cache.sweep_due(now):
-        return None
     look = cache.sublanes is None
     after = BEFORE_ALL if look else cache.start_of(single.sublane)
-    return Asked(single, look, _values(single, request, now, look=look, after=after))
+    values = _values(single, request, now, look=look, after=after)
+    values["sweep_from"], values["sweep_by"] = cache.no_sweep_between
+    return Asked(single, look, values)
 
 
 def tell(
@@ -76,8 +76,6 @@ def tell(
     if jobs:
         cache.granted(now + request.types[asked.single.lane.type])
         cache.reached(asked.single.sublane, rank_of(jobs[-1]))
-    if request.takes_back(now) and cache.sweep_due(now):
-        cache.single = None  # the next claim looks for lost leases
     times = (situation.next_ready(names), situation.next_wait)
     return Claimed(now=now, jobs=jobs, moved=[], next_due=min(filter(None, times), default=None))
 
@@ -134,6 +132,7 @@ def _values(
         "limit": request.limit,
         "slots": request.slots,
         "first_ticket": request.first_ticket,
+        "take_back_until": request.take_back_until,
         "lease_us": request.types[single.lane.type],
         "of_lane": _in_record(single.lane),
         "own_lease": OWN_LEASE,
