@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import cast
 
 import pytest
 import pytest_asyncio
 
-from ropewalk.backends.postgres import PostgresStore
-from ropewalk.backends.postgres.connections import Session
-from ropewalk.backends.postgres.wire.statement import Reply, Statement
 from ropewalk.domain.jobs.states import Move
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.clock import FakeRuntime
@@ -19,6 +16,7 @@ from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import settlement
 from ropewalk.testing.contract.fence import FenceContract
 from tests.backends.postgres.backend import PostgresBackend
+from tests.backends.postgres.trips import count_trips
 from tests.servers.postgres import Postgres
 from tests.servers.schemas import Schemas
 
@@ -45,7 +43,7 @@ class TestPostgresByItsOwnClock(FenceContract):
 
         A claim takes the long way, too, whenever it has to look anew at what is ready: on a slow machine that is often.
         """
-        trips = _count_trips(bench, monkeypatch)
+        trips = count_trips(bench, monkeypatch)
         jobs = [await bench.running() for _ in range(4)]
         assert "claim" in trips
         trips.clear()
@@ -54,18 +52,3 @@ class TestPostgresByItsOwnClock(FenceContract):
         stale = settlement(jobs[1], result=b"1")
         assert (await bench.settle_all("you", [stale]))[0].move is None
         assert trips[1:] == ["complete, in vain"]
-
-
-def _count_trips(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    assert isinstance(bench.store, PostgresStore)
-    trips: list[str] = []
-    claims, at_once = bench.store._claims, Session.at_once
-
-    async def counted(self: Session, said: Sequence[Statement]) -> list[Reply] | None:
-        answers = await at_once(self, said)
-        what = "claim" if self is claims else "complete"
-        trips.append(what if answers is not None else f"{what}, in vain")
-        return answers
-
-    monkeypatch.setattr(Session, "at_once", counted)
-    return trips

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, LiteralString, TypeAlias
 
 import psycopg
-from psycopg.sql import SQL, Identifier
+from psycopg.sql import SQL, Composed, Identifier
 
 LOCK_WAIT: Final = "5s"
 SMALL_BYTES_MAX: Final = 64 * 1024
@@ -51,6 +51,11 @@ class Schemas:
     def give_back(self, schema: str) -> None:
         """Nobody uses it any more."""
         self._free.append(schema)
+
+    def run(self, statement: Composed, *values: int) -> None:
+        """Run a statement of a test that has taken a schema."""
+        assert self._db is not None, "no schema has been taken yet"
+        self._db.execute(statement, values)
 
     def close(self) -> None:
         if self._db is not None:
