@@ -1,29 +1,74 @@
-"""Every engine test runs on every store; jobs are defined at module level, apps are made here and closed again."""
+"""Every engine test runs on every store; jobs are defined at module level, apps are made here and closed again.
+
+A test whose clock is a fake runs on the stores that take the time from their process: `on_embedded_stores` says so for
+a test, `store_kind = embedded_store_kind` for a module. A PostgreSQL store asks its server for the time; what it must
+do as time passes is in the contract of a store.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from ropewalk import App
+from tests.backends.postgres.backend import SchemasOf
+from tests.servers.postgres import Postgres
 
 MakeApp = Callable[..., App]
 
+EMBEDDED: Final = ("memory", "sqlite")
+on_embedded_stores = pytest.mark.parametrize("store_kind", EMBEDDED, indirect=True)
+on_shared_stores = pytest.mark.parametrize("store_kind", ["sqlite", "postgres"], indirect=True)
+"""For tests of several apps, which no store in the memory of one of them can serve."""
 
-@pytest.fixture(params=["memory", "sqlite"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path}/jobs.db"
+
+@pytest.fixture(params=[*EMBEDDED, "postgres"])
+def store_kind(request: pytest.FixtureRequest) -> str:
+    kind: str = request.param
+    return kind
+
+
+@pytest.fixture(params=EMBEDDED)
+def embedded_store_kind(request: pytest.FixtureRequest) -> str:
+    kind: str = request.param
+    return kind
 
 
 @pytest.fixture
-async def make_app(url: str) -> AsyncIterator[MakeApp]:
+def url(store_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    if store_kind == "memory":
+        yield "memory://"
+    elif store_kind == "sqlite":
+        yield f"sqlite:///{tmp_path}/jobs.db"
+    else:
+        server: Postgres = request.getfixturevalue("newest_postgres")
+        schemas_of: SchemasOf = request.getfixturevalue("schemas_of")
+        schemas = schemas_of(server)
+        schema = schemas.take()
+        yield f"{server.dsn()}?schema={schema}"
+        schemas.give_back(schema)
+
+
+@pytest.fixture
+def new_app(url: str, store_kind: str) -> MakeApp:
+    """Makes apps that the test closes. A server that is not durable, such as that of the tests, has to be allowed."""
+
+    def new(*jobs: Any, **options: Any) -> App:
+        return App(url, jobs=jobs, allow_weaker_durability=store_kind == "postgres", **options)
+
+    return new
+
+
+@pytest.fixture
+async def make_app(new_app: MakeApp) -> AsyncIterator[MakeApp]:
+    """Makes apps that are closed after the test."""
     apps: list[App] = []
 
     def make(*jobs: Any, **options: Any) -> App:
-        app = App(url, jobs=jobs, **options)
+        app = new_app(*jobs, **options)
         apps.append(app)
         return app
 

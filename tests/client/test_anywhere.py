@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ropewalk import App, State, job
+from ropewalk import State, job
 from tests.apps import MakeApp
 
 
@@ -21,8 +21,8 @@ async def plus_one(number: int) -> int:
     return number + 1
 
 
-def test_asyncio_run_twice(url: str) -> None:
-    app = App(url, jobs=[plus_one])
+def test_asyncio_run_twice(new_app: MakeApp) -> None:
+    app = new_app(plus_one)
 
     async def once() -> int:
         async with app.running():
@@ -32,8 +32,8 @@ def test_asyncio_run_twice(url: str) -> None:
     assert asyncio.run(once()) == 2
 
 
-def test_the_blocking_face_shares_the_store(url: str) -> None:
-    app = App(url, jobs=[plus_one])
+def test_the_blocking_face_shares_the_store(new_app: MakeApp) -> None:
+    app = new_app(plus_one)
     handle = app.sync.enqueue(plus_one(number=1))
     assert app.sync.get(handle.id).state is State.SCHEDULED
     ready, stop = threading.Event(), threading.Event()
@@ -67,8 +67,8 @@ async def test_blocking_on_the_workers_own_loop_is_refused(make_app: MakeApp) ->
         assert await app.handle(handle.id, plus_one).result(timeout=5) == 2
 
 
-def test_many_threads_enqueue(url: str) -> None:
-    app = App(url, jobs=[plus_one])
+def test_many_threads_enqueue(new_app: MakeApp) -> None:
+    app = new_app(plus_one)
 
     def some() -> None:
         for number in range(20):

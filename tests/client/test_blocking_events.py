@@ -11,6 +11,7 @@ import pytest
 
 from ropewalk import App, BeyondTenant, Event, job
 from ropewalk.client.portal import SyncEvents
+from tests.apps import MakeApp
 
 
 @job
@@ -19,8 +20,8 @@ async def plus_one(number: int) -> int:
 
 
 @pytest.fixture
-def app(url: str) -> Iterator[App]:
-    app = App(url, jobs=[plus_one])
+def app(new_app: MakeApp) -> Iterator[App]:
+    app = new_app(plus_one)
     yield app
     asyncio.run(app.close())
 

@@ -319,8 +319,8 @@ async def test_closing_is_an_event_of_the_root(make_app: MakeApp) -> None:
     assert sum(each.kind == "queued" for each in heard) == 4
 
 
-def test_blocking_code_waits_for_groups_too(url: str) -> None:
-    app = App(url, jobs=[add, counted, merged, queue_these])
+def test_blocking_code_waits_for_groups_too(new_app: MakeApp) -> None:
+    app = new_app(add, counted, merged, queue_these)
 
     async def serve() -> None:
         async with app.running():

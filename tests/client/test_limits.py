@@ -155,8 +155,8 @@ async def test_each_tenant_has_its_own(make_app: MakeApp) -> None:
     assert await app.tenant("acme").remove_limit(queue="mail")
 
 
-def test_from_blocking_code(url: str) -> None:
-    app = App(url, jobs=[call])
+def test_from_blocking_code(new_app: MakeApp) -> None:
+    app = new_app(call)
     app.sync.set_limit(type="call", concurrency=1)
     assert [use.limit.name for use in app.sync.limits()] == ["call"]
     assert app.sync.tenant("acme").limits() == []

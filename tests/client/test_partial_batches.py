@@ -105,8 +105,8 @@ def _away_after(app: App, calls_before: int, monkeypatch: pytest.MonkeyPatch) ->
     return calls
 
 
-def test_the_blocking_face_has_blocking_handles(url: str) -> None:
-    app = App(url, jobs=[leaf])
+def test_the_blocking_face_has_blocking_handles(new_app: MakeApp) -> None:
+    app = new_app(leaf)
     with pytest.raises(PartlyEnqueued) as part:
         app.sync.enqueue_many([leaf(1), leaf(2).using(depends_on="nobody")], atomic=False)
     handle, error = part.value.results

@@ -20,7 +20,7 @@ from ropewalk import (
     job,
     schedule,
 )
-from tests.apps import MakeApp
+from tests.apps import MakeApp, on_embedded_stores
 from tests.client.schedules import Clock, report
 
 MANY = 2500
@@ -131,6 +131,7 @@ async def test_why_names_the_quota(make_app: MakeApp) -> None:
         await worker.idle()
 
 
+@on_embedded_stores
 async def test_a_fire_over_the_quota_is_reported_and_the_schedule_goes_on(make_app: MakeApp) -> None:
     """S9, T1: it is not made up for."""
     clock = Clock(make_app, schedules=[schedule("s", every=10, job=report())])
@@ -155,8 +156,8 @@ async def test_quotas_of_all_tenants_are_listed(make_app: MakeApp) -> None:
     assert [quota.tenant for quota in await app.quotas()] == ["a", "b"]
 
 
-def test_from_blocking_code(url: str) -> None:
-    app = App(url, jobs=[leaf])
+def test_from_blocking_code(new_app: MakeApp) -> None:
+    app = new_app(leaf)
     acme = app.sync.tenant("acme")
     acme.set_quota(pending=1)
     acme.enqueue(leaf(1))

@@ -13,8 +13,10 @@ from ropewalk.client.schedules import editor
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.testing import FakeRuntime, Rehearsal
-from tests.apps import MakeApp
+from tests.apps import MakeApp, embedded_store_kind
 from tests.client.schedules import Clock, letter, report, tides, write
+
+store_kind = embedded_store_kind
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services import maintenance
 from ropewalk.worker.services.maintenance import CounterFolderConfig
-from tests.apps import MakeApp
+from tests.apps import MakeApp, on_embedded_stores
 
 
 @job
@@ -56,6 +56,7 @@ async def test_what_a_worker_did_is_told(make_app: MakeApp) -> None:
     assert (blocking.flow.finished, blocking.slice_us) == (6, MINUTE)
 
 
+@on_embedded_stores
 async def test_a_handler_runs_from_where_it_begins(make_app: MakeApp) -> None:
     """O4: what a worker has at hand for a free slot waits; how long its results take to be accepted is neither."""
     runtime = FakeRuntime()

@@ -35,7 +35,7 @@ from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.tracing import Tracing
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services.scheduler import Scheduler
-from tests.apps import MakeApp
+from tests.apps import MakeApp, on_embedded_stores
 from tests.domain.records import a_job
 
 
@@ -165,6 +165,7 @@ async def test_a_batch_is_one_producer_span(make_app: MakeApp) -> None:
     assert [parent_of(each) for each in traces.spans(SpanKind.CONSUMER)] == [ids(sent)] * 3
 
 
+@on_embedded_stores
 async def test_a_fire_of_a_schedule_is_a_producer_span(make_app: MakeApp) -> None:
     """O7: each begins a trace, and all attempts at its job are in it."""
     traces, runtime = Traces(), FakeRuntime()
@@ -182,6 +183,7 @@ async def test_a_fire_of_a_schedule_is_a_producer_span(make_app: MakeApp) -> Non
     assert tried == {ids(first): 2, ids(second): 2}
 
 
+@on_embedded_stores
 async def test_who_comes_second_to_a_fire_leaves_no_span(make_app: MakeApp) -> None:
     """O7: two schedulers saw it due, one of them enqueued the job."""
     traces, reported = Traces(), list[str]()
@@ -327,7 +329,7 @@ async def test_log_lines_name_the_trace(make_app: MakeApp, caplog: pytest.LogCap
         async with app.running():
             await app.enqueue(logs()).result(timeout=10)
     [span] = traces.spans(SpanKind.CONSUMER)
-    [record] = caplog.records
+    [record] = [each for each in caplog.records if each.name == "ropewalk.job"]
     named = vars(record)["job_trace_id"], vars(record)["job_span_id"]
     assert named == (format(ids(span)[0], "032x"), format(ids(span)[1], "016x"))
 
@@ -452,6 +454,7 @@ async def test_tracing_that_raises_disturbs_nothing(make_app: MakeApp, tracing: 
     assert reported == ["tracing"] * times
 
 
+@on_embedded_stores
 @pytest.mark.parametrize("tracing", [Broken(), BrokenSpan()])
 async def test_nor_does_it_keep_a_schedule_from_firing(make_app: MakeApp, tracing: Any) -> None:
     """O1"""

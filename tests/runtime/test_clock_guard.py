@@ -11,6 +11,7 @@ from ropewalk.domain.time import HOUR
 from ropewalk.runtime.system import HOLD_SECONDS, ClockGuard, SystemRuntime
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.worker.worker import Worker
+from tests.apps import on_embedded_stores
 
 starts: list[int] = []
 release = asyncio.Event()
@@ -75,6 +76,7 @@ async def test_a_step_back_is_no_reason_to_doubt() -> None:
     assert guard.calm
 
 
+@on_embedded_stores
 async def test_workers_do_not_steal_from_each_other_after_a_jump(url: str) -> None:
     runtime = Jumping()
     app = App(url, jobs=[waits], runtime=runtime)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.worker.services import orphan_groups
 from ropewalk.worker.services.orphan_groups import OrphanGroup, OrphansConfig
-from tests.apps import MakeApp
+from tests.apps import MakeApp, on_shared_stores
 from tests.torture.harness import until
 
 
@@ -108,11 +107,11 @@ async def part_as_a_number(number: int) -> int:
     return number
 
 
-async def test_a_worker_with_the_hook_hears_of_groups_of_clients_without_it(tmp_path: Path) -> None:
+@on_shared_stores
+async def test_a_worker_with_the_hook_hears_of_groups_of_clients_without_it(new_app: MakeApp) -> None:
     """The groups of other programs, too: with the value and the states of their jobs."""
-    url = f"sqlite:///{tmp_path}/jobs.db"
     told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
-    serving, other = App(url, jobs=[part, parts], on_orphan_group=told.put), App(url, jobs=[part, parts])
+    serving, other = new_app(part, parts, on_orphan_group=told.put), new_app(part, parts)
     async with serving, other, serving.worker():
         await _taken(serving)
         handle = await other.enqueue(parts([1, 2, 0, 3]))
@@ -123,12 +122,12 @@ async def test_a_worker_with_the_hook_hears_of_groups_of_clients_without_it(tmp_
     assert group.states == {State.COMPLETED: 4, State.DEAD_LETTER: 1}
 
 
-async def test_a_group_that_a_client_without_the_hook_waits_for_is_not_told(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/jobs.db"
+@on_shared_stores
+async def test_a_group_that_a_client_without_the_hook_waits_for_is_not_told(new_app: MakeApp) -> None:
     told: list[OrphanGroup] = []
     async with (
-        App(url, jobs=[leaf, late_tree], on_orphan_group=told.append) as serving,
-        App(url, jobs=[late_tree]) as web,
+        new_app(leaf, late_tree, on_orphan_group=told.append) as serving,
+        new_app(late_tree) as web,
     ):
         async with serving.worker():
             await _taken(serving)
@@ -148,12 +147,12 @@ async def test_a_group_that_a_client_without_the_hook_waits_for_is_not_told(tmp_
     [(leaf, [{"number": 1}], None), (part_as_a_number, None, "int")],
     ids=["an unknown type is decoded untyped", "another type of that name cannot decode it"],
 )
+@on_shared_stores
 async def test_the_value_is_decoded_as_far_as_it_can_be(
-    tmp_path: Path, worker_knows: Any, value: object, missing: str | None
+    new_app: MakeApp, worker_knows: Any, value: object, missing: str | None
 ) -> None:
-    url = f"sqlite:///{tmp_path}/jobs.db"
     told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
-    async with App(url, jobs=[worker_knows], on_orphan_group=told.put) as one, App(url, jobs=[part, parts]) as other:
+    async with new_app(worker_knows, on_orphan_group=told.put) as one, new_app(part, parts) as other:
         await WORKFLOWS.of(one._core.store).take_orphans(1, 0)
         async with other.worker():
             handle = await other.enqueue(parts([1]))
@@ -167,10 +166,10 @@ async def test_the_value_is_decoded_as_far_as_it_can_be(
     assert missing is None or missing in str(group.value_missing)
 
 
-async def test_of_a_group_that_is_gone_neither_value_nor_states_are_told(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/jobs.db"
+@on_shared_stores
+async def test_of_a_group_that_is_gone_neither_value_nor_states_are_told(new_app: MakeApp) -> None:
     told: asyncio.Queue[OrphanGroup] = asyncio.Queue()
-    async with App(url, jobs=[part, parts], on_orphan_group=told.put) as app, App(url, jobs=[part, parts]) as other:
+    async with new_app(part, parts, on_orphan_group=told.put) as app, new_app(part, parts) as other:
         await WORKFLOWS.of(app._core.store).take_orphans(1, 0)
         async with other.worker():
             handle = await other.enqueue(parts([1]))

@@ -15,7 +15,9 @@ from ropewalk.worker.parts import WorkerParts
 from ropewalk.worker.services import redriver as redriving
 from ropewalk.worker.services.redriver import Redriver
 from ropewalk.worker.worker import Worker
-from tests.apps import MakeApp
+from tests.apps import MakeApp, embedded_store_kind
+
+store_kind = embedded_store_kind
 
 bank = {"away": True}
 ran: list[int] = []

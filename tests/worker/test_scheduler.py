@@ -15,8 +15,10 @@ from ropewalk.client.schedules.functions import ScheduleFunctions
 from ropewalk.domain.time import SECOND
 from ropewalk.testing import FakeRuntime
 from ropewalk.worker.services.scheduler import Scheduler, SchedulerConfig
-from tests.apps import MakeApp
+from tests.apps import MakeApp, embedded_store_kind
 from tests.client.schedules import Clock, report, tides, write
+
+store_kind = embedded_store_kind
 
 
 async def test_a_worker_fires_at_the_times(make_app: MakeApp) -> None:

@@ -219,11 +219,13 @@ async def test_failed_from_outside(make_app: MakeApp) -> None:
         assert [entry.rev for entry in await app.history(other.id)] == [1, 2]
 
 
-async def test_an_unregistered_type_is_completed_with_an_untyped_value(make_app: MakeApp, url: str) -> None:
+async def test_an_unregistered_type_is_completed_with_an_untyped_value(
+    make_app: MakeApp, new_app: MakeApp, url: str
+) -> None:
     app = make_app(*ALL)
     async with app:
         handle = await app.enqueue(asks())
-        client = App(url) if url.startswith("sqlite") else app
+        client = app if url.startswith("memory") else new_app()
         async with client:
             assert (await client.complete(handle.id, "done")).result == "done"
 
