@@ -39,11 +39,11 @@ from ropewalk.domain.jobs.order import Priority
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.rate import Rate
-from ropewalk.domain.redaction import Secret
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedules.cron import Cron, parse_cron
 from ropewalk.domain.schedules.fire_times import next_after
 from ropewalk.domain.search import Order
+from ropewalk.domain.secret_marks import Secret
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.errors import (
     Abort,

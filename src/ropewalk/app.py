@@ -140,7 +140,8 @@ class App(StoreClient):
         registry = Registry(*items)
         counted = Numbers()
         meter = Meter(counted) if metrics else None
-        events = EventHub(runtime, on_event=on_event, on_error=on_error, meter=meter)
+        secret_keys = self.settings.logs.secret_keys
+        events = EventHub(runtime, on_event=on_event, on_error=on_error, meter=meter, secret_keys=secret_keys)
         for job_type in registry:
             if job_type.options.on_event is not None:
                 events.hook_type(job_type.name, job_type.options.on_event)
@@ -156,7 +157,7 @@ class App(StoreClient):
             reports_orphans=on_orphan_group is not None,
             schedules=declared,
             functions=self.settings.functions,
-            secret_keys=self.settings.logs.secret_keys,
+            secret_keys=secret_keys,
             strict=strict,
             store_chosen=store_chosen,
         )

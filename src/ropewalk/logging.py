@@ -6,17 +6,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from copy import copy
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
-from ropewalk.domain.redaction import redacted, traceback_text
+from ropewalk.domain.redaction import redacted
+from ropewalk.domain.shown_errors import traceback_text
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -24,9 +25,34 @@ ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | N
 
 
 class _Formatter(logging.Formatter):
+    """Hides what is secret in messages, in their arguments, and in exceptions."""
+
+    _secret_keys: frozenset[str] = frozenset()
+
     def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 # the standard library's name
         error = ei[1]
-        return super().formatException(ei) if error is None else traceback_text(error).removesuffix("\n")
+        if error is None:
+            return super().formatException(ei)
+        return traceback_text(error, self._secret_keys).removesuffix("\n")
+
+    def _shown(self, record: logging.LogRecord) -> logging.LogRecord:
+        """A copy of the record in which what is secret is hidden: other handlers get the record as it is.
+
+        A traceback that another formatter has left in it is made again, because that may not have hidden anything.
+        """
+        keys, shown = self._secret_keys, copy(record)
+        vars(shown).update(redacted(_fields(record), keys))
+        args = redacted(record.args, keys) if record.args else record.args
+        shown.args = tuple(cast("list[object]", args)) if isinstance(args, list) else args
+        shown.msg = record.msg if isinstance(record.msg, str) else redacted(record.msg, keys)
+        if record.exc_info:
+            shown.exc_text = None
+        return shown
+
+
+def _fields(record: logging.LogRecord) -> dict[str, object]:
+    """Those that whoever logged gave it."""
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD and value is not None}
 
 
 class JsonFormatter(_Formatter):
@@ -40,13 +66,13 @@ class JsonFormatter(_Formatter):
         self._secret_keys = frozenset(checks.names(secret_keys, "secret_keys"))
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = {name: value for name, value in vars(record).items() if name not in _STANDARD and value is not None}
+        record = self._shown(record)
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": _without_secrets(record, self._secret_keys).getMessage(),
-            **redacted(fields, self._secret_keys),
+            "message": record.getMessage(),
+            **_fields(record),
         }
         if record.processName not in (None, "MainProcess"):
             line["process"] = record.processName
@@ -60,10 +86,26 @@ class JsonFormatter(_Formatter):
 
 
 class TextFormatter(_Formatter):
-    """A line for people: time, level, message, and for records of `ctx.log` the job that they are about."""
+    """A line for people: time, level, message, and for records of `ctx.log` the job that they are about.
+
+    It takes what `logging.Formatter` takes, and the names of fields to hide beside those that are always hidden.
+    """
+
+    def __init__(
+        self,
+        fmt: str | None = None,
+        datefmt: str | None = None,
+        style: Literal["%", "{", "$"] = "%",
+        validate: bool = True,  # noqa: FBT001, FBT002 # as in the standard library
+        *,
+        defaults: Mapping[str, Any] | None = None,
+        secret_keys: Collection[str] = (),
+    ) -> None:
+        super().__init__(fmt, datefmt, style, validate, defaults=defaults)
+        self._secret_keys = frozenset(checks.names(secret_keys, "secret_keys"))
 
     def format(self, record: logging.LogRecord) -> str:
-        return super().format(_without_secrets(record))
+        return super().format(self._shown(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # the standard library's name
         line = super().formatMessage(record)
@@ -75,15 +117,6 @@ class TextFormatter(_Formatter):
             named["tenant"] = tenant
         told = " ".join(f"{name}={value}" for name, value in named.items() if value is not None)
         return f"{line}  [{told}]"
-
-
-def _without_secrets(record: logging.LogRecord, keys: Collection[str] = ()) -> logging.LogRecord:
-    """Of a record whose message has arguments, a copy: other handlers get the record as it is."""
-    if not record.args or (args := redacted(record.args, keys)) is record.args:
-        return record
-    record = copy(record)
-    record.args = tuple(cast("list[object]", args)) if isinstance(args, list) else args
-    return record
 
 
 def _encoded(line: dict[str, object]) -> str:

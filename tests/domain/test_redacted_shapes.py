@@ -11,7 +11,9 @@ import msgspec
 import pytest
 
 from ropewalk import Secret
-from ropewalk.domain.redaction import HIDDEN, concealed, error_text, redacted, secret_names, traceback_text
+from ropewalk.domain.redaction import HIDDEN, concealed, redacted
+from ropewalk.domain.secret_marks import secret_names
+from ropewalk.domain.shown_errors import error_text, traceback_text
 from tests.naming import shown
 
 Card = NewType("Card", Annotated[str, Secret])

@@ -14,7 +14,8 @@ import pytest
 
 from ropewalk import Batch, Context, InvalidInput, JobInfo, Logs, Secret, batch_job, job
 from ropewalk.domain import checks
-from ropewalk.domain.redaction import error_text, redacted
+from ropewalk.domain.redaction import redacted
+from ropewalk.domain.shown_errors import error_text
 from ropewalk.logging import JsonFormatter, TextFormatter
 from tests.apps import MakeApp
 

@@ -3,27 +3,27 @@
 Used for everything that leaves towards people: log fields and arguments of log messages, kept log lines, log contexts,
 messages of errors, what the command line shows. Payloads are not touched: handlers get what was enqueued.
 
-Values of every shape that the codec can write are looked through. What has nothing to hide is passed on as it is; an
-object that has is replaced by a dict of its fields.
+Values of every shape that the codec can write are looked through, keys of mappings too. What has nothing to hide is
+passed on as it is; an object that has is replaced by a dict of its fields. The marks of annotations are read in
+secret_marks.py, and exceptions are shown by shown_errors.py.
 """
 
 from __future__ import annotations
 
 import re
-import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, ItemsView, Iterable, Iterator, Mapping, MappingView
 from copy import copy
 from dataclasses import fields, is_dataclass
-from functools import lru_cache
+from enum import Enum
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypeGuard, cast, get_args, get_type_hints
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeGuard, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from ropewalk.domain.user_calls import guarded
+from ropewalk.domain.secret_marks import marked_fields
 
 HIDDEN: Final = "[hidden]"
 RESULT: Final = "return"
@@ -52,6 +52,8 @@ _AMOUNTS: Final = frozenset({"max", "min", "num", "total"})
 """A name that begins with one of these and ends with a plural is a number: `max_tokens`."""
 
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_SCALARS: Final = (str, bytes, int, float, type(None), type)
+_CONTAINERS: Final = (list, tuple, set, frozenset, deque, MappingView)
 
 
 Rebuild: TypeAlias = Callable[[Any, dict[str, object]], object]
@@ -75,10 +77,6 @@ class Carrier(Protocol):
         """What is shown in its place: never encoded arguments. Itself where its own `repr` shows as much."""
 
 
-class Secret:
-    """Marks what is shown to nobody: an argument `card: Annotated[str, Secret]`, or a field of a class like that."""
-
-
 def redacted(value: object, keys: Collection[str] = ()) -> Any:
     """`value` with what is secret hidden: by its mark, or its name (one of `keys`, or what SECRET_KEYS says)."""
     return _Redaction(lambda name: is_secret(name, keys), _as_dict).of(value)
@@ -89,12 +87,17 @@ def concealed(value: object, keys: Collection[str] = ()) -> Any:
 
     Only what is marked as Secret, or named in `keys`, is hidden.
     """
-    return _Redaction(lambda name: name in keys, _as_copy).of(value)
+    return _Redaction(lambda name: _is_one_of(name, keys), _as_copy).of(value)
 
 
-def message_value(value: object) -> Any:
+def message_value(value: object, keys: Collection[str] = ()) -> Any:
     """`value` for the message of an error: a job in which nothing is secret stays a job, which shows itself."""
-    return _Redaction(is_secret, _as_dict, carriers="keep").of(value)
+    return _Redaction(lambda name: is_secret(name, keys), _as_dict, carriers="keep").of(value)
+
+
+def shown_args(error: BaseException, keys: Collection[str] = ()) -> Iterable[object]:
+    """The arguments of an exception with what is secret hidden; the same object where nothing is."""
+    return _Redaction(lambda name: is_secret(name, keys), _as_dict).args_of(error)
 
 
 def placeholder(value: object, keys: Collection[str] = ()) -> tuple[str, ...] | None:
@@ -118,7 +121,7 @@ def _placeholder(
             hides = secret or name in marked or is_secret(name, keys)
             if (found := _placeholder(item, keys, secret=hides, above=below)) is not None:
                 return str(name), *found
-    elif isinstance(value, list | tuple | set | frozenset | deque):
+    elif isinstance(value, _CONTAINERS):
         for item in cast("Collection[object]", value):
             if (found := _placeholder(item, keys, secret=secret, above=below)) is not None:
                 return found
@@ -139,10 +142,27 @@ def shown_fields(value: Any, hide: Hide, secrets: Collection[str], values: Colle
 
 def is_secret(name: object, keys: Collection[str] = ()) -> bool:
     """Whether a name is one of `keys`, or says by its words that what goes under it is secret."""
-    if not isinstance(name, str):
-        return False
-    if name in keys:
-        return True
+    return any(text in keys or _sounds_secret(text) for text in _texts(name))
+
+
+def _texts(name: object) -> Iterator[str]:
+    """What a name says: text, bytes, a member of an Enum by its name and its value, each part of a tuple."""
+    if isinstance(name, str):
+        yield str.__str__(name)  # the text itself, whatever a class of the user's makes of it
+    elif isinstance(name, bytes):
+        yield name.decode(errors="replace")
+    elif isinstance(name, tuple):
+        for each in cast("tuple[object, ...]", name):
+            yield from _texts(each)
+    if isinstance(name, Enum):
+        yield from _texts((name._name_, name._value_))
+
+
+def _is_one_of(name: object, keys: Collection[str]) -> bool:
+    return any(text in keys for text in _texts(name))
+
+
+def _sounds_secret(name: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
     if not words or words[-1] in FACTS or (words[0] in _AMOUNTS and words[-1].endswith("s")):
         return False
@@ -180,12 +200,13 @@ class _Redaction:
         if isinstance(value, Mapping):
             return self._mapping(cast("Mapping[object, object]", value))
         if isinstance(value, BaseException):
-            shown = self._args(value)
-            return value if shown is value.args else f"{type(value).__name__}: {_joined(shown)}"
+            return self._error(value)
+        if isinstance(value, ItemsView):
+            return self._view(cast("ItemsView[object, object]", value))
         held = _held(value)
         if held is not None:
             return self._fields(value, held)
-        if isinstance(value, list | tuple | set | frozenset | deque):
+        if isinstance(value, _CONTAINERS):
             return self._items(cast("Collection[object]", value))
         return f"<{type(value).__qualname__} {HIDDEN}>" if self._has_secret_attribute(value) else value
 
@@ -193,7 +214,7 @@ class _Redaction:
         hides = self._hides
 
         def hides_more(name: object) -> bool:
-            return name in names or hides(name)
+            return _is_one_of(name, names) or hides(name)
 
         self._hides = hides_more
         try:
@@ -211,17 +232,47 @@ class _Redaction:
         finally:
             self._hid = before
 
-    def _args(self, error: BaseException) -> object:
-        """A message that an exception makes of a carrier with nothing to hide stays as it is."""
+    def args_of(self, error: BaseException) -> Iterable[object]:
+        """A message that an exception makes of a carrier with nothing to hide stays as it is.
+
+        An argument that the exception keeps as a secret attribute, too, is as secret as that.
+        """
+        marked = marked_fields(cast("Any", type(error)))
+        held = [item for name, item in vars(error).items() if name in marked or self._hides(name)]
         carriers, self._carriers = self._carriers, "keep"
         try:
-            return self.of(error.args)
+            shown = [HIDDEN if any(each is item for item in held) else self.of(each) for each in error.args]
         finally:
             self._carriers = carriers
+        return error.args if _unchanged(error.args, shown) else shown
+
+    def _error(self, error: BaseException) -> object:
+        """Its class and message, where its `repr` could show a secret: of an argument or of an attribute."""
+        args = self.args_of(error)
+        if args is not error.args:
+            return f"{type(error).__name__}: {joined(args)}"
+        return f"{type(error).__name__}: {error}" if self._has_secret_attribute(error) else error
 
     def _mapping(self, entries: Mapping[object, object]) -> object:
-        shown = {name: HIDDEN if self._hides(name) else self.of(item) for name, item in entries.items()}
-        return entries if _unchanged(entries.values(), shown.values()) else shown
+        shown: dict[object, object] = {}
+        for name, item in entries.items():
+            shown[self._key(name, shown)] = HIDDEN if self._hides(name) else self.of(item)
+        unchanged = _unchanged(entries.keys(), shown.keys()) and _unchanged(entries.values(), shown.values())
+        return entries if unchanged else shown
+
+    def _view(self, items: ItemsView[object, object]) -> object:
+        entries = dict(items)
+        return items if (shown := self._mapping(entries)) is entries else shown
+
+    def _key(self, name: object, taken: Collection[object]) -> object:
+        """What stands in the place of a key that has something to hide; every entry keeps a key of its own."""
+        shown = name if isinstance(name, _SCALARS) else self.of(name)
+        if shown is name:
+            return name
+        text = str(shown)
+        while text in taken:
+            text += "'"
+        return text
 
     def _fields(self, value: object, held: dict[str, object]) -> object:
         marked = marked_fields(cast("Any", type(value)))
@@ -282,107 +333,10 @@ def _as_copy(value: object, shown: dict[str, object]) -> object:
     return copied
 
 
+def joined(shown: Iterable[object]) -> str:
+    """Arguments of an exception as its message."""
+    return ", ".join(str(each) for each in shown)
+
+
 def _unchanged(before: Iterable[object], after: Iterable[object]) -> bool:
     return all(one is other for one, other in zip(before, after, strict=True))
-
-
-# ── errors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def error_text(error: BaseException) -> str:
-    """The message of an exception; where its arguments hold secrets, those arguments with the secrets hidden."""
-    shown = message_value(error.args)
-    return str(error) if shown is error.args else _joined(shown)
-
-
-def traceback_text(error: BaseException) -> str:
-    """The traceback of an exception and of those it came from, with the same messages as `error_text`."""
-    text = "".join(traceback.format_exception(error))
-    for each in _chain(error):
-        shown = message_value(each.args)
-        if shown is not each.args and (told := _own_text(each)):
-            text = text.replace(told, _joined(shown))
-    return text
-
-
-def _own_text(error: BaseException) -> str:
-    try:
-        return guarded(str, error)
-    except Exception:  # its own __str__ may raise anything
-        return ""
-
-
-def _joined(shown: object) -> str:
-    return ", ".join(str(each) for each in cast("Iterable[object]", shown))
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        each = waiting.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        waiting += [each.__cause__, each.__context__]
-        if isinstance(each, BaseExceptionGroup):
-            waiting += cast("BaseExceptionGroup[BaseException]", each).exceptions
-
-
-# ── annotations ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def is_marked_secret(annotation: Any) -> bool:
-    """Is it `Annotated[..., Secret]`, or a union or container of that?"""
-    return any(_is_mark(part) for part in _parts(annotation))
-
-
-def secret_names(annotation: Any) -> frozenset[str]:
-    """Names of fields marked as Secret, of all classes that this annotation is made of."""
-    found: set[str] = set()
-    seen: set[int] = set()
-    waiting: list[Any] = [annotation]
-    while waiting:
-        for part in _parts(waiting.pop()):
-            if isinstance(part, type) and id(part) not in seen:
-                seen.add(id(part))
-                found |= marked_fields(part)
-                waiting += _hints(part).values()
-    return frozenset(found)
-
-
-@lru_cache(maxsize=1024)
-def marked_fields(kind: Any) -> frozenset[str]:
-    """Names of a class's own fields that are annotated as Secret."""
-    return frozenset(name for name, hint in _hints(kind).items() if is_marked_secret(hint))
-
-
-def _hints(kind: type) -> dict[str, Any]:
-    if kind.__module__ == "builtins" or not any("__annotations__" in vars(each) for each in kind.__mro__):
-        return {}
-    try:
-        return get_type_hints(kind, include_extras=True)
-    except Exception:  # a name that exists for type checkers only; then the text has to do
-        named = [(name, hint) for each in kind.__mro__ for name, hint in vars(each).get("__annotations__", {}).items()]
-        return {name: Secret if "Secret" in str(hint) else hint for name, hint in named}
-
-
-def _parts(annotation: Any) -> Iterator[Any]:
-    """An annotation and everything it is written with."""
-    waiting = [annotation]
-    while waiting:
-        part = waiting.pop()
-        yield part
-        waiting += getattr(part, "__metadata__", ())
-        waiting += get_args(part)
-        waiting += [
-            inner for name in ("__value__", "__supertype__") if (inner := getattr(part, name, None)) is not None
-        ]
-
-
-def _is_mark(part: Any) -> bool:
-    return part is Secret or isinstance(part, Secret)
-
-
-_SCALARS: Final = (str, bytes, int, float, type(None), type)

@@ -58,14 +58,6 @@ def as_error(error: BaseException) -> Exception:
     return unexpected
 
 
-def told(error: BaseException) -> str:
-    """Its message, or its class where it has none or raises instead of telling it."""
-    try:
-        return guarded(str, error) or type(error).__name__
-    except Exception:
-        return type(error).__name__
-
-
 def is_being_cancelled() -> bool:
     """Whether somebody cancelled the task that asks. If not, a CancelledError in it was raised by what it called."""
     task = asyncio.current_task()

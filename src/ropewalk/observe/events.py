@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from datetime import datetime
 from itertools import product
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -15,8 +15,9 @@ from msgspec import Struct, structs
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.shown_errors import shown_error, told
 from ropewalk.domain.time import Instant, to_datetime
-from ropewalk.domain.user_calls import as_error, guarded, guarded_await, told
+from ropewalk.domain.user_calls import as_error, guarded, guarded_await
 from ropewalk.errors import StoreUnavailable
 from ropewalk.observe.event_stream import EventStream
 from ropewalk.ports.runtime import Runtime
@@ -120,11 +121,14 @@ class EventHub:
         on_event: EventHook | None,
         on_error: ErrorHook | None,
         meter: Meter | None = None,
+        secret_keys: Collection[str] = (),
     ) -> None:
         self.meter = meter
         """counts, where the app does"""
         self._runtime = runtime
         self._on_error = on_error
+        self._secret_keys = secret_keys
+        """Names that the app hides in what it logs, beside those that are always hidden."""
         self._ears: tuple[EventHook, ...] = () if on_event is None else (on_event,)
         """those who hear of every type"""
         self._failure_ears: tuple[EventHook, ...] = ()
@@ -281,20 +285,23 @@ class EventHub:
             self.meter.erred(phase)
         try:
             guarded(self._tell_or_log, error, phase)
-        except Exception:
+        except Exception as broken:
             # A filter or handler of the user's logging raised: nobody is left to tell, and no loop may end of it.
-            traceback.print_exc()
+            traceback.print_exception(shown_error(broken, self._secret_keys))
 
     def _tell_or_log(self, error: BaseException, phase: str) -> None:
         if self._on_error is not None:
             try:
                 guarded(self._on_error, error, phase)
-            except Exception:
-                logger.exception("on_error raised while reporting %s of %s", told(error), phase)
+            except Exception as broken:
+                shown = shown_error(broken, self._secret_keys)
+                message = told(error, self._secret_keys)
+                logger.error("on_error raised while reporting %s of %s", message, phase, exc_info=shown)  # noqa: TRY400
         elif isinstance(error, StoreUnavailable):
             self._outage.log(error, phase, self._runtime.monotonic())
         else:
-            logger.error("error in %s: %s", phase, told(error), exc_info=error)
+            shown = shown_error(error, self._secret_keys)
+            logger.error("error in %s: %s", phase, told(error, self._secret_keys), exc_info=shown)
 
     def store_is_back(self, seconds: float) -> None:
         """The store answers again, so long after the first call that failed."""

@@ -47,10 +47,13 @@ def perform(port: PipePort) -> Outcome:
         with memory.bounded_to(port.order.memory_mb):
             return _called(port, arguments)
     except BaseException as error:
+        secrets = port.job_type.hidden_names(port.logs.secret_keys)
         if isinstance(error, JobCancelled) and port.cancellation() is not None:
-            return Cancelled(described(error, Category.CANCELLED))
+            return Cancelled(described(error, Category.CANCELLED, secrets=secrets))
         decide = None if port.order.decide is None else classifier_at(port.order.decide)
-        outcome = classify(error, port.job_type, port.report, attempt=port.job.attempt, app_decide=decide)
+        outcome = classify(
+            error, port.job_type, port.report, attempt=port.job.attempt, app_decide=decide, secrets=secrets
+        )
         bound = port.order.memory_mb
         return outcome if bound is None or not isinstance(error, MemoryError) else memory.told(outcome, bound)
 
@@ -140,7 +143,7 @@ def _serve(port: PipePort) -> None:
     try:
         outcome: Outcome = perform(port)
     except BaseException as error:
-        outcome = Errored(described(error))
+        outcome = Errored(described(error, secrets=port.logs.secret_keys))
     # Before the last word: from then on this process may be killed at any moment.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):

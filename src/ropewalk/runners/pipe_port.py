@@ -26,6 +26,7 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
+from ropewalk.domain.shown_errors import told
 from ropewalk.domain.time import Instant, Seconds, to_span
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import DefinitionError, LeaseLost, StoreUnavailable, Unsupported
@@ -93,7 +94,8 @@ class PipePort(AttemptPort):
                     waiting.set_exception(revived(told))
 
     def report(self, error: BaseException, phase: str) -> None:
-        self._say(Trouble(clipped(f"{type(error).__name__}: {error}"), phase))
+        message = told(error, self.job_type.hidden_names(self.logs.secret_keys))
+        self._say(Trouble(clipped(f"{type(error).__name__}: {message}"), phase))
 
     def finish(self, outcome: Outcome) -> None:
         with self._sending:

@@ -162,7 +162,7 @@ class Folding:
                 pending.reported = True
                 self._bench.events.report(error, "append")
             name = getattr(pending.function, "__qualname__", "a function")
-            said = described(error)
+            said = described(error, secrets=attempt.job_type.hidden_names(self._bench.logs.secret_keys))
             return None, clipped(f"append={name} of {attempt.job.type} raised {said.type}: {said.message}")
 
     def _encoded(self, held: GroupValue, pending: PendingFold) -> bytes:

@@ -104,7 +104,14 @@ class WorkerContext:
 
     def verdict(self, error: BaseException, job_type: JobType[..., Any, Any], attempt: int) -> Outcome:
         """What an exception means that the attempt of this number raised here."""
-        return classify(error, job_type, self.events.report, attempt=attempt, app_decide=self.defaults.decide)
+        return classify(
+            error,
+            job_type,
+            self.events.report,
+            attempt=attempt,
+            app_decide=self.defaults.decide,
+            secrets=job_type.hidden_names(self.logs.secret_keys),
+        )
 
     def hold(self, attempt: Attempt) -> None:
         self.held[attempt.key] = attempt

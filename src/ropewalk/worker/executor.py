@@ -294,7 +294,8 @@ class Executor:
             return self.stopped(attempt)
         try:
             if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
-                return Cancelled(described(error, Category.CANCELLED))
+                secrets = attempt.job_type.hidden_names(self._bench.logs.secret_keys)
+                return Cancelled(described(error, Category.CANCELLED, secrets=secrets))
             if attempt.store_error is not None and only_leaf(error) is attempt.store_error:
                 self._bench.events.report(error, f"transaction of {attempt.job.type}")
                 return Released(UNANSWERED_AFTER)

@@ -16,7 +16,7 @@ from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.codec.custom import register_type
 from ropewalk.definitions.job_types.batch_decorator import batch_job
 from ropewalk.definitions.job_types.decorator import job
-from ropewalk.domain.redaction import Secret
+from ropewalk.domain.secret_marks import Secret
 from ropewalk.errors import InvalidInput
 from tests.naming import shown
 

@@ -217,7 +217,7 @@ def test_log_lines_say_which_job(port: FakeAttempt, caplog: pytest.LogCaptureFix
     ("log_context", "shown"),
     [
         (lambda arguments: {"name": arguments["a"]}, {"name": 1}),
-        (lambda arguments: arguments["z"], {"log_context_failed": "KeyError('z')"}),
+        (lambda arguments: arguments["z"], {"log_context_failed": "KeyError: 'z'"}),
     ],
     ids=["derived", "raising"],
 )

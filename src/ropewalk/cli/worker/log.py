@@ -46,7 +46,7 @@ def start_logging(
     if form == "json":
         handler.setFormatter(JsonFormatter(secret_keys=secret_keys))
     else:
-        handler.setFormatter(TextFormatter(FORMAT if name is None else FORMAT_OF_SEVERAL))
+        handler.setFormatter(TextFormatter(FORMAT if name is None else FORMAT_OF_SEVERAL, secret_keys=secret_keys))
     logging.basicConfig(level=level.upper(), handlers=[handler])
     logger.setLevel(level.upper())
 

@@ -40,7 +40,7 @@ class WorkflowOperations(TenantOperations):
         """End a job from outside as failed, for this reason; its compensation and dependants follow."""
         checks.text(job_id, "job_id")
         if isinstance(error, BaseException):
-            told = described(error, Category.PERMANENT, code="from_outside")
+            told = described(error, Category.PERMANENT, code="from_outside", secrets=self._core.secret_keys)
         else:
             told = ErrorInfo(
                 category=Category.PERMANENT, code="from_outside", message=clipped(checks.text(error, "error"))

@@ -23,7 +23,7 @@ from msgspec import Struct
 from ropewalk.definitions.codec import custom
 from ropewalk.definitions.codec.mismatch import ValueMismatch, misfit
 from ropewalk.domain.failure import clipped
-from ropewalk.domain.redaction import error_text, traceback_text
+from ropewalk.domain.shown_errors import error_text, traceback_text
 
 
 class ExceptionData(Struct, frozen=True, kw_only=True):

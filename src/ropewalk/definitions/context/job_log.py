@@ -1,7 +1,8 @@
 """`ctx.log`: log lines that say which job they are about, and are kept with it.
 
 A line goes two ways: to the standard logger `ropewalk.job`, as that is configured, and, from the level the app keeps,
-to the job's own log. Fields and arguments of the message are redacted for both.
+to the job's own log. What is secret in its message, its arguments, its fields and its exception is hidden for both, so
+that a formatter that knows nothing of secrets shows none.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, cast
 
 from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain.ids import trace_ids
 from ropewalk.domain.logs import fields_json, text
-from ropewalk.domain.redaction import concealed, error_text, redacted
+from ropewalk.domain.redaction import concealed, redacted
+from ropewalk.domain.shown_errors import shown_error, told
 from ropewalk.domain.user_calls import guarded
 
 LOGGER: Final = "ropewalk.job"
+
+_ExcInfo: TypeAlias = tuple[object, BaseException | None, object]
 
 
 class JobLog(logging.LoggerAdapter[logging.Logger]):
@@ -34,6 +38,10 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
             return
         if args:
             args = tuple(redacted(each, self._keys()) for each in args)
+        if not isinstance(msg, str):
+            msg = redacted(msg, self._keys())
+        if kwargs.get("exc_info"):
+            kwargs["exc_info"] = self._shown(kwargs["exc_info"])
         if self._port.logs.keeps(level):
             self._port.keep_line(level, text(_formatted(msg, args)), fields_json(self._own_fields(kwargs)))
         if self.logger.isEnabledFor(level):
@@ -50,9 +58,16 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         extra: Mapping[str, object] = kwargs.get("extra") or {}
         return dict(redacted(extra, self._keys()))
 
+    def _shown(self, exc_info: object) -> object:
+        """The exception that a line is logged with, or what stands for it where it holds a secret."""
+        error = _error_of(exc_info)
+        if error is None or (shown := shown_error(error, self._keys())) is error:
+            return exc_info
+        return (type(shown), shown, cast("_ExcInfo", exc_info)[2]) if isinstance(exc_info, tuple) else shown
+
     def _keys(self) -> frozenset[str]:
         if self._secret_keys is None:
-            self._secret_keys = _secret_keys(self._port)
+            self._secret_keys = self._port.job_type.hidden_names(self._port.logs.secret_keys)
         return self._secret_keys
 
     def _own_fields(self, kwargs: Mapping[str, Any]) -> dict[str, object]:
@@ -60,9 +75,9 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         fields = self._extra(kwargs)
         if self._port.job_type.options.log_context is not None:
             fields["context"] = _context(self._port)
-        error = _error(kwargs.get("exc_info"))
-        if error is not None:
-            fields["error"] = error
+        error = _error_of(kwargs.get("exc_info"))
+        if error is not None:  # in one line: the traceback goes to the logger
+            fields["error"] = text(f"{type(error).__name__}: {told(error, self._keys())}")
         return fields
 
 
@@ -85,10 +100,6 @@ def _fields(port: AttemptPort) -> dict[str, object]:
     return fields
 
 
-def _secret_keys(port: AttemptPort) -> frozenset[str]:
-    return port.job_type.resolve().secrets.union(port.logs.secret_keys)
-
-
 def _context(port: AttemptPort) -> Mapping[str, object]:
     """In a field of its own: a record refuses keys such as `name`. A broken function must not break a handler.
 
@@ -96,13 +107,13 @@ def _context(port: AttemptPort) -> Mapping[str, object]:
     """
     derive = port.job_type.options.log_context
     assert derive is not None
+    keys = port.job_type.hidden_names(port.logs.secret_keys)
     try:
         arguments = port.job_type.decode_input(port.job.input)
         shown = concealed(arguments, port.job_type.resolve().secrets)
-        return dict(redacted(guarded(derive, shown), _secret_keys(port)))
+        return dict(redacted(guarded(derive, shown), keys))
     except Exception as error:  # the user's function may raise anything
-        shown = redacted(error)
-        return {"log_context_failed": shown if isinstance(shown, str) else repr(error)}
+        return {"log_context_failed": f"{type(error).__name__}: {told(error, keys)}"}
 
 
 def _formatted(msg: object, args: tuple[object, ...]) -> str:
@@ -116,9 +127,10 @@ def _formatted(msg: object, args: tuple[object, ...]) -> str:
         return str(msg)
 
 
-def _error(exc_info: object) -> str | None:
-    """The exception a line was logged with, in one line: the traceback goes to the logger."""
+def _error_of(exc_info: object) -> BaseException | None:
+    """What logging takes: an exception, the triple of one, or anything true for the one that is being handled."""
     if not exc_info:
         return None
-    error = exc_info if isinstance(exc_info, BaseException) else sys.exc_info()[1]
-    return None if error is None else text(f"{type(error).__name__}: {error_text(error)}")
+    if isinstance(exc_info, BaseException):
+        return exc_info
+    return cast("_ExcInfo", exc_info)[1] if isinstance(exc_info, tuple) else sys.exc_info()[1]

@@ -20,7 +20,8 @@ from ropewalk.definitions.codec.mismatch import ROOT, ValueMismatch
 from ropewalk.definitions.codec.shape import shape_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Parameter
 from ropewalk.domain import checks
-from ropewalk.domain.redaction import is_marked_secret, is_secret, secret_names
+from ropewalk.domain.redaction import is_secret
+from ropewalk.domain.secret_marks import is_marked_secret, secret_names
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
 

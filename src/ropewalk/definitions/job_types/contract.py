@@ -16,7 +16,8 @@ from ropewalk.definitions.codec.shape import custom_classes, type_info
 from ropewalk.definitions.job_types.arguments import Arguments, Item
 from ropewalk.definitions.job_types.batch_items import batch_signature_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Handler, Parameter, place, signature_of
-from ropewalk.domain.redaction import RESULT, is_marked_secret, secret_names
+from ropewalk.domain.redaction import RESULT
+from ropewalk.domain.secret_marks import is_marked_secret, secret_names
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.ports.codec import Codec
 

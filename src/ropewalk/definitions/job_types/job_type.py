@@ -6,7 +6,7 @@ What a job type takes and gives, as JSON Schema.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -119,6 +119,13 @@ class JobType(Generic[P, S_co, G_co]):
 
     def decode_result(self, data: bytes | None) -> S_co:
         return cast("S_co", self.resolve().returns.decode(data))
+
+    def hidden_names(self, secret_keys: Iterable[str]) -> frozenset[str]:
+        """The names whose values are shown nowhere: those that this type marks as Secret, and `secret_keys`."""
+        try:
+            return self.resolve().secrets.union(secret_keys)
+        except DefinitionError:  # its annotations cannot be resolved; then no job of it has arguments
+            return frozenset(secret_keys)
 
     def input_schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments, as one object; of a batch type, of its item."""

@@ -5,7 +5,7 @@ Runs wherever the handler ran (the worker, or its own process), because only the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, cast
 
@@ -15,7 +15,7 @@ from ropewalk.definitions.options import Classifier, TypeOptions
 from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
-from ropewalk.domain.redaction import error_text, traceback_text
+from ropewalk.domain.shown_errors import told, traceback_text
 from ropewalk.domain.time import to_delay, to_instant
 from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
@@ -30,14 +30,16 @@ def classify(
     *,
     attempt: int,
     app_decide: Classifier | None,
+    secrets: Collection[str] = (),
 ) -> Outcome:
     """Retry, Defer, Abort, Suspend say it themselves; then the type's `decide`, `abort_on`, `retry_on`; then, where
     the type has no `decide`, the app's; else retry.
 
-    Never raises: a time that makes no sense is an error of the handler like any other.
+    Never raises: a time that makes no sense is an error of the handler like any other. `secrets` are names whose values
+    are hidden in the error that is kept.
     """
     whose = f"decide of {job_type.name}"
-    return classify_by(job_type.options, whose, error, report, attempt=attempt, app_decide=app_decide)
+    return classify_by(job_type.options, whose, error, report, attempt=attempt, app_decide=app_decide, secrets=secrets)
 
 
 def classify_by(
@@ -48,15 +50,16 @@ def classify_by(
     *,
     attempt: int,
     app_decide: Classifier | None = None,
+    secrets: Collection[str] = (),
 ) -> Outcome:
     """As `classify` does; `whose` names the rules' own `decide` for reports."""
     try:
-        said = _said(only_leaf(error))
+        said = _said(only_leaf(error), secrets)
         if said is not None:
             return said
-        return _classified(error, rules, whose, report, attempt=attempt, app_decide=app_decide)
+        return _classified(error, rules, whose, report, attempt=attempt, app_decide=app_decide, secrets=secrets)
     except InvalidInput as wrong:
-        return Errored(described(wrong))
+        return Errored(described(wrong, secrets=secrets))
 
 
 def bad_input(error: InvalidInput) -> Misfit:
@@ -74,34 +77,38 @@ def never_awaited(told: str) -> Outcome:
     return Aborted(described(RuntimeError(told), Category.PERMANENT, code="never_awaited"))
 
 
-def described(error: BaseException, category: Category = Category.TEMPORARY, *, code: str | None = None) -> ErrorInfo:
-    """An exception as data, with the secrets in its arguments hidden."""
-    told = _text(error) or type(error).__name__
-    trace = _trace(error)
+def described(
+    error: BaseException,
+    category: Category = Category.TEMPORARY,
+    *,
+    code: str | None = None,
+    secrets: Collection[str] = (),
+) -> ErrorInfo:
+    """An exception as data, with the secrets in its arguments hidden: `secrets` are names that are hidden, too."""
+    trace = _trace(error, secrets)
     return ErrorInfo(
-        category=category, code=code, type=type(error).__name__, message=clipped(told), traceback=clipped(trace)
+        category=category,
+        code=code,
+        type=type(error).__name__,
+        message=clipped(told(error, secrets)),
+        traceback=clipped(trace),
     )
 
 
-def _text(error: BaseException) -> str:
+def _trace(error: BaseException, secrets: Collection[str]) -> str:
     try:
-        return guarded(error_text, error)
-    except Exception as broken:
-        return f"<its message raised {type(broken).__name__}>"
-
-
-def _trace(error: BaseException) -> str:
-    try:
-        return guarded(traceback_text, error)
+        return guarded(traceback_text, error, secrets)
     except Exception as broken:
         return f"<its traceback raised {type(broken).__name__}>"
 
 
-def _said(error: BaseException) -> Outcome | None:
+def _said(error: BaseException, secrets: Collection[str]) -> Outcome | None:
     """What the exception itself says. The only one in a TaskGroup speaks as if there were no TaskGroup."""
     match error:
         case Retry():
-            return Errored(described(error), None if error.after is None else to_delay(error.after, "after"))
+            return Errored(
+                described(error, secrets=secrets), None if error.after is None else to_delay(error.after, "after")
+            )
         case Defer():
             if error.at is not None:
                 return Deferred(at=to_instant(error.at, "at"))
@@ -111,9 +118,9 @@ def _said(error: BaseException) -> Outcome | None:
         case Nondeterministic():
             return Aborted(described(error, Category.PERMANENT, code="nondeterministic"))
         case Abort(cause=BaseException() as cause):
-            return Aborted(described(cause, Category.PERMANENT))
+            return Aborted(described(cause, Category.PERMANENT, secrets=secrets))
         case Abort():
-            return Aborted(described(error, Category.PERMANENT))
+            return Aborted(described(error, Category.PERMANENT, secrets=secrets))
         case _:
             return None
 
@@ -137,20 +144,21 @@ def _classified(
     *,
     attempt: int,
     app_decide: Classifier | None,
+    secrets: Collection[str],
 ) -> Outcome:
     if rules.decide is not None:
-        said = _asked(rules.decide, error, attempt, whose, report)
+        said = _asked(rules.decide, error, attempt, whose, report, secrets=secrets)
         if said is not None:
             return said
     unlisted = bool(rules.retry_on) and not isinstance(error, rules.retry_on)
     if unlisted or isinstance(error, rules.abort_on):
-        return Aborted(described(error, Category.PERMANENT))
+        return Aborted(described(error, Category.PERMANENT, secrets=secrets))
     # A type beats its app: what it says by any of its three options is not asked again.
     if app_decide is not None and rules.decide is None and not rules.retry_on:
-        said = _asked(app_decide, error, attempt, "decide of the app", report)
+        said = _asked(app_decide, error, attempt, "decide of the app", report, secrets=secrets)
         if said is not None:
             return said
-    return Errored(described(error))
+    return Errored(described(error, secrets=secrets))
 
 
 def ask(decide: Classifier, error: BaseException, attempt: int) -> object:
@@ -160,7 +168,9 @@ def ask(decide: Classifier, error: BaseException, attempt: int) -> object:
     return cast("Callable[[BaseException], object]", decide)(error)
 
 
-def _asked(decide: Classifier, error: BaseException, attempt: int, whose: str, report: Reporter) -> Outcome | None:
+def _asked(
+    decide: Classifier, error: BaseException, attempt: int, whose: str, report: Reporter, *, secrets: Collection[str]
+) -> Outcome | None:
     """What the classifier says; one that raises is reported and has said nothing."""
     try:
         decision = guarded(ask, decide, error, attempt)
@@ -171,9 +181,9 @@ def _asked(decide: Classifier, error: BaseException, attempt: int, whose: str, r
         case None:
             return None
         case "abort":
-            return Aborted(described(error, Category.PERMANENT))
+            return Aborted(described(error, Category.PERMANENT, secrets=secrets))
         case "retry":
-            return Errored(described(error))
+            return Errored(described(error, secrets=secrets))
         case datetime() as at:
             return Deferred(at=to_instant(at, "decide"))
         case int() | float() | timedelta() as delay:
