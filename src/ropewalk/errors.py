@@ -163,7 +163,7 @@ class SpawnMismatch(RopewalkError):
 
 
 class UnexpectedExit(RopewalkError):
-    """A function that is no handler (a hook, a classifier, a fold) raised SystemExit, CancelledError or another
+    """A function that is no handler (a hook, a classifier, a lifespan) raised SystemExit, CancelledError or another
     exception that is no Exception. `__cause__` is that one."""
 
 

@@ -42,6 +42,31 @@ def _raised(request: pytest.FixtureRequest) -> None:
     raises[:] = [request.param]
 
 
+class Answer:
+    """An answer that raises as soon as somebody looks at it."""
+
+    def __bool__(self) -> bool:
+        return boom()  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        return boom()  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        return boom()  # type: ignore[no-any-return]
+
+    __hash__ = None  # type: ignore[assignment]
+    __repr__ = __str__
+
+
+def answers(*_: object) -> Any:
+    return Answer()
+
+
+async def answers_later(*_: object) -> Any:
+    await asyncio.sleep(0)
+    return Answer()
+
+
 def boom(*_: object, **__: object) -> Any:
     raise raises[0]("raised by a function that is no handler")
 
@@ -81,6 +106,11 @@ async def failing() -> None:
 
 @job(max_attempts=1, decide=boom)
 async def judged() -> None:
+    raise ValueError("its own")
+
+
+@job(max_attempts=1, decide=answers)
+async def judged_by_an_answer() -> None:
     raise ValueError("its own")
 
 
@@ -145,6 +175,24 @@ CASES: dict[str, tuple[Any, State, str | None, dict[str, Any], dict[str, Any]]] 
     "backoff": (spaced(), State.COMPLETED, "backoff of spaced", {}, {}),
     "append": (folding(), State.COMPLETED, "append", {}, {}),
     "accept": (healthy(1), State.COMPLETED, "accept", {}, {"accept": boom}),
+    "decide's answer": (judged_by_an_answer(), State.DEAD_LETTER, "decide of judged_by_an_answer", {}, {}),
+    "decide's answer of the app": (
+        failing(),
+        State.DEAD_LETTER,
+        "decide of the app",
+        {"defaults": AppDefaults.of(decide=answers)},
+        {},
+    ),
+    "accept's answer": (healthy(1), State.COMPLETED, "accept", {}, {"accept": answers}),
+    "per's answer": (
+        healthy(1),
+        State.COMPLETED,
+        "per",
+        {},
+        {"concurrency": RateLimited(100, 1, per=answers, max=5)},
+    ),
+    "backpressure's answer": (healthy(1), State.COMPLETED, "backpressure", {}, {"backpressure": answers}),
+    "backpressure's async answer": (healthy(1), State.COMPLETED, "backpressure", {}, {"backpressure": answers_later}),
     "per": (healthy(1), State.COMPLETED, "per", {}, {"concurrency": RateLimited(100, 1, per=boom, max=5)}),
     "backpressure": (healthy(1), State.COMPLETED, "backpressure", {}, {"backpressure": boom}),
     "backpressure async": (healthy(1), State.COMPLETED, "backpressure", {}, {"backpressure": boom_later}),
@@ -160,7 +208,7 @@ async def test_a_function_that_exits_ends_no_worker(make_app: MakeApp, name: str
     first, end, phase, app_options, worker_options = CASES[name]
     reported: list[tuple[str, BaseException]] = []
     app = make_app(
-        healthy, failing, judged, spaced, folding, indescribable, wrapped, logging_,
+        healthy, failing, judged, judged_by_an_answer, spaced, folding, indescribable, wrapped, logging_,
         on_error=lambda error, told: reported.append((told, error)), **app_options,
     )  # fmt: skip
     async with app, app.worker(poll=0.05, **worker_options) as worker:

@@ -3,6 +3,9 @@
 A hook that asks a cancelled task for its result raises CancelledError, and one that calls sys.exit() raises SystemExit.
 Neither is an Exception, so either would end the loop that made the call. A KeyboardInterrupt or SystemExit that the
 handler of a signal raised while the function ran is not the function's, and passes.
+
+What such a function answers is the user's, too: whoever asks an answer whether it is true, compares it or writes it out
+calls functions of its class, and does so inside of the guard.
 """
 
 from __future__ import annotations
@@ -12,13 +15,17 @@ import functools
 import signal
 import threading
 from collections.abc import Awaitable, Callable
-from types import CodeType
-from typing import ParamSpec, TypeVar
+from contextlib import AbstractAsyncContextManager
+from types import CodeType, TracebackType
+from typing import Final, Generic, ParamSpec, TypeVar
 
 from ropewalk.errors import UnexpectedExit
 
 P = ParamSpec("P")
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+_FUNCTION: Final = "a function that is no handler"
 
 
 def guarded(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -31,8 +38,11 @@ def guarded(call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         raise as_error(error) from error
 
 
-async def guarded_await(answer: Awaitable[T]) -> T:
-    """The same for what has to be awaited. A cancellation of the task that awaits it passes."""
+async def guarded_await(answer: Awaitable[T], whose: str = _FUNCTION) -> T:
+    """The same for what has to be awaited. A cancellation of the task that awaits it passes.
+
+    `whose` names what raised, for the message.
+    """
     try:
         return await answer
     except Exception:
@@ -40,22 +50,54 @@ async def guarded_await(answer: Awaitable[T]) -> T:
     except asyncio.CancelledError as error:
         if is_being_cancelled():
             raise
-        raise as_error(error) from error
+        raise as_error(error, whose) from error
     except BaseException as error:
-        raise as_error(error) from error
+        raise as_error(error, whose) from error
 
 
-def as_error(error: BaseException) -> Exception:
+class GuardedContext(Generic[T_co]):
+    """A context manager of the user's, in `async with`: what raises in it raises an Exception here.
+
+    It hears what its block raises, and cannot swallow that.
+    """
+
+    def __init__(self, make: Callable[[], AbstractAsyncContextManager[T_co]], whose: str) -> None:
+        self._make = make
+        self._whose = whose
+
+    async def __aenter__(self) -> T_co:
+        self._context = guarded(self._make)
+        return await guarded_await(self._context.__aenter__(), self._whose)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        async def leave() -> None:
+            try:
+                await self._context.__aexit__(kind, error, trace)
+            except BaseException as raised:
+                if raised is not error:
+                    raise
+
+        await guarded_await(leave(), self._whose)
+
+
+def as_error(error: BaseException, whose: str = _FUNCTION) -> Exception:
     """What a function raised that was called, not awaited, as an Exception. Raises it again where a signal's handler
     raised it."""
     if isinstance(error, Exception):
         return error
     if isinstance(error, KeyboardInterrupt | SystemExit) and _came_from_a_signal(error):
         raise error
-    told = f"a function that is no handler raised {type(error).__name__}: only an Exception tells what is wrong"
-    unexpected = UnexpectedExit(told)
+    unexpected = UnexpectedExit(f"{whose} raised {_exit(error)}: only an Exception tells what is wrong")
     unexpected.__cause__ = error
     return unexpected
+
+
+def _exit(error: BaseException) -> str:
+    """The name of the class, and what sys.exit() was called with."""
+    code = error.code if isinstance(error, SystemExit) else None
+    return type(error).__name__ if not isinstance(code, int | str) else f"{type(error).__name__}({code!r})"
 
 
 def is_being_cancelled() -> bool:

@@ -293,17 +293,20 @@ class Executor:
         if attempt.stopped is not None:
             return self.stopped(attempt)
         try:
-            if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
-                secrets = attempt.job_type.hidden_names(self._bench.logs.secret_keys)
-                return Cancelled(described(error, Category.CANCELLED, secrets=secrets))
-            if attempt.store_error is not None and only_leaf(error) is attempt.store_error:
-                self._bench.events.report(error, f"transaction of {attempt.job.type}")
-                return Released(UNANSWERED_AFTER)
-            return self._bench.verdict(error, attempt.job_type, attempt.job.attempt)
+            return guarded(self._judged, attempt, error)
         except Exception as broken:
             self._bench.events.report(broken, f"judging {type(error).__name__}")
             message = f"{type(error).__name__}, which could not be described: {type(broken).__name__}"
             return Errored(ErrorInfo(category=Category.SYSTEM, code="indescribable", message=message))
+
+    def _judged(self, attempt: Attempt, error: BaseException) -> Outcome:
+        if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
+            secrets = attempt.job_type.hidden_names(self._bench.logs.secret_keys)
+            return Cancelled(described(error, Category.CANCELLED, secrets=secrets))
+        if attempt.store_error is not None and only_leaf(error) is attempt.store_error:
+            self._bench.events.report(error, f"transaction of {attempt.job.type}")
+            return Released(UNANSWERED_AFTER)
+        return self._bench.verdict(error, attempt.job_type, attempt.job.attempt)
 
     def stopped(self, attempt: Attempt) -> Outcome:
         assert attempt.stopped is not None
@@ -360,7 +363,7 @@ class Executor:
         if not isinstance(outcome, Errored) or outcome.after_us is not None:
             return outcome
         try:
-            after = to_delay(guarded(custom, attempt.job.attempt), "backoff")
+            after = guarded(lambda: to_delay(custom(attempt.job.attempt), "backoff"))
         except Exception as error:
             self._bench.events.report(error, f"backoff of {attempt.job_type.name}")
             return outcome

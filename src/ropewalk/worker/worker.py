@@ -19,6 +19,7 @@ from ropewalk.definitions.registry import Registry
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitId
 from ropewalk.domain.retention import Retention
+from ropewalk.domain.user_calls import GuardedContext, guarded
 from ropewalk.errors import DefinitionError, RopewalkError
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import LIMITS, SCHEDULES
@@ -144,7 +145,8 @@ class Worker:
         bench = self._make_bench()
         async with AsyncExitStack() as stack:
             if self._lifespan is not None:
-                bench.resources = await stack.enter_async_context(self._lifespan())
+                lifespan = GuardedContext(self._lifespan, "the lifespan of the app")
+                bench.resources = await stack.enter_async_context(lifespan)
             await declare_limits(bench.registry, bench.store)
             scheduler = await self._scheduler(bench)
             orphans = self._orphans(bench)
@@ -208,7 +210,10 @@ class Worker:
 
         def told_to_drain() -> None:
             if on_told_to_drain is not None and not stop.is_set():
-                on_told_to_drain()
+                try:
+                    guarded(on_told_to_drain)
+                except Exception as error:
+                    self._core.events.report(error, "on_told_to_drain")
             stop.set()
 
         for each in STOPPING:
@@ -219,7 +224,7 @@ class Worker:
                 self._started.loops.on_give_up = give_up
                 self._started.on_told_to_drain = told_to_drain
                 if on_started is not None:
-                    on_started(self)
+                    guarded(on_started, self)
                 await stop.wait()
             finally:
                 clean = await self.stop()

@@ -171,12 +171,23 @@ def ask(decide: Classifier, error: BaseException, attempt: int) -> object:
 def _asked(
     decide: Classifier, error: BaseException, attempt: int, whose: str, report: Reporter, *, secrets: Collection[str]
 ) -> Outcome | None:
-    """What the classifier says; one that raises is reported and has said nothing."""
+    """What the classifier says; one that raises is reported and has said nothing. So has an answer that raises when it
+    is compared."""
     try:
         decision = guarded(ask, decide, error, attempt)
     except Exception as broken:
         report(broken, whose)
         return None
+    try:
+        return guarded(_meant, decision, error, whose, secrets)
+    except InvalidInput:
+        raise
+    except Exception as broken:
+        report(broken, whose)
+        return None
+
+
+def _meant(decision: object, error: BaseException, whose: str, secrets: Collection[str]) -> Outcome | None:
     match decision:
         case None:
             return None

@@ -161,14 +161,14 @@ class Admission:
         if self._accept is None:
             return True
         try:
-            accepted = guarded(self._accept, Offer(attempt.job, attempt.job_type))
+            accepted = guarded(_is_true, self._accept, Offer(attempt.job, attempt.job_type))
         except Exception as error:
             self._bench.events.report(error, "accept")
             return True
         if not accepted:
             remembered = self._declined.add(attempt.job.seq, self._bench.runtime.monotonic())
             self._settler.release([attempt], after_us=0 if remembered else SECOND)
-        return bool(accepted)
+        return accepted
 
     def _has_room(self, attempt: Attempt) -> bool:
         now, of_it = self._now(), self._paced_of(attempt)
@@ -185,8 +185,7 @@ class Admission:
         if paced.policy.per is None:
             return None
         try:
-            key = guarded(paced.policy.per, Offer(attempt.job, attempt.job_type))
-            return None if key is None else str(key)
+            return guarded(_text_of, paced.policy.per, Offer(attempt.job, attempt.job_type))
         except Exception as error:
             self._bench.events.report(error, "per")
             return None
@@ -200,6 +199,16 @@ class Admission:
 
     def _now(self) -> Instant:
         return round(self._bench.runtime.monotonic() * SECOND)
+
+
+def _is_true(accept: Accept, offer: Offer) -> bool:
+    """Its answer may be any object, whatever its annotation promises."""
+    return bool(accept(offer))
+
+
+def _text_of(per: Callable[[Offer], str | None], offer: Offer) -> str | None:
+    key = per(offer)
+    return None if key is None else str(key)
 
 
 class Paced:

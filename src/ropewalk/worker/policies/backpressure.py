@@ -115,6 +115,10 @@ Asked: TypeAlias = Seconds | None
 Hook: TypeAlias = Callable[[Load], Asked | Awaitable[Asked]]
 
 
+def _wait_of(answer: Asked) -> float:
+    return to_span(answer or 0, "backpressure") / SECOND
+
+
 class Backpressure:
     def __init__(self, bench: WorkerContext, hook: Hook | AdaptiveDelay) -> None:
         self._bench = bench
@@ -126,7 +130,7 @@ class Backpressure:
         try:
             answer = guarded(self._hook, load)
             seconds = await guarded_await(answer) if inspect.isawaitable(answer) else answer
-            return to_span(seconds or 0, "backpressure") / SECOND
+            return guarded(_wait_of, seconds)
         except Exception as error:
             self._bench.events.report(error, "backpressure")
             return 0.0
