@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk.backends.sqlite import SqliteStore, filesystem, opening
+from ropewalk.backends.sqlite import SqliteStore, filesystem, lock_wait, opening
 from ropewalk.backends.sqlite.filesystem import mounted_type
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite, warn_about_library
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreRefused, StoreUnavailable, WeakDurability
@@ -199,7 +201,7 @@ async def test_nobody_weakens_a_file_that_is_in_use(store: SqliteStore, path: Pa
 async def test_locked_for_too_long(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(path, SystemRuntime())
     await store.open()
-    monkeypatch.setattr("ropewalk.backends.sqlite.connections.LOCKED_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(lock_wait, "LOCKED_SECONDS_MAX", 0.05)
     other = sqlite.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked by another process"):
@@ -208,6 +210,35 @@ async def test_locked_for_too_long(path: Path, monkeypatch: pytest.MonkeyPatch) 
     other.execute("ROLLBACK")
     other.close()
     await submit(store, plain("a"))
+    await store.close()
+
+
+class BusyMachine(threading.Event):
+    """Lets every step of a wait take a tenth of a second."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return super().wait(None if timeout is None else timeout + 0.1)
+
+
+async def test_the_wait_for_a_lock_ends_in_time_on_a_busy_machine(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps take longer there than they were meant to: the wait is measured, not counted in steps."""
+    store = SqliteStore(path, SystemRuntime())
+    await store.open()
+    monkeypatch.setattr(lock_wait, "LOCKED_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(lock_wait, "_NEVER_SET", BusyMachine())
+    new = path.with_name("new.db")
+    others = [sqlite.connect(each, isolation_level=None) for each in (path, new)]
+    for other in others:
+        other.execute("BEGIN EXCLUSIVE")
+    for waiting in (submit(store, plain("a")), asyncio.to_thread(opening.migrate, new)):
+        began = time.monotonic()
+        with pytest.raises((StoreUnavailable, sqlite.OperationalError), match="locked"):
+            await waiting
+        assert 0.5 <= time.monotonic() - began < 2
+    for other in others:
+        other.close()
     await store.close()
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,8 @@ from ropewalk.backends.sql.connection_thread import ConnectionThread, Request, d
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.checkpoint import Checkpointer
 from ropewalk.backends.sqlite.library import breaks_connection, is_busy, met_damage, sqlite, translated
-from ropewalk.backends.sqlite.opening import LOCKED_SECONDS_MAX, open_reader, open_writer
+from ropewalk.backends.sqlite.lock_wait import LOCKED_SECONDS_MAX, LockWait
+from ropewalk.backends.sqlite.opening import open_reader, open_writer
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.runtime import Runtime
@@ -78,24 +78,17 @@ class Writer(ConnectionThread):
         self.weakness: str | None = None
         """why an acknowledged job may not survive a power loss, where that was allowed"""
         self._checkpointer = Checkpointer(path)
-        self._nothing = threading.Event()
         super().__init__(runtime, "ropewalk-sqlite-writer")
 
     async def _serve(self, requests: list[Request[Any]]) -> None:
-        waited_seconds = 0.0
+        wait = LockWait()
         while not self._try(requests):
-            if waited_seconds > LOCKED_SECONDS_MAX:
+            if wait.over:
                 self._fail(requests, StoreUnavailable(_locked(self._path)))
                 break
-            waited_seconds += self._wait()
+            wait.step(STEP_SECONDS_MAX * self._runtime.random())
         deliver(requests)
         self._checkpoint()
-
-    def _wait(self) -> float:
-        """Real time, whatever the runtime's clock: the lock is held by somebody who does not share it."""
-        step_seconds = STEP_SECONDS_MAX * self._runtime.random()
-        self._nothing.wait(step_seconds)
-        return step_seconds
 
     def _try(self, requests: list[Request[Any]]) -> bool:
         """Run them in one transaction; False when another process holds the lock."""

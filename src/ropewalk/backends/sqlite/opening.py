@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +11,7 @@ from msgspec import Struct
 from ropewalk.backends.sql.migrations import Compat, Migration, missing, read_migrations, refuse_outdated, state_of
 from ropewalk.backends.sqlite.filesystem import network_type
 from ropewalk.backends.sqlite.library import is_busy, sqlite, warn_about_library
+from ropewalk.backends.sqlite.lock_wait import LockWait
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
 from ropewalk.ports.store.migrations import SchemaState
 
@@ -30,11 +30,8 @@ _SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
 )
 INCREMENTAL: Final = 2
-LOCKED_SECONDS_MAX: Final = 10.0
-"""how long we wait for another process that holds the file locked"""
 STEP_SECONDS: Final = 0.02
-_nothing: Final = threading.Event()
-"""never set: to wait for it is to let real time pass, whatever the runtime's clock"""
+"""How long `migrate` waits before it tries again, while another process holds the file locked."""
 _MIGRATIONS: Final = read_migrations("ropewalk.backends.sqlite")
 _CREATE_MIGRATION: Final = """
 CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, compat TEXT NOT NULL)
@@ -74,17 +71,16 @@ def open_writer(path: Path, *, allow_weaker_durability: bool, migrate: bool = Tr
 
 def migrate(path: Path) -> None:
     """Create the file, or bring it up to date. While another process does so, or writes, this waits."""
-    waited_seconds = 0.0
+    wait = LockWait()
     while True:
         try:
             open_writer(path, allow_weaker_durability=True).db.close()
         except sqlite.Error as error:
-            if not is_busy(error) or waited_seconds >= LOCKED_SECONDS_MAX:
+            if not is_busy(error) or wait.over:
                 raise
         else:
             return
-        waited_seconds += STEP_SECONDS
-        _nothing.wait(STEP_SECONDS)
+        wait.step(STEP_SECONDS)
 
 
 def open_reader(path: Path) -> sqlite.Connection:
