@@ -13,6 +13,7 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
+from ropewalk.domain.growing_pause import GrowingPause
 from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.fleet.parent_link import Announcement
 from ropewalk.ports.runtime import Runtime, Timer
@@ -28,19 +29,9 @@ HOPELESS_SECONDS: Final = 60.0
 """How long all workers of a fleet keep failing before it gives up."""
 
 
-class RestartBackoff:
-    """The pauses before one place of the fleet is filled again: each is twice the last, until a worker there has served
-    for a minute."""
-
-    def __init__(self) -> None:
-        self._next_seconds = PAUSE_SECONDS
-
-    def pause_after(self, served_seconds: float) -> float:
-        if served_seconds >= HEALTHY_SECONDS:
-            self._next_seconds = PAUSE_SECONDS
-        pause = self._next_seconds
-        self._next_seconds = min(2 * pause, PAUSE_SECONDS_MAX)
-        return pause
+def pause_before_restart() -> GrowingPause:
+    """The pauses before one place of the fleet is filled again."""
+    return GrowingPause(PAUSE_SECONDS, PAUSE_SECONDS_MAX, healthy_seconds=HEALTHY_SECONDS)
 
 
 class FleetHealth:
@@ -111,7 +102,7 @@ class Place:
         self.name = name
         self.go = asyncio.Event()
         """Set when the place need not wait any longer to be filled."""
-        self.backoff = RestartBackoff()
+        self.pause = pause_before_restart()
         self.member: Member | None = None
         self.announcement: Announcement | None = None
         self.serves_since: float | None = None
@@ -255,7 +246,7 @@ class Fleet:
             logger.error("%s %s: giving up, for %g s no worker held out", place.name, how, HOPELESS_SECONDS)
             self._give_up(max(_exit_code(code), ExitCode.FAILED))
             return
-        pause = place.backoff.pause_after(served_seconds)
+        pause = place.pause.after(served_seconds)
         logger.warning("%s %s: another starts in %g s", place.name, how, pause)
         place.go.clear()
         timer = self._runtime.after(pause, place.go.set)

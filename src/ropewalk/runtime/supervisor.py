@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
+from ropewalk.domain.growing_pause import GrowingPause
 from ropewalk.domain.user_calls import as_error, is_being_cancelled
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime, Task
@@ -26,6 +27,10 @@ class Backing(Struct, frozen=True):
     first_seconds: float = 0.05
     max_seconds: float = 5.0
     give_up_seconds: float = 60.0
+
+
+BACKING_OF_STORE_CALLS: Final = Backing(first_seconds=0.05, max_seconds=1.0)
+"""How a worker repeats calls of a store that somebody waits for, or that keep its leases: soon, however long they fail."""
 
 
 class Supervisor:
@@ -127,20 +132,20 @@ class Failures:
 
     def __init__(self, backing: Backing) -> None:
         self._backing = backing
-        self._wait_seconds = backing.first_seconds
+        self._pause = GrowingPause(backing.first_seconds, backing.max_seconds)
         self._broken_since: float | None = None
         """When the loop first failed for a reason other than an absent store."""
 
     def add(self, error: Exception, now: float, *, succeeded_before: bool) -> float:
         """Take in one more failure; the answer is how many seconds to wait before the next try."""
         if succeeded_before:
-            self._wait_seconds, self._broken_since = self._backing.first_seconds, None
+            self._pause.start_over()
+            self._broken_since = None
         if isinstance(error, StoreUnavailable):
             self._broken_since = None
         elif self._broken_since is None:
             self._broken_since = now
-        wait, self._wait_seconds = self._wait_seconds, min(2 * self._wait_seconds, self._backing.max_seconds)
-        return wait
+        return self._pause.after()
 
     def hopeless(self, now: float) -> bool:
         """Whether the loop has failed for so long, for another reason than an absent store, that waiting is no help."""

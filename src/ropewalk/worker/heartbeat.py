@@ -16,13 +16,14 @@ from collections.abc import Callable
 from typing import Final
 
 from ropewalk.definitions.context.attempt_port import Cancellation
+from ropewalk.domain.growing_pause import GrowingPause
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.notifier import Hint
 from ropewalk.ports.runtime import Task
 from ropewalk.ports.store.leases import CancelNotice, Renewal, Renewed
-from ropewalk.runtime.supervisor import Backing, Supervisor
+from ropewalk.runtime.supervisor import BACKING_OF_STORE_CALLS, Supervisor
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.context import WorkerContext
@@ -36,8 +37,6 @@ ANSWER_SECONDS_MAX: Final = 30.0
 REPORT_EVERY_SECONDS: Final = 5.0
 """While the store is away its absence is reported now and then, not with every try."""
 RENEWALS_PER_LEASE: Final = 3
-BACKING: Final = Backing(first_seconds=0.05, max_seconds=1.0)
-"""After an error that is not about an absent store."""
 
 
 class Heartbeat:
@@ -49,7 +48,7 @@ class Heartbeat:
         self._beat_at = bench.runtime.monotonic()
         self.missed = 0
         """renewals the store did not answer"""
-        self._retry_seconds = RETRY_SECONDS_FIRST
+        self._retry_pause = GrowingPause(RETRY_SECONDS_FIRST, TICK_SECONDS)
         self._reported_at: float | None = None
         """When it was last reported that the store is away; None once it has answered."""
         self.on_drain: Callable[[], object] = lambda: None
@@ -72,7 +71,7 @@ class Heartbeat:
 
     async def _main(self) -> None:
         self._wake = Wake(self._bench.runtime)
-        supervisor = Supervisor(self._bench.runtime, on_error=self._on_error, backing=BACKING)
+        supervisor = Supervisor(self._bench.runtime, on_error=self._on_error, backing=BACKING_OF_STORE_CALLS)
         await supervisor.keep("heartbeat", self._run)
 
     async def _run(self) -> None:
@@ -91,7 +90,8 @@ class Heartbeat:
         except Exception:
             self._give_up_expired()
             raise
-        self._retry_seconds, self._reported_at = RETRY_SECONDS_FIRST, None
+        self._retry_pause.start_over()
+        self._reported_at = None
         return TICK_SECONDS
 
     def _away(self, error: StoreUnavailable) -> float:
@@ -103,8 +103,7 @@ class Heartbeat:
         if self._reported_at is None or now - self._reported_at >= REPORT_EVERY_SECONDS:
             self._reported_at = now
             self._bench.loop_failed(error, "heartbeat")
-        wait, self._retry_seconds = self._retry_seconds, min(2 * self._retry_seconds, TICK_SECONDS)
-        return wait
+        return self._retry_pause.after()
 
     async def beat(self) -> None:
         """Renew what is due."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from ropewalk.errors import StoreUnavailable
-from ropewalk.runtime.supervisor import Backing, Failures, spread
+from ropewalk.runtime.supervisor import BACKING_OF_STORE_CALLS, Failures, spread
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
 
 T = TypeVar("T")
-BACKING: Final = Backing(first_seconds=0.05, max_seconds=1.0)
-"""How long a call of a handler waits before it asks a store again that is away."""
 
 
 class StoreCalls:
@@ -38,7 +36,7 @@ class StoreCalls:
                 bench.contact.failed()
                 self._check(error)
                 if failures is None:
-                    failures = Failures(BACKING)
+                    failures = Failures(BACKING_OF_STORE_CALLS)
                 wait = failures.add(error, bench.runtime.monotonic(), succeeded_before=False)
                 await self._wait(spread(wait, bench.runtime))
                 self._check(error)

@@ -9,12 +9,14 @@ from functools import partial
 import pytest
 
 from ropewalk.backends.postgres import PostgresStore
-from ropewalk.backends.postgres.notifier import PAYLOAD_BYTES_MAX, fitting, together
+from ropewalk.backends.postgres.address import Address
+from ropewalk.backends.postgres.notifier import PAYLOAD_BYTES_MAX, PostgresNotifier, fitting, together
 from ropewalk.ports.notifier import Hint
 from ropewalk.runtime.system import SystemRuntime
 from tests.backends.postgres.conftest import OpenStore
 from tests.servers.databases import sessions, terminate
 from tests.servers.postgres import Postgres
+from tests.servers.proxy import Proxy
 
 WITHIN_SECONDS = 20
 
@@ -64,6 +66,25 @@ class TestBetweenProcesses:
             queue = f"mail-{time}"
             one.notifier.publish(Hint(ready=(queue,)))
             await heard.until(partial(_names, queue))
+
+    async def test_a_connection_that_is_cut_at_once_is_tried_less_and_less_often(
+        self, postgres: Postgres, url: str
+    ) -> None:
+        """Each time it listens successfully, and is cut then. Pauses that started over would make 15 tries of it."""
+        async with Proxy(postgres.port) as proxy:
+            loop, tries = asyncio.get_running_loop(), 0
+            through_proxy = url.replace(f":{postgres.port}/", f":{proxy.port}/")
+            notifier = PostgresNotifier(Address.of(through_proxy), SystemRuntime())
+
+            def cut(_: Hint) -> None:
+                nonlocal tries
+                tries += 1
+                loop.call_soon_threadsafe(proxy.cut)
+
+            notifier.subscribe(cut)
+            await asyncio.sleep(2)
+            await notifier.pause()
+        assert 2 <= tries <= 6
 
     async def test_turned_off_nobody_connects_for_it(self, postgres: Postgres, url: str) -> None:
         store = PostgresStore(f"{url}&notify=off", SystemRuntime(), allow_weaker_durability=True)

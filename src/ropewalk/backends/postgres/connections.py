@@ -32,6 +32,7 @@ from ropewalk.backends.postgres.wire.transaction import COMMIT, ROLLBACK, Pipeli
 from ropewalk.backends.sql.connection_thread import ConnectionThread, Request, deliver
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statements import Statements
+from ropewalk.domain.growing_pause import GrowingPause
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.errors import StoreUnavailable
 from ropewalk.ports.runtime import Runtime
@@ -73,7 +74,7 @@ class Connector:
         self._migrate = migrate
         self._failed: StoreUnavailable | None = None
         self._closed_until = 0.0
-        self._pause_seconds = PAUSE_SECONDS_FIRST
+        self._pause = GrowingPause(PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX)
 
     def open(
         self, *, by: object = None, only_looks: bool = False, silence_seconds_max: float = SILENCE_SECONDS_MAX
@@ -99,7 +100,8 @@ class Connector:
             if isinstance(told, StoreUnavailable):
                 self._wait(told)
             raise told from error
-        self._failed, self._pause_seconds = None, PAUSE_SECONDS_FIRST
+        self._failed = None
+        self._pause.start_over()
         if by is not None and not only_looks:
             self.durability.opened(by, opened.settings)
         opened.db.silence_seconds_max = silence_seconds_max
@@ -107,8 +109,7 @@ class Connector:
 
     def _wait(self, failed: StoreUnavailable) -> None:
         self._failed = failed
-        self._closed_until = self._runtime.monotonic() + self._pause_seconds
-        self._pause_seconds = min(2 * self._pause_seconds, PAUSE_SECONDS_MAX)
+        self._closed_until = self._runtime.monotonic() + self._pause.after()
 
 
 class Session(ConnectionThread):

@@ -22,12 +22,16 @@ from ropewalk.backends.postgres.address import Address
 from ropewalk.backends.postgres.opening import connect
 from ropewalk.backends.postgres.tx import Connection
 from ropewalk.backends.sql.forking import follow_forks
+from ropewalk.domain.growing_pause import GrowingPause
 from ropewalk.ports.notifier import Hint, Listener, Notifier, Unsubscribe
 from ropewalk.ports.runtime import Runtime, Task
 
 PAYLOAD_BYTES_MAX: Final = 7900
 PAUSE_SECONDS_FIRST: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 10.0
+HEALTHY_SECONDS: Final = 10.0
+"""Time for which a connection must have listened before the pauses start over. Some are accepted and cut at once, by a
+proxy or a server that is about to stop."""
 
 _log = logging.getLogger("ropewalk.postgres")
 
@@ -65,6 +69,8 @@ class PostgresNotifier(Notifier):
         self._db: Connection | None = None
         self._watched: int | None = None
         """the descriptor of the connection, which cannot tell it any more once it is lost"""
+        self._listening_since = 0.0
+        """When the connection that is watched began to listen, by the monotonic clock."""
 
     def publish(self, hint: Hint) -> None:
         self._tell(hint)
@@ -136,20 +142,19 @@ class PostgresNotifier(Notifier):
             self._welcome()
 
     async def _go_on(self, awake: asyncio.Event) -> None:
-        pause_seconds = PAUSE_SECONDS_FIRST
+        pause = GrowingPause(PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX, healthy_seconds=HEALTHY_SECONDS)
         while not self._stopped:
             awake.clear()
             try:
                 self._send(self._connected(awake))
                 self._welcome()
-                pause_seconds = PAUSE_SECONDS_FIRST
                 await awake.wait()
             except psycopg.Error as error:
                 _log.debug("no wake-ups through %s: %s", self._address.shown, error)
+                listened_seconds = 0.0 if self._watched is None else self._runtime.monotonic() - self._listening_since
                 self._disconnect()
                 self._welcome()
-                await self._rest(awake, pause_seconds)
-                pause_seconds = min(2 * pause_seconds, PAUSE_SECONDS_MAX)
+                await self._rest(awake, pause.after(listened_seconds))
 
     async def _rest(self, awake: asyncio.Event, seconds: float) -> None:
         """Until the time is over or the store closes, however much there is to tell."""
@@ -170,7 +175,7 @@ class PostgresNotifier(Notifier):
             db = self._db = connect(self._address)
             db.execute(f"LISTEN {self._channel}".encode())
             db.add_notify_handler(lambda notify: self._receive(notify.payload))
-            self._watched = db.fileno()
+            self._watched, self._listening_since = db.fileno(), self._runtime.monotonic()
             asyncio.get_running_loop().add_reader(self._watched, awake.set)
             self._tell(Hint(many=True, control=True))  # whatever was said before nobody heard here
         return self._db

@@ -1,18 +1,18 @@
-"""Pauses before a replacement, and the end of hope, to the second."""
+"""Pauses before a replacement, and when a fleet gives up, to the second."""
 
 from __future__ import annotations
 
-from ropewalk.fleet.fleet import FleetHealth, RestartBackoff
+from ropewalk.fleet.fleet import FleetHealth, pause_before_restart
 
 
 def test_pauses_double_up_to_half_a_minute() -> None:
-    patience = RestartBackoff()
-    assert [patience.pause_after(0.5) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+    pause = pause_before_restart()
+    assert [pause.after(0.5) for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_a_minute_of_health_begins_anew() -> None:
-    patience = RestartBackoff()
-    assert [patience.pause_after(lived) for lived in (0, 0, 59.9, 60, 0)] == [1, 2, 4, 1, 2]
+    pause = pause_before_restart()
+    assert [pause.after(lived) for lived in (0, 0, 59.9, 60, 0)] == [1, 2, 4, 1, 2]
 
 
 def test_a_fleet_is_lost_after_a_minute_of_failures() -> None:
