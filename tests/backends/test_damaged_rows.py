@@ -13,7 +13,7 @@ from msgspec import structs
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.operations import RetryRequest, RetryStatus
-from ropewalk.domain.jobs.record import DEFAULT_TENANT, CompensationSpec, JobRecord
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, RECORD_FORMAT, CompensationSpec, JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.domain.limits.quota import Quota
@@ -37,7 +37,7 @@ from tests.backends.test_sqlite import SqliteBackend
 from tests.servers.postgres import Postgres
 from tests.servers.schemas import Schemas
 
-Junk: TypeAlias = int | str | bytes
+Junk: TypeAlias = int | float | str | bytes
 
 HEALTHY: Final = 5
 FOUND_BY: Final = frozenset({"seq", "id", "tenant", "format", "prio_key", "time_key"})
@@ -63,8 +63,16 @@ OTHER_COLUMNS: Final = (
 IMPOSSIBLE: Final[tuple[tuple[str, int | str], ...]] = (
     *(("type", "nosuch"), ("crashes", -1), ("flags", -1), ("attempt", -1), ("rev", -1), ("fence", -1)),
     *(("run", -5), ("max_crashes", -1), ("lease_us", -5), ("timeout_us", -5)),
-    *(("created_at", 1 << 62), ("deadline", 1 << 62), ("deadline", -(1 << 62)), ("wake_at", 1 << 62)),
+    *(
+        ("flags", 1 << 17),
+        ("flags", (1 << 30) | 128),
+        ("created_at", 1 << 62),
+        ("deadline", 1 << 62),
+        ("deadline", -(1 << 62)),
+        ("wake_at", 1 << 62),
+    ),
 )
+INSTANTS: Final[tuple[Junk, ...]] = (-5, -(1 << 62), 1 << 62)
 IMPOSSIBLE_FLAGS: Final = tuple(("flags", flags) for flags in (-1, 255, 4095, 65_535))
 COUNTED_BY_A_CLAIM: Final = frozenset({"attempt", "rev", "fence"})
 """A claim in one statement adds to these before anybody reads them: one more than -1 is in range again."""
@@ -75,6 +83,9 @@ SHAPES: Final = ("junk", "[1]", '"text"', '{"a": ')
 
 
 class DamagedRowContract(Contract, ABC):
+    own_instants: tuple[Junk, ...] = ()
+    """What only this store can hold in a column of instants."""
+
     @abstractmethod
     async def damage(self, bench: Bench, table: str, column: str, junk: Junk, *, where: str) -> None:
         """Write junk into a column of some rows, past the store."""
@@ -160,6 +171,32 @@ class DamagedRowContract(Contract, ABC):
             page = await bench.store.search(DEFAULT_TENANT, Filter(), order=Order.CREATED_ASC, cursor=None, limit=9)
             assert {job.id: job.damaged for job in page.jobs} == {"damaged": (column,), "other": ()}
             await bench.store.delete(DEFAULT_TENANT, ["damaged", "other"])
+
+    async def test_damaged_instants_hide_no_healthy_job_from_whoever_turns_pages(self, bench: Bench) -> None:
+        for column, value, order in product(("created_at", "updated_at"), INSTANTS + self.own_instants, Order):
+            ids = [f"{number}" for number in range(7)]
+            for job_id in ids:
+                await bench.finished(id=job_id)
+                await bench.runtime.advance(1)
+            for job_id in ids[2:5:2]:
+                await self.damage_job(bench, column, value, job_id)
+            for limit in (1, 2, 3):
+                seen = await _page_through(bench, order, limit, pages_max=len(ids))
+                assert len(seen) == len(set(seen)), (column, value, order, limit)
+                assert set(seen) >= {*ids} - {*ids[2:5:2]}, (column, value, order, limit)
+            await bench.store.delete(DEFAULT_TENANT, ids)
+
+    async def test_flags_that_only_a_newer_release_knows_are_no_damage_in_its_records(self, bench: Bench) -> None:
+        await bench.add(id="newer", delay_us=HOUR)
+        healthy = await _behind_it(bench)
+        await self.damage_job(bench, "format", RECORD_FORMAT + 1, "newer")
+        await self.damage_job(bench, "flags", 1 << 20, "newer")
+        await bench.runtime.advance(hours=2)
+        assert [job.id for job in await bench.claim(50)] == healthy
+        newer = await bench.job("newer")
+        assert (newer.status, newer.flags, newer.damaged) == (Status.WAITING, 1 << 20, ())
+        await bench.cancel("newer")
+        assert (await bench.job("newer")).flags == 1 << 20, "what an older release writes back holds them"
 
     async def test_a_claim_does_not_read_what_it_writes(self, bench: Bench) -> None:
         for number, column in enumerate(sorted(WRITTEN_BY_A_CLAIM & set(STRUCTURED))):
@@ -330,6 +367,18 @@ async def _behind_it(bench: Bench, number: int = 0) -> list[str]:
     return [accepted.id for accepted in await bench.submit(*jobs)]
 
 
+async def _page_through(bench: Bench, order: Order, limit: int, *, pages_max: int) -> list[str]:
+    seen: list[str] = []
+    cursor: str | None = None
+    for _ in range(pages_max + 1):
+        page = await bench.store.search(DEFAULT_TENANT, Filter(), order=order, cursor=cursor, limit=limit)
+        seen += [job.id for job in page.jobs]
+        cursor = page.next_cursor
+        if cursor is None:
+            return seen
+    raise AssertionError(f"{pages_max} pages of {order} had no end: {seen}")
+
+
 async def _check_set_aside(bench: Bench, column: str, job_id: str = "damaged") -> None:
     job = await bench.job(job_id)
     assert job.status is Status.DEAD_LETTER
@@ -342,6 +391,8 @@ async def _check_set_aside(bench: Bench, column: str, job_id: str = "damaged") -
 
 
 class TestDamagedRowsOnSqlite(DamagedRowContract):
+    own_instants = ("junk", 1.5, 1e300, -1e300, b"\xff")
+
     @pytest.fixture
     def backend(self) -> SqliteBackend:
         return SqliteBackend()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -47,7 +47,9 @@ class Filter(Struct, frozen=True, kw_only=True):
 Position: TypeAlias = tuple[int, int]
 """(sort value, seq) of the last job of a page"""
 
-_Storable: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+STORED_MIN: Final = -(2**63)
+STORED_MAX: Final = 2**63 - 1
+_Storable: TypeAlias = Annotated[int, Meta(ge=STORED_MIN, le=STORED_MAX)]
 
 
 def matches(job: JobRecord, wanted: Filter, now: Instant) -> bool:

@@ -220,9 +220,7 @@ class BusyMachine(threading.Event):
         return super().wait(None if timeout is None else timeout + 0.1)
 
 
-async def test_the_wait_for_a_lock_ends_in_time_on_a_busy_machine(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_wait_for_a_lock_ends_in_time_on_a_busy_machine(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps take longer there than they were meant to: the wait is measured, not counted in steps."""
     store = SqliteStore(path, SystemRuntime())
     await store.open()

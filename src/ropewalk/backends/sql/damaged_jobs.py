@@ -11,14 +11,16 @@ from msgspec import NODEFAULT, structs
 from ropewalk.backends.sql.columns import COLUMNS, JSON
 from ropewalk.backends.sql.damage import DamagedJobs
 from ropewalk.domain.jobs.flags import contradicted_flags, flags_of_columns
-from ropewalk.domain.jobs.record import JobRecord
+from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.limits.fleet_limit import LaneName
+from ropewalk.domain.time import StoredSmall
 
 if TYPE_CHECKING:
     from ropewalk.backends.sql.tx import Tx
 
 _STORED: Final = tuple(field for field in structs.fields(JobRecord) if field.name in COLUMNS)
+_PLACE_OF_FLAGS: Final = next(at for at, field in enumerate(_STORED) if field.name == "flags")
 _OF_LANE: Final = ("tenant", "queue", "type", "limit_key")
 _TIMES: Final = frozenset({"time_key", "created_at", "run_at", "updated_at"})
 _STATUS_IN: Final = (Status.WAITING, Status.WAITING, Status.RUNNING, Status.DEAD_LETTER)
@@ -52,8 +54,19 @@ def _read(tx: Tx, seq: int) -> JobRecord:
             damaged.append(field.name)
             read[field.name] = _stand_in(tx, field, value, stage)
     job = JobRecord(**read)
+    if "flags" in damaged and job.format > RECORD_FORMAT:
+        _keep_newer_flags(job, found[2 + 2 * _PLACE_OF_FLAGS], damaged)
     job.damaged = (*damaged, *_put_right(job, damaged, _lane_of(tx, lane)))
     return job
+
+
+def _keep_newer_flags(job: JobRecord, stored: Any, damaged: list[str]) -> None:
+    """A newer release may know more flags: they are no damage, and whatever is written back must hold them."""
+    try:
+        job.flags = msgspec.convert(stored, StoredSmall)
+    except msgspec.ValidationError:
+        return
+    damaged.remove("flags")
 
 
 def _lane_of(tx: Tx, lane: int | None) -> LaneName | None:

@@ -7,6 +7,7 @@ How the jobs of all tenants stand, for an examination. It costs as much as there
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -22,7 +23,16 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT, RECORD_FORMAT, AttemptRe
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.schedules.schedule import Plan
-from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encode_cursor, position_of
+from ropewalk.domain.search import (
+    STORED_MAX,
+    STORED_MIN,
+    Filter,
+    Order,
+    Position,
+    decode_cursor,
+    encode_cursor,
+    position_of,
+)
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.diagnosis import Backlog, Work
 from ropewalk.ports.store.leases import WorkerCard
@@ -147,8 +157,28 @@ def search(tx: Tx, tenant: str, wanted: Filter, *, order: Order, cursor: str | N
     found = _ints.decode(tx.value(query.page(order, after, limit + 1), query.values))
     more = len(found) > limit
     jobs = load(tx, found[:limit])
-    next_cursor = encode_cursor(order, position_of(jobs[-1], order)) if more and jobs else None
-    return Page(now=tx.now, jobs=jobs, next_cursor=next_cursor)
+    return Page(now=tx.now, jobs=jobs, next_cursor=_cursor_behind(tx, jobs[-1], order) if more and jobs else None)
+
+
+def _cursor_behind(tx: Tx, last: JobRecord, order: Order) -> str | None:
+    """Where the next page begins, by what is stored: a record holds a stand-in for an instant that cannot be read.
+
+    Some junk cannot be told in a cursor. Text stands behind all numbers, and the next page begins at the last of these;
+    with a fraction it begins at the number below. So damaged rows may be missing from the pages, but no healthy one is.
+    """
+    if order is not Order.UPDATED_DESC or "updated_at" not in last.damaged:
+        return encode_cursor(order, position_of(last, order))
+    found = tx.row(tx.sql.one_job.format(columns=tx.sql.one_column.format(column="updated_at")), (last.seq,))
+    assert found is not None, f"job {last.id} is there"
+    match found[2]:
+        case int(stored):
+            return encode_cursor(order, (stored, last.seq))
+        case float(stored) if stored < STORED_MIN:
+            return None
+        case float(stored) if stored < STORED_MAX:
+            return encode_cursor(order, (math.floor(stored), STORED_MAX))
+        case _:
+            return encode_cursor(order, (STORED_MAX, STORED_MAX))
 
 
 def count(tx: Tx, tenant: str, wanted: Filter) -> int:

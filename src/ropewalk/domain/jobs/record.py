@@ -161,7 +161,7 @@ class JobRecord(Struct, kw_only=True, gc=False, array_like=True):
     created_at: StoredInstant
     run_at: StoredInstant
     updated_at: StoredInstant
-    flags: StoredSmall = 0
+    flags: flag.StoredFlags = 0
     run: StoredSmall = 1
     """1, +1 for every manual retry or redrive"""
     rev: StoredSmall = 1
