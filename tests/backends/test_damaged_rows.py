@@ -77,7 +77,19 @@ IMPOSSIBLE_FLAGS: Final = tuple(("flags", flags) for flags in (-1, 255, 4095, 65
 COUNTED_BY_A_CLAIM: Final = frozenset({"attempt", "rev", "fence"})
 """A claim in one statement adds to these before anybody reads them: one more than -1 is in range again."""
 BORN_WITH: Final = frozenset(
-    {"type", "chain_index", "lease_us", "timeout_us", "max_crashes", "backoff", "tags", "on_failure", "origin"}
+    {
+        "type",
+        "queue",
+        "tenant",
+        "chain_index",
+        "lease_us",
+        "timeout_us",
+        "max_crashes",
+        "backoff",
+        "tags",
+        "on_failure",
+        "origin",
+    }
 )
 SHAPES: Final = ("junk", "[1]", '"text"', '{"a": ')
 
@@ -117,6 +129,23 @@ class DamagedRowContract(Contract, ABC):
             if column not in COUNTED_BY_A_CLAIM:
                 assert f"d{number}" not in claimed, (column, value)
                 await _check_set_aside(bench, column, f"d{number}")
+
+    async def test_a_job_that_contradicts_its_lane_is_never_given(self, bench: Bench) -> None:
+        """Whether one lane, some or many have ready jobs; also where the worker serves the other type as well."""
+        for number, (column, others) in enumerate(product(("type", "queue", "tenant"), (0, 3, 20))):
+            types = ["t", "other", *(f"o{other}" for other in range(others))]
+            await bench.add("t", id=f"before-{number}")
+            await bench.claim(1, types=types)
+            await bench.add("t", id=f"d{number}")
+            healthy = {*(await _behind_it(bench, number))}
+            healthy |= {await bench.add(name, id=f"{name}-{number}") for name in types[2:]}
+            await self.damage_job(bench, column, "other", f"d{number}")
+            given: set[str] = set()
+            for turn in range(3):
+                given |= {job.id for job in await bench.claim(50, types=types, first_ticket=1000 + 50 * turn)}
+            assert given == healthy, (column, others)
+            tenant = "other" if column == "tenant" else DEFAULT_TENANT
+            assert await bench.status(f"d{number}", tenant=tenant) is Status.DEAD_LETTER, (column, others)
 
     async def test_a_place_in_a_chain_without_a_scope_stops_nobody(self, bench: Bench) -> None:
         await bench.running("a", id="first")

@@ -30,7 +30,7 @@ class Backing(Struct, frozen=True):
 
 
 BACKING_OF_STORE_CALLS: Final = Backing(first_seconds=0.05, max_seconds=1.0)
-"""How a worker repeats calls of a store that somebody waits for, or that keep its leases: soon, however long they fail."""
+"""How a worker repeats calls of a store that a handler waits for, or that keep its leases."""
 
 
 class Supervisor:

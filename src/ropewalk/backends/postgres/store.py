@@ -36,6 +36,7 @@ from ropewalk.backends.postgres.waiting import WaitingSessions
 from ropewalk.backends.sql import leases, queries, quotas, steps, submission
 from ropewalk.backends.sql.claim import claim as claiming
 from ropewalk.backends.sql.claim import single_sublane
+from ropewalk.backends.sql.damage import careful
 from ropewalk.backends.sql.lanes import KNOWN_MAX, QuotaBook
 from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
@@ -185,7 +186,8 @@ class PostgresStore(SqlStore):
                 claimed = await self._claims.ask(lambda tx: claiming.claim(tx, tx.lanes, self._cache, request))
         except single_sublane.LeasedUnread as error:
             unread = error
-            claimed = await self._claims.ask(lambda tx: single_sublane.read_leased(tx, tx.lanes, unread))
+            read_leased = careful(lambda tx: single_sublane.read_leased(tx, tx.lanes, unread), frozenset())
+            claimed = await self._claims.ask(read_leased)
         return claimed
 
     async def _claimed_at_once(self, request: ClaimRequest) -> Claimed | None:

@@ -188,11 +188,12 @@ _UNEXPECTED: Final = (AssertionError, LookupError, ValueError, TypeError, Arithm
 
 
 def may_be_damage(error: BaseException) -> bool:
-    """Whether the rules of the domain met what they rule out: then a row may be at fault that can be decoded.
+    """Whether a row that can be decoded may be at fault: it contradicts its lane (DamagedJobs, from a claim that did not
+    read carefully), or the rules of the domain met what they rule out.
 
     Reading carefully tells, because what is read then is also compared with itself (damaged_jobs.py).
     """
-    return isinstance(error, _UNEXPECTED) and not isinstance(error, RopewalkError)
+    return isinstance(error, (*_UNEXPECTED, DamagedJobs)) and not isinstance(error, RopewalkError)
 
 
 def ids_of(found: bytes | str) -> list[Any]:

@@ -12,7 +12,7 @@ from ropewalk.backends.sql.columns import COLUMNS, JSON
 from ropewalk.backends.sql.damage import DamagedJobs
 from ropewalk.domain.jobs.flags import contradicted_flags, flags_of_columns
 from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
-from ropewalk.domain.jobs.states import Move, Status
+from ropewalk.domain.jobs.states import TERMINAL, Move, Status
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.time import StoredSmall
 
@@ -25,6 +25,8 @@ _OF_LANE: Final = ("tenant", "queue", "type", "limit_key")
 _TIMES: Final = frozenset({"time_key", "created_at", "run_at", "updated_at"})
 _STATUS_IN: Final = (Status.WAITING, Status.WAITING, Status.RUNNING, Status.DEAD_LETTER)
 """by stage, where the status itself is junk"""
+_STATUSES_IN: Final = (*(frozenset({status}) for status in _STATUS_IN[:-1]), TERMINAL)
+"""By stage: another status contradicts it."""
 _STAGES: Final = range(len(_STATUS_IN))
 
 
@@ -56,6 +58,9 @@ def _read(tx: Tx, seq: int) -> JobRecord:
     job = JobRecord(**read)
     if "flags" in damaged and job.format > RECORD_FORMAT:
         _keep_newer_flags(job, found[2 + 2 * _PLACE_OF_FLAGS], damaged)
+    if "status" not in damaged and stage in _STAGES and job.status not in _STATUSES_IN[stage]:
+        damaged.append("status")
+        job.status = _STATUS_IN[stage]
     job.damaged = (*damaged, *_put_right(job, damaged, _lane_of(tx, lane)))
     return job
 

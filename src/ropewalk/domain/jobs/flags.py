@@ -1,7 +1,7 @@
 """One bitmask per job that keeps a plain job out of every table it does not use.
 
-A release that adds a flag writes the records that carry it in a newer format (record.RECORD_FORMAT), which older workers
-leave alone. So a bit that this release does not know is damage in any record whose format it does know.
+A release that adds a flag writes the records that carry it in a newer format (record.RECORD_FORMAT), which older
+workers leave alone. So a bit that this release does not know is damage in any record whose format it does know.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ AT_FIXED_TIME: Final = 65_536
 """Its `run_at` was asked for as an instant. Without this flag it was reckoned from the clock, as that of a retry is."""
 
 StoredFlags: TypeAlias = Annotated[int, Meta(ge=0, le=2 * AT_FIXED_TIME - 1)]
-"""The flags above, which are all bits up to the last one, and nothing else: the range is checked as they are decoded."""
+"""The flags above, which are all bits up to the last one, and nothing else. The range is checked while decoding."""
 
 MAY_BE_NEEDED: Final = HAS_DEPENDANTS | OWNS_SCOPE | CHAINED
 """a finished job with none of these is needed by no other job; indexes of the stores name this number"""

@@ -63,7 +63,8 @@ crashes > 0 OR coalesce(attempt + 1 >= max_attempts, false)
 -- this claim may not take them back), `control` is the one under which nothing was limited or paused, and each of the
 -- first jobs may be given as it stands: in time, not on its last attempt unless there is a slot for it, with the lease of
 -- its type. Otherwise it leases nothing. Without `look` it goes on behind the rank it is given, and there must be as many
--- as were asked for. What is leased is what lease_jobs would write; it is told as it was before.
+-- as were asked for. What is leased is what lease_jobs would write; it is told as it was before, under the
+-- names of the lane. Whether one of the rows has other names is told as well: such a row is damaged.
 WITH /* see noted */,
 situation AS MATERIALIZED (
     SELECT
@@ -118,6 +119,7 @@ SELECT
     (SELECT now FROM situation), (SELECT as_expected FROM given), (SELECT epoch FROM situation),
     (SELECT control FROM situation), (SELECT paused FROM situation), (SELECT dues FROM situation),
     (SELECT next_wait FROM situation), (SELECT ready_found FROM situation),
+    coalesce(bool_or(type <> :type::text OR queue <> :queue::text OR tenant <> :tenant::text), false),
     coalesce('[' || string_agg(concat('[', concat_ws(
         ',', seq, to_json(id), :of_lane::text, /* see ready_of_its_own */
     ), ']'), ',') || ']', '[]'),
@@ -181,8 +183,8 @@ coalesce('[' || string_agg(concat('[', concat_ws(
 coalesce(json_agg(seq), '[]')
 
 -- name: ready_heads
--- The first jobs of each of many sublanes, behind the rank given with it. Whatever another claim is looking at is passed
--- over.
+-- The first jobs of each of many sublanes, behind the rank given with it, and the sublane of each. Whatever another claim
+-- is looking at is passed over.
 WITH found AS MATERIALIZED (
     SELECT head.*
     FROM json_array_elements(%s) AS wanted
@@ -196,7 +198,7 @@ WITH found AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS head
 )
-SELECT /* see ready_columns */
+SELECT /* see ready_columns */, coalesce(json_agg(sublane), '[]')
 FROM found
 JOIN LATERAL (SELECT * FROM submitted WHERE submitted.seq = found.seq OFFSET 0) AS body USING (seq)
 

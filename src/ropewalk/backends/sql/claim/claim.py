@@ -18,6 +18,7 @@ from ropewalk.backends.sql import records
 from ropewalk.backends.sql.claim.cache import KEYED_FROM, ClaimCache, SingleSublane
 from ropewalk.backends.sql.claim.single_sublane import claim_single_sublane
 from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, Heads, asked_by, first_of_each, next_of, rank_of
+from ropewalk.backends.sql.damage import DamagedJobs
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
 from ropewalk.backends.sql.maintenance import catch_up, expire, give_back
@@ -225,7 +226,7 @@ class Claiming:
     def _heads(self, lines: Iterable[list[int]], count: int) -> Heads:
         """The first jobs of each of many sublanes, in one statement."""
         starts = [(sublane, self._cache.start_of(sublane)) for sublanes in lines for sublane in sublanes]
-        return first_of_each(self._tx, self._lanes, starts, count)
+        return first_of_each(self._tx, starts, count)
 
     def _in_order(self, line: TenantQueue, sublanes: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
         """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
@@ -254,15 +255,18 @@ class Claiming:
     def _ready(self, sublane: int, chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
         """The ready jobs of one sublane, read a chunk at a time and no further than asked for."""
         lane, suspects = divmod(sublane, 2)
+        tenant, queue, job_type, _ = self._lanes.names_of(self._tx, [lane])[lane]
         bounded, remembers = self._bounded, self._cache.remembers and not suspects
         if heads is None:
             if self._room is not None:
-                chunk = self._room.most(self._lanes.names_of(self._tx, [lane])[lane].type, chunk)
+                chunk = self._room.most(job_type, chunk)
             found, size = next_of(self._tx, sublane, self._cache.start_of(sublane), chunk), chunk
         else:
             found, size = heads.get(sublane, []), chunk + 1
         while found and not (suspects and self._quarantine.closed):
             for job in found:
+                if job.type != job_type or job.queue != queue or job.tenant != tenant:
+                    raise DamagedJobs(frozenset({job.seq}))
                 yield job
                 if bounded and not self._open(lane, job.type):
                     return

@@ -68,7 +68,8 @@ def tell(
     if not as_expected:
         cache.single = None
         return None
-    situation, jobs = ClaimSnapshot(rest[:6], request, now), _records(rest[6:])
+    *situated, contradicted = rest[:7]
+    situation, jobs = ClaimSnapshot(situated, request, now), _records(rest[7:], contradicted=contradicted)
     epoch, first_ticket = situation.epoch, request.first_ticket
     claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=request.types, now=now)
     if asked.look:
@@ -81,7 +82,8 @@ def tell(
 
 
 class LeasedUnread(Exception):
-    """The statement leased these jobs and its transaction is over, but the row of one of them cannot be decoded."""
+    """The statement leased these jobs and its transaction is over, but the row of one of them cannot be decoded, or
+    contradicts its lane."""
 
     def __init__(self, seqs: frozenset[int]) -> None:
         super().__init__(f"the rows of {len(seqs)} leased jobs cannot be read")
@@ -96,11 +98,14 @@ def read_leased(tx: Tx, lanes: LaneBook, unread: LeasedUnread) -> Claimed:
     return Claimed(now=tx.now, jobs=jobs, moved=aside.moved, closed=aside.closed, next_due=None)
 
 
-def _records(found: Sequence[Any]) -> list[JobRecord]:
+def _records(found: Sequence[Any], *, contradicted: bool) -> list[JobRecord]:
     try:
-        return records_of(found)
+        jobs = records_of(found)
     except msgspec.DecodeError as error:
         raise LeasedUnread(frozenset(ids_of(found[0]))) from error
+    if contradicted:
+        raise LeasedUnread(frozenset(job.seq for job in jobs))
+    return jobs
 
 
 def _suits(single: SingleSublane, request: ClaimRequest) -> bool:
@@ -134,6 +139,9 @@ def _values(
         "first_ticket": request.first_ticket,
         "take_back_until": request.take_back_until,
         "lease_us": request.types[single.lane.type],
+        "tenant": single.lane.tenant,
+        "type": single.lane.type,
+        "queue": single.lane.queue,
         "of_lane": _in_record(single.lane),
         "own_lease": OWN_LEASE,
         "epoch_shift": EPOCH_SHIFT,

@@ -14,7 +14,6 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from ropewalk.backends.sql.claim.cache import Rank
-from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import records_in
 from ropewalk.backends.sql.tx import SqlValue, TooMuch, Tx
 from ropewalk.domain.jobs.order import TenantQueue
@@ -44,24 +43,30 @@ def next_of(tx: Tx, sublane: int, after: Rank, count: int) -> list[JobRecord]:
         return first + next_of(tx, sublane, rank_of(first[-1]), count - len(first))
 
 
-def first_of_each(tx: Tx, lanes: LaneBook, starts: Sequence[Start], count: int) -> Heads:
+def first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> Heads:
     """At most `count` jobs of each of many sublanes, in one statement."""
     heads: Heads = {}
-    for job in sorted(_first_of_each(tx, starts, count), key=rank_of):
-        heads.setdefault(2 * lanes.id_of(tx, job.lane) + job.suspect, []).append(job)
+    for sublane, job in _first_of_each(tx, starts, count):
+        heads.setdefault(sublane, []).append(job)
+    for jobs in heads.values():
+        jobs.sort(key=rank_of)
     return heads
 
 
-def _first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> list[JobRecord]:
+def _first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> list[tuple[int, JobRecord]]:
+    """The sublane comes from where the job was found: its record may contradict that."""
     if len(starts) == 1:
         [(sublane, after)] = starts
-        return next_of(tx, sublane, after, count)
+        return [(sublane, job) for job in next_of(tx, sublane, after, count)]
     wanted = msgspec.json.encode([(sublane, *after) for sublane, after in starts]).decode()
     try:
-        return records_in(tx, tx.row(tx.sql.ready_heads, (wanted, RECORD_FORMAT, count)))
+        found = tx.row(tx.sql.ready_heads, (wanted, RECORD_FORMAT, count))
     except TooMuch:
         half = len(starts) // 2
         return _first_of_each(tx, starts[:half], count) + _first_of_each(tx, starts[half:], count)
+    assert found is not None
+    *columns, sublanes = found
+    return list(zip(_ints.decode(sublanes), records_in(tx, columns), strict=True))
 
 
 DUE_LOOKED_AT: Final = 32
@@ -69,6 +74,7 @@ DUE_LOOKED_AT: Final = 32
 NamesOf: TypeAlias = Callable[[Sequence[int]], Mapping[int, LaneName]]
 """of lanes, among others"""
 
+_ints = msgspec.json.Decoder(list[int])
 _lines = msgspec.json.Decoder(list[TenantQueue])
 _dues = msgspec.json.Decoder(list[tuple[Instant, int]])
 _ready_decoder = msgspec.json.Decoder(tuple[list[int], Span])

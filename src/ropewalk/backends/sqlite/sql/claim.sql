@@ -78,8 +78,8 @@ found (sublane, number) AS (
 SELECT json_group_array(sublane) FROM found WHERE sublane IS NOT NULL
 
 -- name: ready_heads
--- The first jobs of each of many sublanes, behind the rank given with it.
-SELECT /* see ready_columns */
+-- The first jobs of each of many sublanes, behind the rank given with it, and the sublane of each.
+SELECT /* see ready_columns */, json_group_array(sublane)
 FROM json_each(?) AS wanted
 CROSS JOIN job ON job.seq IN (
     SELECT head.seq FROM job AS head
