@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from itertools import product
-from typing import Final, TypeAlias, get_type_hints
+from typing import Final, get_type_hints
 
-import psycopg
 import pytest
 from msgspec import structs
 
-from ropewalk.backends.sqlite.library import sqlite
-from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.operations import RetryRequest, RetryStatus
-from ropewalk.domain.jobs.record import DEFAULT_TENANT, RECORD_FORMAT, CompensationSpec, JobRecord
+from ropewalk.domain.jobs.record import DEFAULT_TENANT, CompensationSpec, JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.domain.limits.quota import Quota
@@ -28,18 +24,11 @@ from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import StoreRefused
 from ropewalk.observe.why_inputs import why_inputs
 from ropewalk.ports.store.schedules import ScheduleChange
-from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, new_job, settlement, worker_card
 from ropewalk.testing.contract.clockwork import plan_of
-from tests.backends.postgres.backend import PostgresBackend
-from tests.backends.test_sqlite import SqliteBackend
-from tests.servers.postgres import Postgres
-from tests.servers.schemas import Schemas
+from tests.backends.damaging import Damaging, OnPostgres, OnSqlite, behind_it, check_set_aside
 
-Junk: TypeAlias = int | float | str | bytes
-
-HEALTHY: Final = 5
 FOUND_BY: Final = frozenset({"seq", "id", "tenant", "format", "prio_key", "time_key"})
 """with junk in these a claim does not find the row at all"""
 COLUMNS: Final = [field for field in structs.fields(JobRecord) if field.name not in FOUND_BY | {"damaged"}]
@@ -72,55 +61,29 @@ IMPOSSIBLE: Final[tuple[tuple[str, int | str], ...]] = (
         ("wake_at", 1 << 62),
     ),
 )
-INSTANTS: Final[tuple[Junk, ...]] = (-5, -(1 << 62), 1 << 62)
 IMPOSSIBLE_FLAGS: Final = tuple(("flags", flags) for flags in (-1, 255, 4095, 65_535))
 COUNTED_BY_A_CLAIM: Final = frozenset({"attempt", "rev", "fence"})
 """A claim in one statement adds to these before anybody reads them: one more than -1 is in range again."""
-BORN_WITH: Final = frozenset(
-    {
-        "type",
-        "queue",
-        "tenant",
-        "chain_index",
-        "lease_us",
-        "timeout_us",
-        "max_crashes",
-        "backoff",
-        "tags",
-        "on_failure",
-        "origin",
-    }
-)
 SHAPES: Final = ("junk", "[1]", '"text"', '{"a": ')
 
 
-class DamagedRowContract(Contract, ABC):
-    own_instants: tuple[Junk, ...] = ()
-    """What only this store can hold in a column of instants."""
-
-    @abstractmethod
-    async def damage(self, bench: Bench, table: str, column: str, junk: Junk, *, where: str) -> None:
-        """Write junk into a column of some rows, past the store."""
-
-    async def damage_job(self, bench: Bench, column: str, junk: Junk, job_id: str = "damaged") -> None:
-        await self.damage(bench, "job", column, junk, where=f"id = '{job_id}'")
-
+class DamagedRowContract(Damaging):
     async def test_junk_in_a_waiting_job_stops_nobody(self, bench: Bench) -> None:
         for number, (column, junk) in enumerate(product(READ_BY_A_CLAIM, SHAPES)):
             await bench.add(id=f"d{number}", tags={"a": "b"})
-            healthy = await _behind_it(bench, number)
+            healthy = await behind_it(bench, number)
             await self.damage_job(bench, column, junk, f"d{number}")
             assert (await bench.job(f"d{number}")).damaged == (column,), "who only looks is told, and changes nothing"
             claimed = await bench.claimed(50, first_ticket=1 + 50 * number)
             assert [job.id for job in claimed.jobs] == healthy, (column, junk)
             assert [(moved.job.id, moved.move) for moved in claimed.moved] == [(f"d{number}", Move.SET_ASIDE)]
-            await _check_set_aside(bench, column, f"d{number}")
+            await check_set_aside(bench, column, f"d{number}")
 
     async def test_a_value_no_job_can_have_stops_nobody(self, bench: Bench) -> None:
         """A column that can be read, but is out of range or contradicts another one."""
         for number, (column, value) in enumerate(IMPOSSIBLE):
             await bench.add(id=f"d{number}")
-            healthy = await _behind_it(bench, number)
+            healthy = await behind_it(bench, number)
             await self.damage_job(bench, column, value, f"d{number}")
             first = await bench.claimed(50, first_ticket=1 + 100 * number)
             again = await bench.claimed(50, first_ticket=51 + 100 * number)
@@ -128,24 +91,7 @@ class DamagedRowContract(Contract, ABC):
             assert [job_id for job_id in claimed if job_id in healthy] == healthy, (column, value)
             if column not in COUNTED_BY_A_CLAIM:
                 assert f"d{number}" not in claimed, (column, value)
-                await _check_set_aside(bench, column, f"d{number}")
-
-    async def test_a_job_that_contradicts_its_lane_is_never_given(self, bench: Bench) -> None:
-        """Whether one lane, some or many have ready jobs; also where the worker serves the other type as well."""
-        for number, (column, others) in enumerate(product(("type", "queue", "tenant"), (0, 3, 20))):
-            types = ["t", "other", *(f"o{other}" for other in range(others))]
-            await bench.add("t", id=f"before-{number}")
-            await bench.claim(1, types=types)
-            await bench.add("t", id=f"d{number}")
-            healthy = {*(await _behind_it(bench, number))}
-            healthy |= {await bench.add(name, id=f"{name}-{number}") for name in types[2:]}
-            await self.damage_job(bench, column, "other", f"d{number}")
-            given: set[str] = set()
-            for turn in range(3):
-                given |= {job.id for job in await bench.claim(50, types=types, first_ticket=1000 + 50 * turn)}
-            assert given == healthy, (column, others)
-            tenant = "other" if column == "tenant" else DEFAULT_TENANT
-            assert await bench.status(f"d{number}", tenant=tenant) is Status.DEAD_LETTER, (column, others)
+                await check_set_aside(bench, column, f"d{number}")
 
     async def test_a_place_in_a_chain_without_a_scope_stops_nobody(self, bench: Bench) -> None:
         await bench.running("a", id="first")
@@ -201,36 +147,10 @@ class DamagedRowContract(Contract, ABC):
             assert {job.id: job.damaged for job in page.jobs} == {"damaged": (column,), "other": ()}
             await bench.store.delete(DEFAULT_TENANT, ["damaged", "other"])
 
-    async def test_damaged_instants_hide_no_healthy_job_from_whoever_turns_pages(self, bench: Bench) -> None:
-        for column, value, order in product(("created_at", "updated_at"), INSTANTS + self.own_instants, Order):
-            ids = [f"{number}" for number in range(7)]
-            for job_id in ids:
-                await bench.finished(id=job_id)
-                await bench.runtime.advance(1)
-            for job_id in ids[2:5:2]:
-                await self.damage_job(bench, column, value, job_id)
-            for limit in (1, 2, 3):
-                seen = await _page_through(bench, order, limit, pages_max=len(ids))
-                assert len(seen) == len(set(seen)), (column, value, order, limit)
-                assert set(seen) >= {*ids} - {*ids[2:5:2]}, (column, value, order, limit)
-            await bench.store.delete(DEFAULT_TENANT, ids)
-
-    async def test_flags_that_only_a_newer_release_knows_are_no_damage_in_its_records(self, bench: Bench) -> None:
-        await bench.add(id="newer", delay_us=HOUR)
-        healthy = await _behind_it(bench)
-        await self.damage_job(bench, "format", RECORD_FORMAT + 1, "newer")
-        await self.damage_job(bench, "flags", 1 << 20, "newer")
-        await bench.runtime.advance(hours=2)
-        assert [job.id for job in await bench.claim(50)] == healthy
-        newer = await bench.job("newer")
-        assert (newer.status, newer.flags, newer.damaged) == (Status.WAITING, 1 << 20, ())
-        await bench.cancel("newer")
-        assert (await bench.job("newer")).flags == 1 << 20, "what an older release writes back holds them"
-
     async def test_a_claim_does_not_read_what_it_writes(self, bench: Bench) -> None:
         for number, column in enumerate(sorted(WRITTEN_BY_A_CLAIM & set(STRUCTURED))):
             await bench.add(id=f"d{number}")
-            healthy = await _behind_it(bench, number)
+            healthy = await behind_it(bench, number)
             await self.damage_job(bench, column, "junk", f"d{number}")
             assert [job.id for job in await bench.claim(50)] == [f"d{number}", *healthy]
             assert (await bench.job(f"d{number}")).damaged == ()
@@ -241,11 +161,11 @@ class DamagedRowContract(Contract, ABC):
             await bench.add(id=f"before-{number}")
             await bench.claim(1)
             await bench.add(id=f"d{number}")
-            healthy = await _behind_it(bench, number)
+            healthy = await behind_it(bench, number)
             await self.damage_job(bench, "tags", shape, f"d{number}")
             claimed = await bench.claimed(50, first_ticket=99)
             assert [job.id for job in claimed.jobs] == healthy
-            await _check_set_aside(bench, "tags", f"d{number}")
+            await check_set_aside(bench, "tags", f"d{number}")
 
     async def test_junk_in_a_running_job_lets_it_end(self, bench: Bench) -> None:
         for number, column in enumerate(STRUCTURED):
@@ -344,6 +264,17 @@ class DamagedRowContract(Contract, ABC):
         due = await bench.store.due_schedules(after=None, limit=9)
         assert {each.schedule.name for each in due.schedules} == {"one", "three"}
 
+    async def test_a_page_of_schedules_is_full_although_some_are_damaged(self, bench: Bench) -> None:
+        """A short page is taken for the last one."""
+        for name in "abcdefg":
+            await _schedule(bench, name)
+        await self.damage(bench, "schedule", "plan", "junk", where="name IN ('a', 'b', 'c', 'f')")
+        due = (await bench.store.due_schedules(after=None, limit=2)).schedules
+        rest = (await bench.store.due_schedules(after=due[-1].schedule, limit=2)).schedules
+        assert [each.schedule.name for each in [*due, *rest]] == ["d", "e", "g"]
+        listed = (await bench.store.list_schedules(DEFAULT_TENANT, after=None, limit=2)).schedules
+        assert [each.schedule.name for each in listed] == ["d", "e"]
+
 
 async def _schedule(bench: Bench, name: str) -> None:
     schedule = Schedule(name=name, tenant=DEFAULT_TENANT, plan=plan_of(Every(HOUR)), generation=1, next_fire=7)
@@ -391,69 +322,16 @@ async def _use_every_table(bench: Bench) -> None:
     await store.examine()
 
 
-async def _behind_it(bench: Bench, number: int = 0) -> list[str]:
-    jobs = [new_job(id=f"h{number}-{each}") for each in range(HEALTHY)]
-    return [accepted.id for accepted in await bench.submit(*jobs)]
-
-
-async def _page_through(bench: Bench, order: Order, limit: int, *, pages_max: int) -> list[str]:
-    seen: list[str] = []
-    cursor: str | None = None
-    for _ in range(pages_max + 1):
-        page = await bench.store.search(DEFAULT_TENANT, Filter(), order=order, cursor=cursor, limit=limit)
-        seen += [job.id for job in page.jobs]
-        cursor = page.next_cursor
-        if cursor is None:
-            return seen
-    raise AssertionError(f"{pages_max} pages of {order} had no end: {seen}")
-
-
-async def _check_set_aside(bench: Bench, column: str, job_id: str = "damaged") -> None:
-    job = await bench.job(job_id)
-    assert job.status is Status.DEAD_LETTER
-    assert job.error is not None
-    assert (job.error.category, job.error.code) == (Category.SYSTEM, "damaged_row")
-    assert column in job.error.message
-    page = await bench.store.search(DEFAULT_TENANT, Filter(), order=Order.CREATED_DESC, cursor=None, limit=9)
-    assert job_id in {each.id for each in page.jobs}
-    assert [entry.kind for entry in await bench.history(job_id)][-1] == "set_aside"
-
-
-class TestDamagedRowsOnSqlite(DamagedRowContract):
-    own_instants = ("junk", 1.5, 1e300, -1e300, b"\xff")
-
-    @pytest.fixture
-    def backend(self) -> SqliteBackend:
-        return SqliteBackend()
-
-    async def damage(self, bench: Bench, table: str, column: str, junk: Junk, *, where: str) -> None:
-        assert isinstance(bench.backend, SqliteBackend)
-        db = sqlite.connect(bench.backend.path, isolation_level=None)
-        db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (junk,))
-        db.close()
-
+class TestDamagedRowsOnSqlite(DamagedRowContract, OnSqlite):
     async def test_any_column_may_hold_what_is_not_of_its_type(self, bench: Bench) -> None:
         """SQLite keeps whatever it is given: bytes that are no text, in a column of numbers or of names."""
         for number, field in enumerate(COLUMNS):
             if field.name not in WRITTEN_BY_A_CLAIM and field.type not in (bytes, bytes | None):
                 await bench.add(id=f"d{number}")
-                healthy = await _behind_it(bench, number)
+                healthy = await behind_it(bench, number)
                 await self.damage_job(bench, field.name, b"\xff\xfe", f"d{number}")
                 assert [job.id for job in await bench.claim(50)] == healthy, field.name
-                await _check_set_aside(bench, field.name, f"d{number}")
+                await check_set_aside(bench, field.name, f"d{number}")
 
 
-class TestDamagedRowsOnPostgres(DamagedRowContract):
-    @pytest.fixture
-    def backend(self, postgres: Postgres, postgres_schemas: Schemas) -> PostgresBackend:
-        return PostgresBackend(postgres_schemas, postgres.dsn())
-
-    async def damage(self, bench: Bench, table: str, column: str, junk: Junk, *, where: str) -> None:
-        backend = bench.backend
-        assert isinstance(backend, PostgresBackend)
-        if table == "job":
-            table = "submitted" if column in BORN_WITH else "job_by_stage"
-            where = f"seq = (SELECT seq FROM submitted WHERE {where})"
-        async with await psycopg.AsyncConnection.connect(backend.url, autocommit=True) as db:
-            await db.execute(f"SET search_path TO {backend.schema}".encode())
-            await db.execute(f"UPDATE {table} SET {column} = %s WHERE {where}".encode(), (junk,))
+class TestDamagedRowsOnPostgres(DamagedRowContract, OnPostgres): ...

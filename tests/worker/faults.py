@@ -28,6 +28,17 @@ class Faults:
         """The next `times` calls change nothing and raise this."""
         return self._fail(verb, times, error, commits=False)
 
+    def fail_for(self, verb: str, member: str, error: Exception) -> None:
+        """Every call that names this member among others changes nothing and raises this."""
+        real = getattr(self._store, verb)
+
+        async def faulty(*args: Any, **kwargs: Any) -> Any:
+            if member in repr((args, kwargs)):
+                raise error
+            return await real(*args, **kwargs)
+
+        setattr(self._store, verb, faulty)
+
     def fail_settling(self, job_id: str, error: Exception, times: int) -> None:
         """Settlements together with that of this job change nothing and raise this, so many times."""
         real, left = self._store.settle, times

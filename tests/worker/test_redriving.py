@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from ropewalk.worker.services import redriver as redriving
 from ropewalk.worker.services.redriver import Redriver
 from ropewalk.worker.worker import Worker
 from tests.apps import MakeApp, embedded_store_kind
+from tests.worker.faults import Faults
 
 store_kind = embedded_store_kind
 
@@ -52,10 +54,10 @@ async def long_one() -> None:
 class Fleet:
     """An app whose clock moves only when told, with jobs that died."""
 
-    def __init__(self, make_app: MakeApp) -> None:
+    def __init__(self, make_app: MakeApp, **options: Any) -> None:
         self.runtime = FakeRuntime()
         self.heard: list[Event] = []
-        self.app: App = make_app(charge, other, long_one, runtime=self.runtime, on_event=self.heard.append)
+        self.app: App = make_app(charge, other, long_one, runtime=self.runtime, on_event=self.heard.append, **options)
 
     async def let_die(self, count: int, *, tenant: str = "default") -> list[str]:
         """Their ids, in order."""
@@ -357,3 +359,19 @@ def test_a_type_this_worker_does_not_serve_is_refused(make_app: MakeApp) -> None
     app = make_app(charge, other)
     with pytest.raises(UnknownJobType, match="no job type named 'other'"):
         app.worker(types=[charge], redrive=Redrive(types=[other]))
+
+
+async def test_a_job_whose_retry_fails_keeps_no_other_from_coming_back(make_app: MakeApp) -> None:
+    told: list[str] = []
+    fleet = Fleet(make_app, on_error=lambda _, phase: told.append(phase))
+    async with fleet.app as app:
+        ids = await fleet.let_die(3)
+        bank["away"] = False
+        Faults(app).fail_for("retry", ids[1], RuntimeError("a defect"))
+        async with app.worker(redrive=Redrive(types=[charge])) as worker:
+            await worker.idle()
+            await redriver(worker).run_once()
+            await worker.idle()
+        states = await app.states(ids)
+    assert [states[each] for each in ids] == [State.COMPLETED, State.DEAD_LETTER, State.COMPLETED]
+    assert told == [f"redrive of job {ids[1]}"]

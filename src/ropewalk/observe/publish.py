@@ -74,6 +74,8 @@ def publish(
     events.tell_queued(fresh)
     ready.update(ripple.ready)
     finished.extend(group.id for group in ripple.closed)
+    for passed in ripple.passed_over:
+        events.report(passed.error, passed.name)
     if ripple.closed and events.heard_at_all:
         runtime.spawn(_tell_closed(ripple.closed, store, events), name="ropewalk-group-closed")
     if finished or ready or control:

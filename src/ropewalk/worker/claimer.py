@@ -195,8 +195,9 @@ class Claimer:
         self._accept(claimed, permit.upto)
         if regime.alarm is not None and ask.limit:
             regime.alarm.saw(claimed, filled=len(claimed.jobs) == ask.limit)
-        if claimed.moved or claimed.closed:
-            self.on_ripple(Consequences(moved=claimed.moved, closed=claimed.closed))
+        if claimed.moved or claimed.closed or claimed.passed_over:
+            moved, closed, passed_over = claimed.moved, claimed.closed, claimed.passed_over
+            self.on_ripple(Consequences(moved=moved, closed=closed, passed_over=passed_over))
         self.on_claimed()
         return claimed
 

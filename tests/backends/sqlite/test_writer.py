@@ -59,6 +59,13 @@ async def test_a_failing_request_loses_only_itself(store: SqliteStore) -> None:
     assert await left_of_broken(store) == 0
 
 
+async def test_a_request_that_raises_what_no_future_takes_ends_no_thread(store: SqliteStore) -> None:
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await store._writer.ask(lambda _: next(iter(())))
+    await submit(store, plain("after"))
+    assert (await store.get("default", ["after"])).jobs.keys() == {"after"}
+
+
 async def test_a_request_that_fails_alone_leaves_nothing(store: SqliteStore) -> None:
     with pytest.raises(LookupError):
         await store._writer.ask(broken)

@@ -16,7 +16,7 @@ from ropewalk.backends.memory.graph import ParentKey, UnreportedOrphan
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.workflow.propagation import BUDGET, Propagation
 from ropewalk.backends.workflow.scopes import orphan_of
-from ropewalk.backends.workflow.unit_of_work import Item, UnitOfWork
+from ropewalk.backends.workflow.unit_of_work import Item, RecordKind, UnitOfWork
 from ropewalk.domain.jobs.flags import HAS_DEPENDANTS, KEYED
 from ropewalk.domain.jobs.idempotency import KeyRecord
 from ropewalk.domain.jobs.record import JobRecord
@@ -37,6 +37,10 @@ class MemoryLedger(UnitOfWork):
         """live or new, by seq: in no index"""
         self._finished: dict[int, tuple[JobRecord, Status, Instant | None]] = {}
         """taken when they had finished already: with which status, and when"""
+
+    def passes_over(self, kind: RecordKind, number: int) -> bool:
+        """Never: there are no stored rows here that something else could have damaged."""
+        return False
 
     @property
     def now(self) -> Instant:

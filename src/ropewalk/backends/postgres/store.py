@@ -82,7 +82,7 @@ class PostgresStore(SqlStore):
         self._renewals = Session(runtime, self._door, "renewals", clock=clock)
         self._reads = ReadingSession(runtime, self._door, "reads", clock=clock)
         for session in (self._changes, self._waiting, self._claims, self._settlements, self._renewals):
-            session.on_set_aside = self._aside.append
+            session.on_aside = self._aside.append
         self._notifier = PostgresNotifier(address, runtime)
         self._allow_weaker_durability = allow_weaker_durability
         self._lanes_made: set[LaneName] = set()

@@ -54,7 +54,7 @@ class Raw(Loader):
 
 
 class Tx:
-    __slots__ = ("_wire", "careful", "careful_sql", "known_damage", "lanes", "left_out", "sql")
+    __slots__ = ("_wire", "careful", "careful_sql", "known_damage", "lanes", "left_out", "passed_over", "sql")
 
     def __init__(self, wire: Wire, lanes: LaneBook, sql: Statements, careful_sql: Statements) -> None:
         self._wire = wire
@@ -63,6 +63,7 @@ class Tx:
         self.careful_sql = careful_sql
         self.careful = False
         self.known_damage: frozenset[int] | None = frozenset()
+        self.passed_over: frozenset[tuple[str, int]] = frozenset()
         self.left_out: set[str] = set()
 
     @property

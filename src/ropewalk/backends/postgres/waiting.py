@@ -26,7 +26,7 @@ class WaitingSessions:
 
     def __init__(self, runtime: Runtime, door: Connector, *, clock: Clock) -> None:
         self._make = partial(WaitingSession, runtime, door, clock=clock)
-        self.on_set_aside: Callable[[Consequences], object] = lambda _: None
+        self.on_aside: Callable[[Consequences], object] = lambda _: None
         self._lock = threading.Lock()
         self._sessions: list[WaitingSession] = []
 
@@ -36,7 +36,7 @@ class WaitingSessions:
             if session is None or (session.asked and len(self._sessions) < WAITING_TOGETHER_MAX):
                 number = len(self._sessions)
                 session = self._make(f"waiting-{number}", stays=number == 0)
-                session.on_set_aside = self.on_set_aside
+                session.on_aside = self.on_aside
                 self._sessions.append(session)
             session.asked += 1
         try:

@@ -13,7 +13,7 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -21,9 +21,10 @@ from ropewalk.backends.sql.damage import DamagedJobs, careful, may_be_damage
 from ropewalk.backends.sql.forking import follow_forks
 from ropewalk.backends.sql.maintenance import set_aside
 from ropewalk.backends.sql.tx import Tx
+from ropewalk.backends.workflow.culprit import Culprit, culprit_of
 from ropewalk.errors import StoreRefused, StoreUnavailable
 from ropewalk.ports.runtime import Runtime, Task
-from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.consequences import Consequences, PassedOver
 
 T = TypeVar("T")
 
@@ -55,6 +56,9 @@ class Request(Generic[T]):
         self._value = value
 
     def fail(self, error: BaseException) -> None:
+        if isinstance(error, StopIteration):  # a future refuses it, which would end the thread for everybody
+            told = RuntimeError("work in a transaction raised StopIteration")
+            told.__cause__, error = error, told
         self._error = error
 
     def settle(self) -> None:
@@ -96,6 +100,10 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 SERVED_TOGETHER_MAX: Final = 256
+PASSED_OVER_MAX: Final = 100
+"""Records that one piece of work passes over. Each costs a transaction; where there are more, the code is at fault."""
+TOLD_EVERY_SECONDS: Final = 60.0
+"""How often it is reported that one record is passed over."""
 SET_ASIDE_ROUNDS_MAX: Final = 1000
 """batches of damaged jobs met by one piece of work"""
 
@@ -104,7 +112,10 @@ class ConnectionThread(ABC):
     _only_looks = False
 
     def __init__(self, runtime: Runtime, name: str) -> None:
-        self.on_set_aside: Callable[[Consequences], object] = lambda _: None
+        self.on_aside: Callable[[Consequences], object] = lambda _: None
+        """called with what followed from setting jobs aside, and with what was passed over"""
+        self._told_until: dict[Culprit, float] = {}
+        """until when nobody needs to be told again that these were passed over, by the monotonic clock"""
         self._runtime = runtime
         self._name = name
         self._begin_anew()
@@ -140,24 +151,49 @@ class ConnectionThread(ABC):
         Work may be done twice only because a transaction that failed has changed nothing.
         """
         met: frozenset[int] = frozenset()
+        left: frozenset[int] = frozenset()
         for _ in range(SET_ASIDE_ROUNDS_MAX):
             try:
-                return await self._ask_once(careful(work, None if self._only_looks else frozenset()))
+                return await self._ask_passing_over(work, None if self._only_looks else left)
             except DamagedJobs as damaged:
                 met = damaged.seqs
-            met = await self._set_aside(met)
+            left |= met - await self._set_aside(met)
         raise StoreRefused(f"{self._name}: the rows of jobs {sorted(met)} cannot be read, nor set aside: repair them")
 
-    async def _set_aside(self, seqs: frozenset[int]) -> frozenset[int]:
-        """Together with damaged jobs that wait for these, or for which these wait."""
+    async def _ask_passing_over(self, work: Callable[[Tx], T], known: frozenset[int] | None) -> T:
+        """Read carefully, and leave those records as they are on which an unexpected error is blamed."""
+        passed_over: dict[Culprit, Exception] = {}
         while True:
-            aside = careful(partial(_set_aside, seqs), seqs)
             try:
-                self.on_set_aside(await self._ask_once(aside))
+                answer = await self._ask_once(careful(work, known, passed_over))
+            except Exception as error:
+                culprit = culprit_of(error)
+                if culprit is None or culprit in passed_over or len(passed_over) == PASSED_OVER_MAX:
+                    raise
+                passed_over[culprit] = error
+            else:
+                self._tell_passed_over(passed_over)
+                return answer
+
+    def _tell_passed_over(self, passed_over: Mapping[Culprit, Exception]) -> None:
+        """Now and then, not with every try."""
+        now = self._runtime.monotonic()
+        self._told_until = {culprit: until for culprit, until in self._told_until.items() if until > now}
+        news = [PassedOver(each.name, error) for each, error in passed_over.items() if each not in self._told_until]
+        if news:
+            self._told_until = dict.fromkeys(passed_over, now + TOLD_EVERY_SECONDS) | self._told_until
+            self.on_aside(Consequences(passed_over=news))
+
+    async def _set_aside(self, seqs: frozenset[int]) -> frozenset[int]:
+        """Together with damaged jobs that wait for these, or for which these wait. Answers which of them were."""
+        while True:
+            try:
+                aside = await self._ask_passing_over(partial(_set_aside, seqs), seqs)
             except DamagedJobs as others:
                 seqs |= others.seqs
             else:
-                return seqs
+                self.on_aside(aside)
+                return frozenset(moved.job.seq for moved in aside.moved)
 
     @abstractmethod
     def _met_damage(self, error: Exception) -> bool:

@@ -16,7 +16,7 @@ domain met what they rule out (`may_be_damage`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from types import NoneType
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from ropewalk.errors import RopewalkError
+from ropewalk.backends.workflow.culprit import Culprit, is_unexpected
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -51,21 +51,25 @@ class DamagedJobs(Exception):
 
 
 @contextmanager
-def carefully(tx: Tx, known: frozenset[int] | None) -> Generator[None]:
-    """Read carefully inside. `known` are the damaged jobs that are met on purpose; None means all."""
+def carefully(tx: Tx, known: frozenset[int] | None, passed_over: Iterable[Culprit] = ()) -> Generator[None]:
+    """Read carefully inside. `known` are the damaged jobs that are met on purpose; None means all. `passed_over` are
+    records that stay as they are."""
     before = tx.sql
     tx.sql, tx.careful, tx.known_damage, tx.left_out = tx.careful_sql, True, known, set()
+    tx.passed_over = frozenset((each.kind, each.number) for each in passed_over)
     try:
         yield
     finally:
-        tx.sql, tx.careful, tx.known_damage = before, False, frozenset()
+        tx.sql, tx.careful, tx.known_damage, tx.passed_over = before, False, frozenset(), frozenset()
 
 
-def careful(work: Callable[[Tx], T], known: frozenset[int] | None) -> Callable[[Tx], T]:
+def careful(
+    work: Callable[[Tx], T], known: frozenset[int] | None, passed_over: Iterable[Culprit] = ()
+) -> Callable[[Tx], T]:
     """The same work, reading carefully."""
 
     def read_carefully(tx: Tx) -> T:
-        with carefully(tx, known):
+        with carefully(tx, known, passed_over):
             return work(tx)
 
     return read_carefully
@@ -184,16 +188,13 @@ def decoded_error(error: BaseException) -> bool:
     return isinstance(error, msgspec.DecodeError | UnicodeDecodeError)
 
 
-_UNEXPECTED: Final = (AssertionError, LookupError, ValueError, TypeError, ArithmeticError, AttributeError)
-
-
 def may_be_damage(error: BaseException) -> bool:
-    """Whether a row that can be decoded may be at fault: it contradicts its lane (DamagedJobs, from a claim that did not
-    read carefully), or the rules of the domain met what they rule out.
+    """Whether a row that can be decoded may be at fault: it contradicts its lane (DamagedJobs, from a claim that did
+    not read carefully), or the rules of the domain met what they rule out.
 
     Reading carefully tells, because what is read then is also compared with itself (damaged_jobs.py).
     """
-    return isinstance(error, (*_UNEXPECTED, DamagedJobs)) and not isinstance(error, RopewalkError)
+    return isinstance(error, DamagedJobs) or is_unexpected(error)
 
 
 def ids_of(found: bytes | str) -> list[Any]:

@@ -13,6 +13,7 @@ from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import count_removed
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.workflow.culprit import change_each
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import clock, transition
 from ropewalk.domain.jobs.flags import FORGOTTEN, MAY_BE_NEEDED
@@ -59,10 +60,14 @@ def _follow_clock(tx: Tx, ledger: SqlLedger, rippling: Propagation, limit: int) 
     for worker, beat_at in _workers.decode(tx.value(tx.sql.workers_ahead, (written_ahead_from,))):
         tx.run(tx.sql.bring_leases_nearer, (worker, beat_at - tx.now, tx.now))
         tx.run(tx.sql.bring_beat_nearer, (tx.now, worker))
-    for job in ledger.load(_ints.decode(tx.value(tx.sql.waits_ahead, (written_ahead_from, SHORTENED_MAX * limit)))):
+
+    def shorten(job: JobRecord) -> None:
         ledger.take(job)
         if clock.shorten_wait(job, tx.now) and job.ready_at(tx.now):
             rippling.released(job)
+
+    ahead = _ints.decode(tx.value(tx.sql.waits_ahead, (written_ahead_from, SHORTENED_MAX * limit)))
+    change_each(ledger, ledger.load(ahead), shorten)
     ledger.flush()
 
 
@@ -90,8 +95,7 @@ def give_back(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Consequences:
     ledger = SqlLedger(tx, lanes)
     rippling = Propagation(ledger)
     held = _ints.decode(tx.value(tx.sql.leases_of_tickets, (request.owner, _json(request.unanswered))))
-    for job in ledger.load(held):
-        _lose_one(rippling, job, started=False, now=tx.now)
+    change_each(ledger, ledger.load(held), lambda job: _lose_one(rippling, job, started=False, now=tx.now))
     ripple = rippling.run()
     ledger.flush()
     return ripple
@@ -106,23 +110,29 @@ def _known_ranges(stored: str) -> list[TicketRange]:
 
 def expire(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
     """Waiting jobs whose deadline passed."""
-    for job in ledger.load(seqs):
+
+    def end(job: JobRecord) -> None:
         effects = transition.expire(job, ledger.now)
         rippling.moved.append(Moved(job=job, move=effects.move))
         rippling.ended(job, effects)
+
+    change_each(ledger, ledger.load(seqs), end)
 
 
 def set_aside(tx: Tx, lanes: LaneBook, seqs: frozenset[int]) -> Consequences:
     """Jobs with damaged rows become dead letters, with everything that follows from that (damage.py)."""
     ledger = SqlLedger(tx, lanes)
     rippling = Propagation(ledger)
-    for job in ledger.load(sorted(seqs)):
-        if not job.damaged or job.terminal:
-            continue
-        say_set_aside(job.id, job.damaged)
+
+    def end(job: JobRecord) -> None:
         effects = transition.set_aside(job, tx.now)
         rippling.moved.append(Moved(job=job, move=effects.move))
         rippling.ended(job, effects)
+
+    damaged = [job for job in ledger.load(sorted(seqs)) if job.damaged and not job.terminal]
+    for job in damaged:
+        say_set_aside(job.id, job.damaged)
+    change_each(ledger, damaged, end)
     ripple = rippling.run()
     ledger.flush()
     return ripple
@@ -136,10 +146,13 @@ def _lose(tx: Tx, ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int])
     if not seqs:
         return
     known = _started.decode(tx, tx.value(tx.sql.started_tickets))
-    for job in ledger.load(seqs):
+
+    def lose(job: JobRecord) -> None:
         # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
         tickets = known.get(job.owner or "")
         _lose_one(rippling, job, started=tickets is None or tickets.covers(job.ticket), now=tx.now)
+
+    change_each(ledger, ledger.load(seqs), lose)
 
 
 def _lose_one(rippling: Propagation, job: JobRecord, *, started: bool, now: Instant) -> None:
@@ -150,15 +163,18 @@ def _lose_one(rippling: Propagation, job: JobRecord, *, started: bool, now: Inst
 
 def _wake(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
     """Waits that are over: a gate is given up, a job that waited for a signal goes back to its handler."""
-    for job in ledger.load(seqs):
+
+    def wake(job: JobRecord) -> None:
         ledger.take(job)
         effects = gate.wait_is_over(job, ledger.now)
         if effects is None:
             rippling.released(job)
-            continue
+            return
         if job.terminal:
             rippling.moved.append(Moved(job=job, move=effects.move))
         rippling.ended(job, effects)
+
+    change_each(ledger, ledger.load(seqs), wake)
 
 
 def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 from msgspec import Struct
 
-from ropewalk.backends.sql.damage import Rows
+from ropewalk.backends.sql.damage import Rows, ids_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.submission import submit
 from ropewalk.backends.sql.tx import SqlValue, Tx
@@ -36,16 +36,16 @@ def change_schedules(tx: Tx, lanes: LaneBook, changes: Sequence[ScheduleChange])
 
 def get_schedules(tx: Tx, tenant: str, names: Sequence[str]) -> ScheduleSnapshot:
     wanted = msgspec.json.encode(list(names)).decode()
-    return ScheduleSnapshot(now=tx.now, schedules=_records(tx, tx.sql.schedules_named, wanted, tenant))
+    return ScheduleSnapshot(now=tx.now, schedules=_records(tx, tx.value(tx.sql.schedules_named, (wanted, tenant))))
 
 
 def list_schedules(tx: Tx, tenant: str, *, after: str | None, limit: int) -> ScheduleSnapshot:
-    return ScheduleSnapshot(now=tx.now, schedules=_records(tx, tx.sql.schedules_of, tenant, after or "", limit))
+    return ScheduleSnapshot(now=tx.now, schedules=_page(tx, tx.sql.schedules_of, tenant, after or "", limit=limit))
 
 
 def due_schedules(tx: Tx, *, after: Schedule | None, limit: int) -> DueSchedules:
     behind = (-1, "", "") if after is None else (after.next_fire, after.tenant, after.name)
-    due = _records(tx, tx.sql.due_schedules, tx.now, *behind, limit)
+    due = _page(tx, tx.sql.due_schedules, tx.now, *behind, limit=limit)
     return DueSchedules(now=tx.now, schedules=due, next_fire=tx.value(tx.sql.next_schedule, (tx.now,)))
 
 
@@ -91,9 +91,19 @@ class _Row(Struct, array_like=True):
 _rows = Rows("schedule", _Row)
 
 
-def _records(tx: Tx, sql: str, *values: SqlValue) -> list[ScheduleRecord]:
-    found = _rows.decode(tx, tx.value(sql, values))
-    return [ScheduleRecord(schedule=_schedule(row), version=row.version) for row in found]
+def _page(tx: Tx, sql: str, *values: SqlValue, limit: int) -> list[ScheduleRecord]:
+    """The next ones that can be read, fewer only where there are no more: a short page is taken for the last one."""
+    asked = limit
+    while True:
+        found = tx.value(sql, (*values, asked))
+        schedules = _records(tx, found)
+        if not tx.careful or len(schedules) >= limit or len(ids_of(found)) < asked:
+            return schedules[:limit]
+        asked *= 2
+
+
+def _records(tx: Tx, found: bytes | str) -> list[ScheduleRecord]:
+    return [ScheduleRecord(schedule=_schedule(row), version=row.version) for row in _rows.decode(tx, found)]
 
 
 def _schedule(row: _Row) -> Schedule:

@@ -84,7 +84,8 @@ class SqlStore(DatabaseStore, ABC):
         self._runtime = runtime
         self._cache = ClaimCache(runtime.monotonic)
         self._aside: list[Consequences] = []
-        """what followed from setting damaged jobs aside, until a claim or a sweep tells its worker"""
+        """what followed from setting damaged jobs aside, and what was passed over, until a claim or a sweep tells its
+        worker"""
 
     @property
     def capabilities(self) -> frozenset[Capability[Any]]:
@@ -144,7 +145,10 @@ class SqlStore(DatabaseStore, ABC):
         aside = self._taken_aside()
         moved = [moved for each in aside for moved in each.moved]
         closed = [closed for each in aside for closed in each.closed]
-        return structs.replace(answer, moved=[*moved, *answer.moved], closed=[*closed, *answer.closed])
+        passed_over = [passed for each in aside for passed in each.passed_over]
+        return structs.replace(
+            answer, moved=[*moved, *answer.moved], closed=[*closed, *answer.closed], passed_over=passed_over
+        )
 
     async def renew(self, owner: str, renewals: Sequence[Renewal]) -> Renewed:
         return await self._write(lambda tx: leases.renew(tx, owner, renewals))
@@ -168,6 +172,7 @@ class SqlStore(DatabaseStore, ABC):
             ready=sorted({queue for each in aside for queue in each.ready}),
             closed=[closed for each in aside for closed in each.closed],
             more=any(each.more for each in aside),
+            passed_over=[passed for each in aside for passed in each.passed_over],
         )
 
     async def prune(self, retention: Retention, limit: int) -> Pruned:

@@ -44,6 +44,9 @@ class Tx(Protocol):
     known_damage: frozenset[int] | None
     """damaged jobs that this work may meet while it reads carefully; None means all"""
 
+    passed_over: frozenset[tuple[str, int]]
+    """records, by kind and number, that this work leaves as they are, because changing them raised an error"""
+
     left_out: set[str]
     """the tables of which rows were left out meanwhile"""
 

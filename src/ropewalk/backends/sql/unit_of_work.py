@@ -18,7 +18,7 @@ from ropewalk.backends.sql.keys import KeyBook
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import CounterBook
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.backends.workflow.unit_of_work import Item, Resolve, UnitOfWork
+from ropewalk.backends.workflow.unit_of_work import Item, RecordKind, Resolve, UnitOfWork
 from ropewalk.domain.jobs.idempotency import KeyRecord
 from ropewalk.domain.jobs.record import EventRecord, JobRecord
 from ropewalk.domain.jobs.transition import Effects
@@ -48,6 +48,9 @@ class SqlLedger(UnitOfWork):
     def flush(self) -> None:
         for book in (self._jobs, self._journal, self._keys, self._edges, self._scopes, self.counters):
             book.flush()
+
+    def passes_over(self, kind: RecordKind, number: int) -> bool:
+        return (kind, number) in self._tx.passed_over
 
     # ── jobs
 

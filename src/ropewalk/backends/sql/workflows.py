@@ -163,7 +163,10 @@ def await_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, span_us: Sp
 def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
     ledger = SqlLedger(tx, lanes)
     rippling = Propagation(ledger, limit)
-    rippling.add(ledger.take_postponed(limit))
+    taken = ledger.take_postponed(limit)
+    rippling.add(taken)
     ripple = rippling.run()
     ledger.flush()
+    if tx.passed_over:  # what was put off because of that is there for ever, and no reason to go on at once
+        return structs.replace(ripple, more=ripple.more or len(taken) == limit)
     return structs.replace(ripple, more=tx.row(tx.sql.any_cascade) is not None)

@@ -48,7 +48,7 @@ class SqliteStore(SqlStore):
         super().__init__(runtime)
         self._path = _checked(path)
         self._writer = Writer(runtime, self._path, allow_weaker_durability=allow_weaker_durability, migrate=migrate)
-        self._writer.on_set_aside = self._aside.append
+        self._writer.on_aside = self._aside.append
         self._reader = Reader(runtime, self._path)
         self._notifier = FileNotifier(self._path, runtime, self._marks)
         self._joining = SqliteJoining(self._path, runtime, allow_weaker_durability=allow_weaker_durability)

@@ -33,7 +33,7 @@ _number = itemgetter(0)
 
 
 class Tx:
-    __slots__ = ("_db", "careful", "known_damage", "lanes", "left_out", "now", "sql")
+    __slots__ = ("_db", "careful", "known_damage", "lanes", "left_out", "now", "passed_over", "sql")
 
     numbers_inserted = False
     careful_sql = CAREFUL
@@ -45,6 +45,7 @@ class Tx:
         self.sql: Statements = SQL
         self.careful = False
         self.known_damage: frozenset[int] | None = frozenset()
+        self.passed_over: frozenset[tuple[str, int]] = frozenset()
         self.left_out: set[str] = set()
 
     @property

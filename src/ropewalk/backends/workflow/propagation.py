@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
+from ropewalk.backends.workflow.culprit import blaming, change_each
 from ropewalk.backends.workflow.scopes import endings_of
 from ropewalk.backends.workflow.submission import Draft, Ended
 from ropewalk.backends.workflow.unit_of_work import Item, Resolve, UnitOfWork
@@ -36,6 +37,7 @@ def both(first: Consequences, then: Consequences) -> Consequences:
         ready=first.ready + then.ready,
         closed=first.closed + then.closed,
         more=first.more or then.more,
+        passed_over=first.passed_over + then.passed_over,
     )
 
 
@@ -47,6 +49,8 @@ class Propagation:
         self._budget = budget
         self._resolve: dict[tuple[ParentKind, int], Resolve] = {}
         self._changes: dict[int, ScopeChange] = {}
+        self._put_off: dict[tuple[ParentKind | None, int], Item] = {}
+        """what concerns records that this transaction passes over: it is tried again by a later one"""
         self.moved: list[Moved] = []
         self._ready: set[str] = set()
         self._closed: list[ClosedGroup] = []
@@ -90,8 +94,8 @@ class Propagation:
             self._resolve_edges()
             self._change_scopes()
         left: list[Item] = [*self._resolve.values(), *self._changes.values()]
-        if left:
-            self._ledger.postpone(left)
+        if left or self._put_off:
+            self._ledger.postpone([*left, *self._put_off.values()])
         return Consequences(moved=self.moved, ready=sorted(self._ready), closed=self._closed, more=bool(left))
 
     def _born(self, born: Ended) -> None:
@@ -107,6 +111,7 @@ class Propagation:
         edges = sorted(self._ledger.waiting_edges(list(asked), self._budget), key=_PLACE)
         exhausted = len(edges) >= self._budget
         self._budget -= len(edges)
+        edges = [edge for edge in edges if not self._passed_over(edge)]
         # Where the budget cut it short, all of them stay: asking again finds only what is left.
         self._resolve = dict(asked) if exhausted else {}
         by_ending: defaultdict[Ending, list[Edge]] = defaultdict(list)
@@ -117,9 +122,14 @@ class Propagation:
             by_child[edge.seq].append(ParentEnd(edge.parent_id, resolve.ending, resolve.told))
         for ending, resolved in by_ending.items():
             self._ledger.set_ending(resolved, ending)
-        for job in self._ledger.load(by_child):
-            if job.gate is not None and not job.start_rev:
-                self._parents_ended(job, by_child[job.seq])
+        waiting = [job for job in self._ledger.load(by_child) if job.gate is not None and not job.start_rev]
+        change_each(self._ledger, waiting, lambda job: self._parents_ended(job, by_child[job.seq]))
+
+    def _passed_over(self, edge: Edge) -> bool:
+        if not self._ledger.passes_over("job", edge.seq):
+            return False
+        self._put_off[edge.kind, edge.parent] = self._resolve[edge.kind, edge.parent]
+        return True
 
     def _parents_ended(self, job: JobRecord, ends: Sequence[ParentEnd]) -> None:
         self._ledger.take(job)
@@ -136,8 +146,23 @@ class Propagation:
         self._budget -= len(changes)
         for scope_id, changed in changes.items():
             scope = held.get(scope_id)  # None: its root was deleted, nobody counts any more
-            if scope is not None and scopes.change(scope, changed, self._ledger.now):
-                self._closes(scope)
+            if scope is None:
+                continue
+            if self._ledger.passes_over("scope", scope_id):
+                self._put_off[None, scope_id] = self._with_what_was_put_off(changed)
+                continue
+            with blaming("scope", scope_id, f"group {scope.group_id}"):
+                self._change_scope(scope, changed)
+
+    def _with_what_was_put_off(self, changed: ScopeChange) -> ScopeChange:
+        before = self._put_off.get((None, changed.scope))
+        if isinstance(before, ScopeChange):
+            changed.add(before)
+        return changed
+
+    def _change_scope(self, scope: Scope, changed: ScopeChange) -> None:
+        if scopes.change(scope, changed, self._ledger.now):
+            self._closes(scope)
 
     def _closes(self, scope: Scope) -> None:
         self.add([Resolve(ParentKind.TREE, scope.id, scope.owner_id, scope.ending, scope.failure)])

@@ -9,7 +9,7 @@ the first write.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -33,6 +33,7 @@ class Resolve(Struct, frozen=True):
     """What ended and why, where that is not one job alone. See ParentEnd."""
 
 
+RecordKind: TypeAlias = Literal["job", "scope"]
 Item = Resolve | ScopeChange
 """what is left to do after a transition"""
 
@@ -40,6 +41,10 @@ Item = Resolve | ScopeChange
 class UnitOfWork(Protocol):
     @property
     def now(self) -> Instant: ...
+
+    def passes_over(self, kind: RecordKind, number: int) -> bool:
+        """Whether this record is to stay as it is: changing it raised an error that nobody expects (culprit.py)."""
+        ...
 
     # ── jobs
 

@@ -71,7 +71,8 @@ def parents_ended(job: JobRecord, ended: Sequence[ParentEnd], now: Instant) -> E
             _release(job, now)
             return None
         case Opening.DOOMED:
-            culprit = next(each for each in ended if each.ending is not Ending.COMPLETED)
+            culprit = next((each for each in ended if each.ending is not Ending.COMPLETED), None)
+            assert culprit is not None, f"job {job.id} is doomed, although its parents succeeded"
             policy = gate.policy or ("cancel" if culprit.ending is Ending.CANCELLED else "fail")
             error = ErrorInfo(
                 category=Category.PERMANENT,

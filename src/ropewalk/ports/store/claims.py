@@ -12,7 +12,7 @@ from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.time import Instant, Span
-from ropewalk.ports.store.consequences import ClosedGroup, Moved
+from ropewalk.ports.store.consequences import ClosedGroup, Moved, PassedOver
 
 
 class ClaimRequest(Struct, frozen=True, kw_only=True):
@@ -73,3 +73,4 @@ class Claimed(Struct, frozen=True, kw_only=True):
     """those of them (by seq) that count against a limit: when they end, others may have waited for that"""
     held_up: TenantQueue | None = None
     """where a job is next that must start at once, and no slot was left for it: the next claim is to begin there"""
+    passed_over: list[PassedOver] = []

@@ -22,6 +22,14 @@ class ClosedGroup(Struct, frozen=True, order=True):
     id: str
 
 
+class PassedOver(Struct, frozen=True):
+    """A record that stays as it is, because changing it raised an error that nobody expects. Others went on."""
+
+    name: str
+    """such as `job 01980f…`, or `group 01980f…`"""
+    error: Exception
+
+
 class Consequences(Struct, frozen=True, kw_only=True):
     """What else happened because of it, for events and hints: dependants doomed or ready, groups closed."""
 
@@ -32,3 +40,4 @@ class Consequences(Struct, frozen=True, kw_only=True):
     closed: list[ClosedGroup] = []
     more: bool = False
     """some of it is left for `cascade`"""
+    passed_over: list[PassedOver] = []

@@ -137,7 +137,6 @@ class Cascade:
 
     async def run_once(self) -> bool:
         ripple = await self._store.cascade(self._config.batch)
-        if ripple == NOTHING_ELSE:
-            return False
-        self._on_ripple(ripple)
-        return True
+        if ripple != NOTHING_ELSE:
+            self._on_ripple(ripple)
+        return ripple.more

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
@@ -24,6 +24,7 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.workflows import GroupRecord, OrphanRecord
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
+from ropewalk.worker.services.one_by_one import together_or_alone
 
 
 class OrphanGroup(Struct, frozen=True, kw_only=True):
@@ -89,9 +90,17 @@ class OrphanGroupReporter:
     async def run_once(self) -> bool:
         orphans = await self._store.take_orphans(self._config.batch, self._config.hide_us)
         for orphan in orphans:
+            await together_or_alone([orphan], self._report, self._failed)
+        return len(orphans) >= self._config.batch
+
+    async def _report(self, orphans: Sequence[OrphanRecord]) -> None:
+        for orphan in orphans:
             if self._awaited.waited_here(orphan.tenant, orphan.group_id) or await self._reported(orphan):
                 await self._store.orphan_reported(orphan.id)
-        return len(orphans) >= self._config.batch
+
+    def _failed(self, orphan: OrphanRecord, error: Exception) -> None:
+        """The group is given out again when it is no longer hidden. The others are reported now."""
+        self._bench.events.report(error, f"orphan group {orphan.group_id}")
 
     async def _reported(self, orphan: OrphanRecord) -> bool:
         group = await self._described(orphan)

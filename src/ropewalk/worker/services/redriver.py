@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
@@ -26,6 +27,7 @@ from ropewalk.ports.notifier import Hint
 from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.worker.context import WorkerContext
 from ropewalk.worker.services.maintenance import every
+from ropewalk.worker.services.one_by_one import together_or_alone
 
 REASON: Final = "redriven"
 PAGE_MAX: Final = 500
@@ -137,10 +139,16 @@ class Redriver:
         by_run = attrgetter("run")
         for run, alike in groupby(sorted(jobs, key=by_run), key=by_run):
             some = {job.id: job for job in alike}
-            asked = RetryRequest(fresh=True, of_run=run, reason=REASON)
-            answers = await self._bench.store.retry(tenant, list(some), asked)
-            back.extend(some[answer.id] for answer in answers if answer.status is RetryStatus.QUEUED)
+            retry = partial(
+                self._bench.store.retry, tenant, request=RetryRequest(fresh=True, of_run=run, reason=REASON)
+            )
+            for answers in await together_or_alone(list(some), retry, self._failed):
+                back.extend(some[answer.id] for answer in answers if answer.status is RetryStatus.QUEUED)
         self._tell(back)
+
+    def _failed(self, job_id: str, error: Exception) -> None:
+        """It stays a dead letter, and the others come back."""
+        self._bench.events.report(error, f"redrive of job {job_id}")
 
     def _tell(self, jobs: list[JobRecord]) -> None:
         bench = self._bench

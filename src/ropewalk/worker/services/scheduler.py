@@ -6,7 +6,7 @@ between looking and firing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -22,6 +22,7 @@ from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleRecord
 from ropewalk.runtime.wake import Wake
 from ropewalk.worker.context import WorkerContext
+from ropewalk.worker.services.one_by_one import together_or_alone
 
 
 class SchedulerConfig(Struct, frozen=True):
@@ -113,24 +114,30 @@ class Scheduler:
         planned = [(record, change) for record in found.schedules if (change := await self._take(record, found.now))]
         if not planned:
             return False
+        answered = await together_or_alone(planned, self._change, lambda each, error: self._leave_alone(each[0], error))
+        return bool(answered)
+
+    async def _change(self, planned: Sequence[tuple[ScheduleRecord, PlannedChange]]) -> None:
         changes = [ScheduleChange(before=record, after=change.after, jobs=change.jobs) for record, change in planned]
         answers = await self._store.change_schedules(changes)
         for (record, change), changed in zip(planned, answers, strict=True):
             if changed is not None:
                 self._fires.publish(record.schedule, change, changed)
-        return True
+
+    def _leave_alone(self, record: ScheduleRecord, error: Exception) -> None:
+        """For a while, so that it holds up no other schedule."""
+        self._broken[_key(record)] = self._bench.runtime.monotonic() + self._config.broken_seconds
+        self._bench.events.report(error, f"schedule {record.schedule.name}")
 
     async def _take(self, record: ScheduleRecord, now: Instant) -> PlannedChange | None:
-        schedule, clock = record.schedule, self._bench.runtime.monotonic()
-        key = schedule.tenant, schedule.name, record.version
+        clock = self._bench.runtime.monotonic()
         self._broken = {each: until for each, until in self._broken.items() if until > clock}
-        if key in self._broken:
+        if _key(record) in self._broken:
             return None
         try:
-            return await guarded_await(self._fires.take(schedule, now))
+            return await guarded_await(self._fires.take(record.schedule, now))
         except Exception as error:
-            self._broken[key] = clock + self._config.broken_seconds
-            self._bench.events.report(error, f"schedule {schedule.name}")
+            self._leave_alone(record, error)
             return None
 
     def _until(self, found: DueSchedules) -> float:
@@ -139,3 +146,7 @@ class Scheduler:
         if found.next_fire is None:
             return poll
         return min(poll, (found.next_fire - found.now) / SECOND + config.spread_seconds * runtime.random())
+
+
+def _key(record: ScheduleRecord) -> tuple[str, str, int]:
+    return record.schedule.tenant, record.schedule.name, record.version

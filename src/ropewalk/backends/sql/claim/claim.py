@@ -298,7 +298,10 @@ class Claiming:
         sublanes to look into, or a wait of any type is over."""
         unseen = self._tx.now + SOON_US if self._more_keys and self._wants_more() else None
         next_ready = self._situation.next_ready(lambda dues: self._lanes.names_of(self._tx, dues))
-        times = (next_ready, self._flow.gauges.room_at(), unseen, self._situation.next_wait)
+        next_wait = self._situation.next_wait
+        if self._tx.passed_over and self._situation.wait_is_over:
+            next_wait = None  # it is over, and stays as it is: there is no use in looking again at once
+        times = (next_ready, self._flow.gauges.room_at(), unseen, next_wait)
         return min((each for each in times if each is not None), default=None)
 
     def _lane_of(self, job: JobRecord) -> int:

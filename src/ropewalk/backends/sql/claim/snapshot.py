@@ -32,8 +32,9 @@ rank_of: Final[Callable[[JobRecord], Rank]] = attrgetter("prio_key", "time_key",
 
 def next_of(tx: Tx, sublane: int, after: Rank, count: int) -> list[JobRecord]:
     """The next `count` jobs of a sublane, fewer where it ends."""
+    asked = count + _not_to_be_given(tx)
     try:
-        return records_in(tx, tx.row(tx.sql.ready_jobs, (sublane, *after, RECORD_FORMAT, count)))
+        return _to_be_given(tx, records_in(tx, tx.row(tx.sql.ready_jobs, (sublane, *after, RECORD_FORMAT, asked))))
     except TooMuch:
         if count == 1:
             raise
@@ -60,13 +61,23 @@ def _first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> list[tuple[in
         return [(sublane, job) for job in next_of(tx, sublane, after, count)]
     wanted = msgspec.json.encode([(sublane, *after) for sublane, after in starts]).decode()
     try:
-        found = tx.row(tx.sql.ready_heads, (wanted, RECORD_FORMAT, count))
+        found = tx.row(tx.sql.ready_heads, (wanted, RECORD_FORMAT, count + _not_to_be_given(tx)))
     except TooMuch:
         half = len(starts) // 2
         return _first_of_each(tx, starts[:half], count) + _first_of_each(tx, starts[half:], count)
     assert found is not None
     *columns, sublanes = found
-    return list(zip(_ints.decode(sublanes), records_in(tx, columns), strict=True))
+    jobs = zip(_ints.decode(sublanes), records_in(tx, columns), strict=True)
+    return [(sublane, job) for sublane, job in jobs if not job.damaged]
+
+
+def _not_to_be_given(tx: Tx) -> int:
+    """How many jobs at most may be met that are damaged and could not be set aside: those are read in addition."""
+    return len(tx.known_damage or ())
+
+
+def _to_be_given(tx: Tx, jobs: list[JobRecord]) -> list[JobRecord]:
+    return [job for job in jobs if not job.damaged] if tx.careful else jobs
 
 
 DUE_LOOKED_AT: Final = 32
