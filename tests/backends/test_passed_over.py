@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ropewalk.ports.store.messages import Consequences
-
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, MINUTE
+from ropewalk.ports.store.consequences import Consequences
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, new_job, settlement
 from ropewalk.testing.contract.flow import closed_by

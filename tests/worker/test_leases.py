@@ -6,12 +6,12 @@ import asyncio
 import time
 
 import pytest
-from ropewalk.ports.store.messages import Renewal
 
 from ropewalk import App, Context, Event, State, job
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.ports.store.claims import ClaimRequest
+from ropewalk.ports.store.leases import Renewal
 from tests.apps import MakeApp
 
 ran: list[object] = []

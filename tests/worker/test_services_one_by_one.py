@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from ropewalk.worker.services.unawaited_groups import OrphanGroup, OrphansConfig
 
 from ropewalk import Context, Result, StoreUnavailable, job
 from ropewalk.domain.time import SECOND
-from ropewalk.worker.services import unawaited_groups
+from ropewalk.worker.services import orphan_groups
 from ropewalk.worker.services.one_by_one import together_or_alone
+from ropewalk.worker.services.orphan_groups import OrphanGroup, OrphansConfig
 from tests.apps import MakeApp
 from tests.client.schedules import Clock, report
 from tests.worker.faults import Faults
@@ -46,7 +46,7 @@ async def test_a_group_that_cannot_be_described_keeps_no_other_from_being_told(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick = OrphansConfig(every_seconds=0.02, hide_us=60 * SECOND)
-    monkeypatch.setattr(unawaited_groups, "OrphansConfig", lambda: quick)
+    monkeypatch.setattr(orphan_groups, "OrphansConfig", lambda: quick)
     heard: asyncio.Queue[OrphanGroup] = asyncio.Queue()
     told: list[str] = []
     app = make_app(leaf, tree, on_orphan_group=heard.put, on_error=lambda _, phase: told.append(phase))
@@ -57,7 +57,7 @@ async def test_a_group_that_cannot_be_described_keeps_no_other_from_being_told(
             await worker.idle()
             groups = [(await asyncio.wait_for(heard.get(), 10)).group_id for _ in roots[1:]]
     assert set(groups) == {root.id for root in roots[1:]}
-    assert f"unawaited group {roots[0].id}" in told
+    assert f"orphan group {roots[0].id}" in told
 
 
 async def test_an_absent_store_is_no_fault_of_a_member() -> None:

@@ -198,7 +198,7 @@ def test_ready_jobs_that_do_not_fit_into_one_value_are_read_in_parts(db: sqlite.
         assert next_of(few, first, rank_of(jobs[6]), 7) == jobs[7:]
         assert narrow.refused > 0
         starts = [(first, BEFORE_ALL), (second, BEFORE_ALL)]
-        assert first_of_each(few, lanes, starts, 5) == {first: jobs[:5], second: other}
+        assert first_of_each(few, starts, 5) == {first: jobs[:5], second: other}
 
 
 def inserted(tx: Tx, batch: list[dict[str, Any]]) -> list[JobRecord]:
