@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, Unpack, overload
 
 from ropewalk.client.client import Client, job_to_enqueue
 from ropewalk.client.handle import Handle
@@ -235,7 +235,11 @@ class SyncMetrics:
 
 
 class SyncApp(SyncClient):
-    """`app.sync`: the same verbs as `app`, blocking, from any thread."""
+    """`app.sync`: the same verbs as `app`, blocking, from any thread.
+
+    >>> with app.sync as client:      # opens the store, and closes it at the end
+    ...     client.enqueue(add(1, 2))
+    """
 
     def __init__(self, client: StoreClient, portal: Portal, metrics: Metrics) -> None:
         super().__init__(client, portal)
@@ -246,6 +250,20 @@ class SyncApp(SyncClient):
     def client(self) -> StoreClient:
         """The async client behind it."""
         return self._store_client
+
+    def __enter__(self) -> Self:
+        self.portal.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the store, and end the thread that works for this. Using the app again opens it again.
+
+        Threads that wait for a job get a RopewalkError, and iterations over events end.
+        """
+        self.portal.close()
 
     def tenant(self, name: str) -> SyncClient:
         """The blocking client of another tenant, which can do nothing beyond that tenant."""

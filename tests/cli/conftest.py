@@ -120,5 +120,4 @@ def app(url: str) -> Iterator[App]:
     """The same store, from here."""
     app = App(url, jobs=shop.TYPES)
     yield app
-    app.sync.portal.call(app.close())
-    app.sync.portal.close()
+    app.sync.close()

@@ -41,8 +41,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     file = tmp_path_factory.mktemp("sound") / "jobs.db"
     app = App(f"sqlite:///{file}", jobs=[add])
     app.sync.enqueue_many(add(number) for number in range(100))
-    app.sync.portal.call(app.close())
-    app.sync.portal.close()
+    app.sync.close()
     return file.read_bytes()
 
 

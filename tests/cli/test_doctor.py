@@ -47,8 +47,7 @@ def test_a_job_of_a_type_nobody_registered(ropewalk: Run, start: Start, app: App
     until(app.sync.workers, "the worker serves")
     other = App(url, jobs=[forgotten])
     other.sync.enqueue(forgotten())
-    other.sync.portal.call(other.close())
-    other.sync.portal.close()
+    other.sync.close()
     app.sync.pause("mail")
     app.sync.tenant("acme").enqueue("add", {"a": 1, "b": 2}, queue="mail", delay=60)
     examined = ropewalk("doctor")
@@ -87,7 +86,7 @@ def test_a_killed_workers_lease_that_nobody_takes_back(
 
 def test_a_damaged_file(ropewalk: Run, app: App, place: Path) -> None:
     app.sync.enqueue_many(app.named("add", {"a": number, "b": 0}) for number in range(2000))
-    app.sync.portal.call(app.close())
+    app.sync.close()
     path = place / "jobs.db"
     with path.open("r+b") as file:
         file.seek(-20 * 4096, os.SEEK_END)

@@ -161,8 +161,7 @@ def test_from_blocking_code(new_app: MakeApp) -> None:
     assert [use.limit.name for use in app.sync.limits()] == ["call"]
     assert app.sync.tenant("acme").limits() == []
     assert app.sync.remove_limit(type=call)
-    app.sync.portal.call(app.close())
-    app.sync.portal.close()
+    app.sync.close()
 
 
 @pytest.mark.parametrize(

@@ -168,8 +168,7 @@ def test_from_blocking_code(new_app: MakeApp) -> None:
     assert use.pending == 1
     assert [quota.tenant for quota in app.sync.quotas()] == ["acme"]
     assert acme.remove_quota()
-    app.sync.portal.call(app.close())
-    app.sync.portal.close()
+    app.sync.close()
 
 
 @pytest.mark.parametrize(

@@ -229,8 +229,7 @@ async def test_tenants_and_the_blocking_face(make_app: MakeApp) -> None:
     assert acme.get_schedule("s").name == "s"
     acme.delete_schedule("s")
     assert acme.schedules() == []
-    app.sync.portal.call(app.close())
-    app.sync.portal.close()
+    app.sync.close()
 
 
 async def test_whoever_is_second_looks_again(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,8 +37,7 @@ def app(url: str) -> Iterator[App]:
     """The same store, from here."""
     app = App(url, jobs=errand.TYPES)
     yield app
-    app.sync.portal.call(app.close())
-    app.sync.portal.close()
+    app.sync.close()
 
 
 @pytest.fixture

@@ -136,6 +136,10 @@ class AppState:
             session = self._sessions[loop] = Session(self)
         return session
 
+    @property
+    def is_open(self) -> bool:
+        return self._opened
+
     def begin_use(self) -> None:
         """Somebody is about to use the store: called where the stack still leads to them."""
         if self._warn_unshared:

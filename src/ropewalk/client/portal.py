@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import contextmanager
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from ropewalk.client.app_state import AppState
+from ropewalk.errors import RopewalkError
 from ropewalk.observe.events import Event
 
 P = ParamSpec("P")
@@ -22,6 +25,14 @@ C_co = TypeVar("C_co", covariant=True)
 WAITS_FOR_ITSELF: Final = (
     "this would block the loop that runs the worker, so the job could never end: await the async method"
 )
+TASKS_END_SECONDS: Final = 1.0
+"""How long hooks and the like, which run on the loop by themselves, may take when it is closed."""
+CALLED_FROM_ITS_LOOP: Final = (
+    "this code (a hook, for example) runs on the loop that app.sync would wait for: await the async method"
+)
+CLOSES_BENEATH_WORKER: Final = (
+    "this would close the store of the worker that runs on this loop: stop the worker, then `await app.close()`"
+)
 
 
 class Portal:
@@ -29,28 +40,53 @@ class Portal:
 
     def __init__(self, core: AppState) -> None:
         self._core = core
+        self._streams = WeakSet[SyncEvents]()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
+        """Held by whoever starts a call or the thread, and by whoever ends both."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._streams = WeakSet[SyncEvents]()
+        self._calls = set[Future[Any]]()
+        """Those under way that the store answers."""
+        self._waits = set[Future[Any]]()
+        """Those under way that end when a job does, or never."""
+        self._ended = WeakSet[Future[Any]]()
+        """Waits that were under way when this was closed."""
 
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._running_loop())
+    def start(self, work: Coroutine[Any, Any, T], *, waits: bool = False) -> Future[T]:
+        if self._is_own_thread():
+            work.close()
+            raise RuntimeError(CALLED_FROM_ITS_LOOP)
+        with self._locked():
+            call = asyncio.run_coroutine_threadsafe(work, self._running_loop())
+            under_way = self._waits if waits else self._calls
+            under_way.add(call)
+        call.add_done_callback(under_way.discard)
+        return call
 
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
+    def call(self, work: Coroutine[Any, Any, T], *, waits: bool = False) -> T:
         try:
             self._core.begin_use()
         except Warning:  # where the user turns warnings into errors
             work.close()
             raise
-        return self.start(work).result()
+        call = self.start(work, waits=waits)
+        try:
+            return call.result()
+        except CancelledError:
+            if call not in self._ended:
+                raise
+            raise RopewalkError("app.sync was closed while this waited") from None
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """For calls that end only when a job does: refused where they would wait for themselves."""
         if self.would_wait_for_itself():
             work.close()
             raise RuntimeError(WAITS_FOR_ITSELF)
-        return self.call(work)
+        return self.call(work, waits=True)
 
     def would_wait_for_itself(self) -> bool:
         """Whether the thread that asks runs this app's worker."""
@@ -65,25 +101,76 @@ class Portal:
         self._streams.add(stream)
         return stream
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None or self._thread is None or not self._thread.is_alive():
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="ropewalk-sync", daemon=True)
-                self._thread.start()
-            return self._loop
+    def open(self) -> None:
+        """Open the store, and close it again where that fails."""
+        try:
+            self.call(self._core.open())
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Release the store and end the thread. Waits end with an error, other calls are answered before.
+
+        The next call begins anew.
+        """
+        if self._is_own_thread():
+            raise RuntimeError(CALLED_FROM_ITS_LOOP)
+        if self.would_wait_for_itself():
+            raise RuntimeError(CLOSES_BENEATH_WORKER)
+        self.stop_listening()
+        with self._locked():
+            if self._loop is None and not self._core.is_open:
+                return
+            loop = self._running_loop()
+            for each in tuple(self._waits):
+                self._ended.add(each)
+                each.cancel()
+            wait(tuple(self._calls))  # to cancel one in the middle of a change of the store would leave that half done
+            try:
+                asyncio.run_coroutine_threadsafe(self._end(), loop).result()
+            finally:
+                self._stop(loop)
+
+    async def _end(self) -> None:
+        """On the loop. What is still to be done there, such as a look at the store, is done before the store closes."""
+        try:
+            if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+                await asyncio.wait(tasks, timeout=TASKS_END_SECONDS)
+            await self._core.close()
+        finally:
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _stop(self, loop: asyncio.AbstractEventLoop) -> None:
+        assert self._thread is not None, "it runs the loop"
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join()
+        loop.close()
+        self._loop = self._thread = None
 
     def stop_listening(self) -> None:
         for stream in list(self._streams):
             stream.close()
 
-    def close(self) -> None:
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        if self._process != os.getpid():
+            self._begin()  # in a fork there is no such thread, and nobody to release a lock that one held
         with self._lock:
-            if self._loop is not None and self._thread is not None and self._thread.is_alive():
-                self._loop.call_soon_threadsafe(self._loop.stop)
-                self._thread.join()
-                self._loop.close()
-            self._loop = None
+            yield
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None or self._thread is None or not self._thread.is_alive():
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="ropewalk-sync", daemon=True)
+            self._thread.start()
+        return self._loop
+
+    def _is_own_thread(self) -> bool:
+        return threading.current_thread() is self._thread
 
 
 class Face(Protocol[C_co]):
@@ -164,7 +251,7 @@ class SyncEvents(Iterator[Event]):
     def __init__(self, events: AsyncIterator[Event], portal: Portal) -> None:
         self._portal = portal
         self._mailbox = _Mailbox()
-        self._filling = portal.start(self._mailbox.fill(events))
+        self._filling = portal.start(self._mailbox.fill(events), waits=True)
         portal.call(_answered())
         if self._filling.done():
             self._filling.result()
