@@ -56,6 +56,7 @@ LOOKS: dict[str, Verb] = {
     "limits": lambda client, _: client.limits(),
     "quota": lambda client, _: client.quota(),
     "wait": lambda client, other: client.wait(other, timeout=5),
+    "type_of": lambda client, other: client.type_of(other),
     "wait_for_record": lambda client, other: client.wait_for_record(other, 5),
     "wait_for_group": lambda client, other: client.wait_for_group(other, 5),
     "wait_for_chain": lambda client, other: client.wait_for_chain(other, 5),

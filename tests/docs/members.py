@@ -16,7 +16,7 @@ from ropewalk.observe.metrics.catalogue import ALL
 
 NOT_FOR_USERS = {
     "Client": {
-        *("wait_for_record", "wait_for_group", "wait_for_chain", "decode_result"),  # for handles
+        *("wait_for_record", "wait_for_group", "wait_for_chain", "decode_result", "type_of"),  # for handles
         *("enqueue_here", "named"),  # for the blocking face
     },
     "Context": {

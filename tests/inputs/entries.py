@@ -53,7 +53,14 @@ INSTEAD: Final = {"cron": "every", "next": "every", "run": "job", "type": "queue
 
 OPTIONS: Final = (EnqueueOptions, ScheduleOptions, JobTypeOptions, ProcessOptions)
 
-NOT_FOR_USERS: Final = {"decode_result", "enqueue_here", "wait_for_record", "wait_for_chain", "wait_for_group"}
+NOT_FOR_USERS: Final = {
+    "decode_result",
+    "enqueue_here",
+    "wait_for_record",
+    "wait_for_chain",
+    "wait_for_group",
+    "type_of",
+}
 """Methods of an app that other parts of ropewalk call with what they have checked."""
 
 

@@ -206,10 +206,13 @@ class Client(
         return new
 
     def handle(self, job_id: str, job_type: JobType[..., S, G]) -> Handle[S, G]:
-        """A handle for a job queued elsewhere or earlier. Does not look whether it exists."""
+        """A handle for a job queued elsewhere or earlier. Does not look whether it exists.
+
+        Its waits raise InvalidInput where the job is of another type.
+        """
         checks.text(job_id, "job_id")
         checks.instance(job_type, "job_type", JobType, "a function decorated with @job")
-        return Handle(self, job_id, job_type)
+        return Handle(self, job_id, job_type, is_type_known=False)
 
 
 def job_to_enqueue(client: Client, job: object, arguments: object) -> Job[Any, Any]:

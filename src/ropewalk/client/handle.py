@@ -9,7 +9,7 @@ import asyncio
 import sys
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -21,7 +21,7 @@ from ropewalk.domain.jobs.operations import CancelStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import Seconds
-from ropewalk.errors import JobCancelled, JobFailed, NeverEnqueued, NotFound
+from ropewalk.errors import InvalidInput, JobCancelled, JobFailed, NeverEnqueued, NotFound, StoreUnavailable
 from ropewalk.observe.events import Event
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ G_co = TypeVar("G_co", covariant=True)
 class Handle(Generic[S_co, G_co]):
     """A durable job. Not awaitable: say which result you mean."""
 
-    __slots__ = ("_client", "_job_type", "duplicate", "group_id", "id", "ignored")
+    __slots__ = ("_client", "_is_type_known", "_job_type", "duplicate", "group_id", "id", "ignored")
 
     def __init__(
         self,
@@ -68,9 +68,12 @@ class Handle(Generic[S_co, G_co]):
         group_id: str | None = None,
         duplicate: bool = False,
         ignored: tuple[str, ...] = (),
+        is_type_known: bool = True,
     ) -> None:
         self._client = client
         self._job_type = job_type
+        self._is_type_known = is_type_known
+        """False while nobody has looked whether the job is of this type."""
         self.id = job_id
         self.group_id = group_id or job_id
         self.duplicate = duplicate
@@ -86,7 +89,10 @@ class Handle(Generic[S_co, G_co]):
 
         One that continued (`ctx.continue_with`) leaves its result to the last of its chain.
         """
+        await self._look_at_type()
         job = await self._client.wait_for_record(self.id, timeout)
+        if job.id == self.id:
+            self._check_type(job.type)
         return result_of(job, self._decode)
 
     async def group(
@@ -100,12 +106,30 @@ class Handle(Generic[S_co, G_co]):
         Raises GroupFailed where the value cannot be told, and with raise_on_failure where a job of it failed or was
         cancelled; WaitTimeout, NotFound.
         """
+        await self._look_at_type()
         value = await self._client.wait_for_group(self.group_id, timeout, raise_on_failure=raise_on_failure)
         return cast("G_co", value)
 
     async def chain(self, timeout: Seconds | None = None) -> S_co:  # noqa: ASYNC109 # part of the fixed API
         """The result of the last job of its chain. Raises like result(), and NotFound where that job is gone."""
+        await self._look_at_type()
         return result_of(await self._client.wait_for_chain(self.id, timeout), self._decode)
+
+    async def _look_at_type(self) -> None:
+        """Before a wait, which may never end for a job of another type. What else is wrong, the wait itself says."""
+        if self._is_type_known:
+            return
+        with suppress(NotFound, StoreUnavailable):
+            self._check_type(await self._client.type_of(self.id))
+
+    def _check_type(self, actual: str) -> None:
+        if self._job_type is not None and actual != self._job_type.name:
+            raise InvalidInput(
+                f"job {self.id} is of type {actual!r}, and this handle was made for {self._job_type.name!r}: pass the "
+                "type that the job has to handle()",
+                field="job_type",
+            )
+        self._is_type_known = True
 
     def _decode(self, job: JobRecord) -> S_co:
         if self._job_type is not None and job.type == self._job_type.name:

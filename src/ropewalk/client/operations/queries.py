@@ -160,6 +160,11 @@ class QueryOperations(TenantOperations):
 
 
 class WaitOperations(TenantOperations):
+    async def type_of(self, job_id: str) -> str:
+        """The name of the type that a job has. Raises NotFound."""
+        job, _ = await self._record(job_id)
+        return job.type
+
     async def wait_for_record(self, job_id: str, timeout: Seconds | None) -> JobRecord:  # noqa: ASYNC109 # as `wait`
         """Of the job, or of the last of its chain where it continued: that one has its result."""
         timeout_seconds = checks.timeout(timeout)
