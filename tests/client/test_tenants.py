@@ -121,7 +121,7 @@ def test_every_verb_is_classified() -> None:
     assert _verbs(StoreClient) - _verbs(Client) == BEYOND
     overridden = {name for name in vars(StoreClient) if not name.startswith("_")}
     assert overridden == BEYOND | WIDENED
-    app_only = _verbs(SyncApp) - _verbs(SyncClient) - {"metrics"}
+    app_only = _verbs(SyncApp) - _verbs(SyncClient) - {"metrics", "close"}
     assert app_only == BEYOND - {"operator"}
 
 
