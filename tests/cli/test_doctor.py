@@ -166,7 +166,7 @@ async def test_memory_has_nothing_that_lasts() -> None:
 def test_a_store_of_another_process_cannot_be_examined(ropewalk: Run) -> None:
     refused = ropewalk("doctor", ROPEWALK_URL="memory://")
     assert (refused.code, refused.out) == (2, "")
-    assert "lives in its own process only" in refused.err
+    assert "which only its own process can reach" in refused.err
 
 
 def test_a_server_that_does_not_answer(ropewalk: Run) -> None:

@@ -137,7 +137,7 @@ def test_retry_does_what_it_can_and_says_what_it_cannot(ropewalk: Run, jobs: Job
     assert (answer.code, answer.out) == (1, f"{jobs.divided}  queued again\n")
     assert answer.err.splitlines() == [
         "error: missing: no such job for this tenant",
-        f"error: {jobs.added} cannot be retried (state_completed): only failed and dead_letter jobs can",
+        f"error: {jobs.added} cannot be retried (state_completed): only failed and dead_letter jobs can be retried",
     ]
     assert [each["status"] for each in ropewalk("jobs", "retry", "missing", "--json").json["jobs"]] == ["not_found"]
 

@@ -24,7 +24,7 @@ def test_set_list_and_remove(ropewalk: Run, app: App) -> None:
     ]
     assert ropewalk("limits", "list", "--tenant", "acme", "--json").json == {"limits": []}
     gone = ropewalk("limits", "remove", "--queue", "mail")
-    assert (gone.code, gone.out) == (0, "queue mail  has no limit any more\n")
+    assert (gone.code, gone.out) == (0, "queue mail  no longer has a limit\n")
     [left] = ropewalk("limits", "list", "--json").json["limits"]
     assert left == {
         "kind": "key",

@@ -32,7 +32,7 @@ def test_set_list_and_remove(ropewalk: Run, app: App) -> None:
         "use": {"pending": 1, "running": 0, "submissions": 0},
     }
     gone = ropewalk("quotas", "remove", "--tenant", "acme")
-    assert (gone.code, gone.out) == (0, "tenant acme  has no quota of its own any more\n")
+    assert (gone.code, gone.out) == (0, "tenant acme  no longer has a quota of its own\n")
     missing = ropewalk("quotas", "remove", "--tenant", "acme")
     assert (missing.code, missing.err) == (1, "error: tenant acme had no quota of its own\n")
 

@@ -137,7 +137,7 @@ def test_one_that_has_ended(url: str) -> None:
             await SCHEDULES.of(app._core.store).change_schedules([ScheduleChange(before=read, after=ended)])
 
     asyncio.run(end())
-    assert ropewalk(url, "next", "tides") == "tides has ended: it fires no more\n"
+    assert ropewalk(url, "next", "tides") == "tides has ended and will not fire again\n"
     assert "ended" in lines(url, "list")[-1]
 
 
@@ -290,17 +290,17 @@ def test_what_does_not_fit_is_refused_by_the_name_of_the_option(url: str, words:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["create", "x", "--every", "soon", "--run", "make"], "'soon' is no duration, like 90s, 30min"),
+        (["create", "x", "--every", "soon", "--run", "make"], "'soon' is not a duration like 90s, 30min"),
         (["create", "x", "--every", "60", "--type", "report"], "--type needs --app, which knows the job type"),
         (["edit", "nightly", "--arguments", "{}"], "--arguments needs --app, which knows the job type"),
         (["edit", "nightly", "--arguments", "[1]"], "--arguments '[1]' is no JSON object like"),
         (["edit", "nightly", "--tag", "tax"], "--tag 'tax' is not NAME=VALUE"),
         (
             ["create", "x", "--every", "60", "--run", "make", "--queue", "slow"],
-            "given without --type: name the job type",
+            "there are options of a job, but no job type: give --type",
         ),
-        (["create", "x", "--every", "60"], "nothing says what it enqueues: give --type or --run"),
-        (["create", "x", "--run", "make"], "nothing says when it fires: give --cron or --every or --next"),
+        (["create", "x", "--every", "60"], "no option says what it enqueues: give --type or --run"),
+        (["create", "x", "--run", "make"], "no option says when it fires: give --cron or --every or --next"),
         (["edit", "nightly", "--missed", "twice"], "'twice' is not one of 'skip', 'once', 'all'"),
     ],
 )

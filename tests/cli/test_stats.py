@@ -56,7 +56,7 @@ def test_nothing_of_somebody_else(ropewalk: Run) -> None:
 def test_a_duration_that_is_none(ropewalk: Run, last: str) -> None:
     refused = ropewalk("stats", f"--last={last}")
     assert refused.code == 2
-    assert f"{last!r} is no duration, like 90s, 30min, 1h or 7d" in refused.err
+    assert f"{last!r} is not a duration like 90s, 30min, 1h or 7d" in refused.err
 
 
 def test_a_sparkline_shows_what_is_not_nothing() -> None:

@@ -12,13 +12,13 @@ from tests.cli.conftest import Run
 def test_no_target_at_all_is_misuse(ropewalk: Run) -> None:
     answer = ropewalk("jobs", "list", ROPEWALK_URL="")
     assert answer.code == 2
-    assert answer.err.startswith("error: which jobs? Give --app module:app or --url URL, or set $ROPEWALK_APP")
+    assert answer.err.startswith("error: no store is named: give --app module:app or --url URL, or set $ROPEWALK_APP")
 
 
 def test_app_and_url_together_are_misuse(ropewalk: Run, url: str) -> None:
     answer = ropewalk("jobs", "list", "--app", "shop:app", "--url", url)
     assert answer.code == 2
-    assert answer.err.startswith("error: --app brings its own store: give --app or --url, not both")
+    assert answer.err.startswith("error: an app has a store of its own: give --app or --url, not both")
 
 
 def test_the_environment_names_the_app(ropewalk: Run, app: App) -> None:
@@ -58,7 +58,7 @@ def test_a_file_of_another_program_is_refused(ropewalk: Run, place: Path) -> Non
 def test_memory_is_out_of_reach(ropewalk: Run) -> None:
     answer = ropewalk("why", "some-id", "--url", "memory://")
     assert answer.code == 2
-    assert "lives in its own process only" in answer.err
+    assert "which only its own process can reach" in answer.err
 
 
 def test_a_url_nobody_knows_is_misuse(ropewalk: Run) -> None:

@@ -9,7 +9,7 @@ import click
 
 from ropewalk.cli.errors import MEANING
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 
 
 class Command(click.Command):

@@ -35,14 +35,16 @@ CODES: Final = {
     ],
 )
 @target_options
-@click.option("--deep", is_flag=True, help="Also what takes long: every page of a SQLite file.")
+@click.option(
+    "--deep", is_flag=True, help="Also run checks that take long, such as reading every page of a SQLite file."
+)
 @json_option
 def doctor(target: Target, *, deep: bool, as_json: bool) -> ExitCode:
     """Examine a store, its workers and the jobs of all tenants.
 
-    Durability, clocks, poolers, wake-ups, stuck leases, types and queues that nobody serves, pauses, limits, schedules,
-    tables. Nothing is changed. It exits 0 where nothing is to be done; 1 with a warning: jobs wait, or will; 3 where
-    the store cannot be used, or may lose jobs.
+    The doctor checks durability, clocks, poolers, wake-ups, stuck leases, types and queues that no worker serves,
+    pauses, limits, schedules and tables. It changes nothing. The exit code is 0 if nothing needs to be done, 1 if there
+    are warnings (jobs wait or will have to wait), and 3 if the store cannot be used or may lose jobs.
     """
     logging.getLogger("ropewalk").addHandler(logging.NullHandler())  # what a store would warn of is a finding here
     app = target.app(allow_weaker_durability=True)

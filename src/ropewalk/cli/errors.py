@@ -13,10 +13,10 @@ from ropewalk.errors import RopewalkError
 from ropewalk.fleet.exit_codes import ExitCode, code_for
 
 MEANING: Final = {
-    ExitCode.OK: "done",
+    ExitCode.OK: "success",
     ExitCode.FAILED: "failed, refused or not found",
-    ExitCode.USAGE: "wrong usage: an option, a URL, an app that cannot be imported",
-    ExitCode.STORE: "the store is unavailable, or must not be used as it is",
+    ExitCode.USAGE: "wrong usage: an option, a URL, or an app that cannot be imported",
+    ExitCode.STORE: "the store is unavailable, or must not be used in its present condition",
 }
 
 

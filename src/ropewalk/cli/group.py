@@ -28,8 +28,8 @@ COMMANDS: Final = {
 """name → module:attribute, in the order of the help page"""
 
 EXAMPLES: Final = (
-    "ropewalk demo                                  # see it work, in 15 seconds",
-    "ropewalk worker shop:app                       # run the jobs of shop.py",
+    "ropewalk demo                                  # takes 15 seconds",
+    "ropewalk worker shop:app                       # run the jobs of `app` in shop.py",
     "ropewalk jobs list --app shop:app --state failed",
     "ropewalk why 0198f2c4-... --url sqlite:///jobs.db",
 )
@@ -55,8 +55,8 @@ class LazyGroup(Group):
 )
 @click.version_option(None, "-V", "--version", package_name="ropewalk", message="ropewalk %(version)s")
 def root() -> None:
-    """A typed, durable work queue: run workers, look after jobs.
+    """A typed, durable work queue: run workers and manage jobs.
 
-    Where a command looks after an app or a store, --app module:app or --url URL say which one; so do $ROPEWALK_APP
-    and $ROPEWALK_URL.
+    Most commands work on a store. Name it with --app module:app or --url URL, or with the environment variables
+    $ROPEWALK_APP and $ROPEWALK_URL.
     """

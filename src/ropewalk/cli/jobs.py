@@ -26,6 +26,7 @@ from ropewalk.fleet.exit_codes import ExitCode
 
 _REFUSED: Final = {"damaged_row": "repair the columns that its error names, see `ropewalk jobs show`"}
 STATES: Final = click.Choice([each.value for each in State])
+STATES_HELP: Final = f"Only jobs in this state. Repeatable. One of {', '.join(State)}."
 
 
 @click.group(
@@ -36,7 +37,7 @@ STATES: Final = click.Choice([each.value for each in State])
     ],
 )
 def jobs() -> None:
-    """Look at jobs, and change their fate."""
+    """List, show, retry and cancel jobs."""
 
 
 @jobs.command(
@@ -49,16 +50,25 @@ def jobs() -> None:
     ],
 )
 @target_options
-@click.option("--state", "states", multiple=True, type=STATES, metavar="STATE", help=f"{', '.join(State)}. Repeatable.")
-@click.option("--type", "types", multiple=True, metavar="NAME", help="Job type. Repeatable.")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Repeatable.")
-@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="All of them must fit. Repeatable.")
-@click.option("--workflow", metavar="ID", help="Jobs of one workflow.")
-@click.option("--text", help="Beginning of an id, type, idempotency key or correlation id; or an error code.")
+@click.option("--state", "states", multiple=True, type=STATES, metavar="STATE", help=STATES_HELP)
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Only jobs of this type. Repeatable.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Only jobs of this queue. Repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Only jobs with all these tags. Repeatable.")
+@click.option("--workflow", metavar="ID", help="Only jobs of this workflow.")
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many jobs are shown at most."
+    "--text",
+    metavar="TEXT",
+    help="Only jobs whose id, type, idempotency key or correlation id begins with TEXT, or whose error code is TEXT.",
 )
-@click.option("--cursor", help="Go on where this page ended: the cursor is printed below it.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Largest number of jobs to show.",
+)
+@click.option("--cursor", metavar="CURSOR", help="Show the next page; each page prints the cursor of the next one.")
 @json_option
 def list_(
     target: Target,
@@ -73,7 +83,7 @@ def list_(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """List jobs, the newest first."""
+    """List jobs, newest first."""
     wanted = Filter(
         states=tuple(State(each) for each in states) or None,
         types=tuple(types) or None,
@@ -99,8 +109,8 @@ def list_(
 )
 @click.argument("job_id", metavar="ID")
 @target_options
-@click.option("--history", "with_history", is_flag=True, help="Also everything that happened to it.")
-@click.option("--logs", "with_logs", is_flag=True, help="Also what it logged.")
+@click.option("--history", "with_history", is_flag=True, help="Also show everything that happened to it.")
+@click.option("--logs", "with_logs", is_flag=True, help="Also show the lines that its handler logged.")
 @json_option
 def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as_json: bool) -> None:
     """Show one job: arguments (secrets hidden), result, error, times."""
@@ -136,14 +146,14 @@ def show(target: Target, *, job_id: str, with_history: bool, with_logs: bool, as
 @click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
 @target_options
 @click.option(
-    "--arguments", metavar="JSON", help="Run with these arguments instead. Needs --app, which knows the type."
+    "--arguments", metavar="JSON", help="Replace the arguments by this JSON object. Needs --app for the job type."
 )
 @json_option
 def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_json: bool) -> ExitCode:
     """Run failed or dead-lettered jobs again.
 
-    Each keeps its id and gets all its attempts back. Arguments are JSON in the form that `jobs show` prints: decimals,
-    dates and UUIDs are text, bytes are base64, sets are lists.
+    A job keeps its id and has all its attempts again. --arguments takes JSON in the form that `jobs show` prints:
+    decimals, dates and UUIDs are strings, bytes are base64, sets are arrays.
     """
     given, app = given_arguments(arguments), target.app()
 
@@ -174,13 +184,13 @@ def retry(target: Target, *, job_ids: Sequence[str], arguments: str | None, as_j
 )
 @click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
 @target_options
-@click.option("--reason", help="Kept with the job.")
-@click.option("--force", is_flag=True, help="Stop a running handler instead of asking it to stop.")
+@click.option("--reason", metavar="TEXT", help="Text to store with the job.")
+@click.option("--force", is_flag=True, help="Stop running handlers instead of asking them to stop.")
 @json_option
 def cancel(target: Target, *, job_ids: Sequence[str], reason: str | None, force: bool, as_json: bool) -> ExitCode:
     """Cancel jobs.
 
-    One that waits is cancelled at once. One that runs is asked to stop, or with --force made to.
+    A waiting job is cancelled at once. The handler of a running job is asked to stop; with --force it is stopped.
     """
 
     async def end(client: Client) -> list[tuple[str, CancelStatus]]:
@@ -204,7 +214,7 @@ def _tell_retry(answer: RetryResult) -> None:
         case RetryStatus.NOT_FOUND:
             complain(f"{answer.job_id}: no such job for this tenant")
         case RetryStatus.NOT_RETRIABLE:
-            why = _REFUSED.get(answer.reason or "", "only failed and dead_letter jobs can")
+            why = _REFUSED.get(answer.reason or "", "only failed and dead_letter jobs can be retried")
             complain(f"{answer.job_id} cannot be retried ({answer.reason}): {why}")
 
 
@@ -213,7 +223,7 @@ def _tell_cancel(job_id: str, status: CancelStatus) -> None:
         case CancelStatus.CANCELLED:
             render.echo(f"{job_id}  cancelled")
         case CancelStatus.CANCEL_REQUESTED:
-            render.echo(f"{job_id}  is running: its worker was asked to stop it")
+            render.echo(f"{job_id}  is running; its worker has been asked to stop it")
         case CancelStatus.ALREADY_COMPLETE:
             complain(f"{job_id} has already ended: there is nothing to cancel")
         case CancelStatus.NOT_FOUND:

@@ -22,7 +22,7 @@ from ropewalk.worker.worker import limits_in
 
 T = TypeVar("T")
 
-every_tenant_option = click.option("--every-tenant", is_flag=True, help="Of all tenants together, not of one.")
+every_tenant_option = click.option("--every-tenant", is_flag=True, help="Limits on all tenants together, not on one.")
 
 
 @click.group(
@@ -33,7 +33,7 @@ every_tenant_option = click.option("--every-tenant", is_flag=True, help="Of all 
     ],
 )
 def limits() -> None:
-    """Look at limits, and change them while workers run."""
+    """List, set and remove fleet-wide limits while workers run."""
 
 
 @limits.command(
@@ -43,10 +43,11 @@ def limits() -> None:
 @every_tenant_option
 @json_option
 def list_(target: Target, *, every_tenant: bool, as_json: bool) -> None:
-    """List limits, what runs under them now, and where each comes from.
+    """List limits, the jobs that run under them, and their origin.
 
-    Those of the tenant, and those of all tenants together, as code declares them; with --every-tenant the latter alone.
-    With --app also those that the app's code declares and no worker has put into the store yet.
+    The list has the limits on the tenant, and those on all tenants together, such as the limits that code declares;
+    with --every-tenant it has only the latter. With --app it also has limits that the code declares but no worker has
+    stored yet.
     """
     app = target.app()
 
@@ -92,11 +93,13 @@ def _declared_by(app: App, limit: FlowLimit) -> list[str]:
 def limited(command: Callable[..., T]) -> Callable[..., T]:
     """Adds --queue, --type, --key and --every-tenant."""
     command = every_tenant_option(command)
-    command = click.option("--key", help="A key jobs name with limit=; with * at its end each key that begins so.")(
-        command
-    )
-    command = click.option("--type", metavar="NAME", help="All jobs of this type.")(command)
-    return click.option("--queue", metavar="NAME", help="All jobs of this queue.")(command)
+    command = click.option(
+        "--key",
+        metavar="KEY",
+        help="The limit of jobs with limit=KEY; a KEY that ends in * limits each key with that beginning separately.",
+    )(command)
+    command = click.option("--type", metavar="NAME", help="The limit of this job type.")(command)
+    return click.option("--queue", metavar="NAME", help="The limit of this queue.")(command)
 
 
 @limits.command(
@@ -110,9 +113,15 @@ def limited(command: Callable[..., T]) -> Callable[..., T]:
 )
 @target_options
 @limited
-@click.option("--concurrency", type=int, metavar="N", help="So many run at once.")
-@click.option("--rate", metavar="N/SECONDS", help="So many start in so many seconds, like 100/60.")
-@click.option("--algorithm", type=click.Choice(ALGORITHMS), default="sliding", show_default=True, help="Of the rate.")
+@click.option("--concurrency", type=int, metavar="N", help="At most N jobs run at once, in the whole fleet.")
+@click.option("--rate", metavar="N/SECONDS", help="At most N jobs start in so many seconds, like 100/60.")
+@click.option(
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    default="sliding",
+    show_default=True,
+    help="How starts are counted for --rate.",
+)
 @json_option
 def set_(
     target: Target,
@@ -128,7 +137,8 @@ def set_(
 ) -> None:
     """Set or replace the limit of a queue, a type or a key.
 
-    It holds from the next claim on; what runs goes on.
+    Name one of --queue, --type and --key, and give --concurrency, --rate or both. The limit applies from the next claim
+    on; running jobs go on.
     """
     pace = None if rate is None else rate_in(rate, algorithm, "--rate")
     target.warn_of_unknown_types(type)
@@ -156,13 +166,13 @@ def remove(
     every_tenant: bool,
     as_json: bool,
 ) -> ExitCode:
-    """Take a limit away."""
+    """Remove the limit of a queue, a type or a key."""
     target.warn_of_unknown_types(type)
     gone = target.run(lambda client: client.remove_limit(queue=queue, type=type, key=key, every_tenant=every_tenant))
     if as_json:
         render.echo_json({"removed": gone})
     elif gone:
-        render.echo(f"{_named(queue, type, key)}  has no limit any more")
+        render.echo(f"{_named(queue, type, key)}  no longer has a limit")
     else:
         complain(f"{_named(queue, type, key)} had no limit")
     return ExitCode.OK if gone else ExitCode.FAILED

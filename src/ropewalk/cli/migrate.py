@@ -18,21 +18,21 @@ from ropewalk.ports.store.migrations import MigrationStore, SchemaState
     cls=Command,
     examples=[
         "ropewalk migrate --app shop:app",
-        "ropewalk migrate --url sqlite:///jobs.db --check      # exits 1 while something is missing",
-        "ropewalk migrate --url sqlite:///jobs.db --sql        # for somebody who applies it by hand",
+        "ropewalk migrate --url sqlite:///jobs.db --check      # exits with 1 if migrations are missing",
+        "ropewalk migrate --url sqlite:///jobs.db --sql        # to apply by hand",
     ],
 )
-@click.option("--check", is_flag=True, help="Only look: exit 1 if something is missing.")
-@click.option("--sql", is_flag=True, help="Only print the statements of what is missing.")
+@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if migrations are missing.")
+@click.option("--sql", is_flag=True, help="Change nothing; print the SQL of the missing migrations.")
 @target_options
 @json_option
 def migrate(target: Target, *, check: bool, sql: bool, as_json: bool) -> ExitCode:
     """Create or update the schema of a store.
 
-    Apps do this by themselves when they open a store, unless they were made with migrate=False.
+    An app does this by itself when it opens its store, unless it was made with migrate=False.
     """
     if check and sql:
-        raise click.UsageError("--check looks and --sql prints: give one of them")
+        raise click.UsageError("--check and --sql cannot be used together: give one of them")
     app = target.app(must_exist=False)
     if app.migrating is None:
         raise InvalidInput(f"{app.url} has no schema: there is nothing to migrate", field="url")

@@ -23,7 +23,7 @@ LIVE: Final = (State.SCHEDULED, State.RUNNING, State.DELAYED, State.RETRYING, St
     examples=["ropewalk queues list --app shop:app", "ropewalk queues pause mail --app shop:app"],
 )
 def queues() -> None:
-    """Look at queues, pause and resume them."""
+    """List, pause and resume queues."""
 
 
 @queues.command(
@@ -34,9 +34,9 @@ def queues() -> None:
 @target_options
 @json_option
 def list_(target: Target, *, as_json: bool) -> None:
-    """List queues with what waits and runs in them.
+    """List queues, with the number of waiting and running jobs.
 
-    READY jobs could start now; OLDEST says for how long the first of them could have.
+    READY jobs could start now; OLDEST is how long the first of them has been ready.
     """
     found, now = target.run(_looked)
     if as_json:
@@ -53,7 +53,7 @@ def list_(target: Target, *, as_json: bool) -> None:
 @target_options
 @json_option
 def pause(target: Target, *, names: Sequence[str], as_json: bool) -> None:
-    """Start nothing more of these queues; what runs goes on."""
+    """Start no more jobs of these queues; running jobs go on."""
     _change(target, names, lambda client, name: client.pause(name), "paused", as_json=as_json)
 
 

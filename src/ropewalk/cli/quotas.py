@@ -24,14 +24,14 @@ from ropewalk.fleet.exit_codes import ExitCode
     ],
 )
 def quotas() -> None:
-    """Look at quotas of tenants, and change them."""
+    """List, set and remove the quotas of tenants."""
 
 
 @quotas.command("list", cls=Command, examples=["ropewalk quotas list --app shop:app", "ropewalk quotas list --json"])
 @target_options
 @json_option
 def list_(target: Target, *, as_json: bool) -> None:
-    """List the quotas of all tenants, and what is used."""
+    """List the quotas of all tenants, and how much of them is used."""
     found = target.run(_all)
     if as_json:
         render.echo_json({"quotas": [_document(quota, use) for quota, use in found]})
@@ -48,17 +48,21 @@ def list_(target: Target, *, as_json: bool) -> None:
     examples=[
         "ropewalk quotas set --tenant acme --pending 10000 --running 50 --app shop:app",
         "ropewalk quotas set --tenant acme --submissions 100/1 --algorithm token --app shop:app",
-        "ropewalk quotas set --tenant '*' --pending 1000    # what a tenant's own leaves open",
+        "ropewalk quotas set --tenant '*' --pending 1000    # the default for all tenants",
     ],
 )
 @target_options
-@click.option("--pending", type=int, metavar="N", help="So many jobs may wait.")
-@click.option("--running", type=int, metavar="N", help="So many run at once.")
-@click.option("--submissions", metavar="N/SECONDS", help="So many come in in so many seconds, like 100/60.")
+@click.option("--pending", type=int, metavar="N", help="At most N jobs may wait.")
+@click.option("--running", type=int, metavar="N", help="At most N jobs run at once.")
+@click.option("--submissions", metavar="N/SECONDS", help="At most N jobs come in in so many seconds, like 100/60.")
 @click.option(
-    "--algorithm", type=click.Choice(ALGORITHMS), default="sliding", show_default=True, help="Of submissions."
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    default="sliding",
+    show_default=True,
+    help="How jobs are counted for --submissions.",
 )
-@click.option("--payload-bytes", type=int, metavar="N", help="So long may the input of one job be.")
+@click.option("--payload-bytes", type=int, metavar="N", help="The input of one job has at most N bytes.")
 @json_option
 def set_(
     target: Target,
@@ -72,8 +76,8 @@ def set_(
 ) -> None:
     """Set or replace the quota of a tenant.
 
-    It holds from the next submission and claim on; what is there stays. The tenant '*' stands for all others: a part
-    that a tenant's own quota leaves open is that of '*'.
+    The quota applies from the next submission and claim on; existing jobs stay. Parts that you leave out are not
+    bounded. The quota of the tenant '*' is the default for every tenant, for the parts that its own quota leaves out.
     """
     pace = None if submissions is None else rate_in(submissions, algorithm, "--submissions")
     quota = Quota(tenant=target.tenant, pending=pending, running=running, submissions=pace, payload_bytes=payload_bytes)
@@ -90,12 +94,12 @@ def set_(
 @target_options
 @json_option
 def remove(target: Target, *, as_json: bool) -> ExitCode:
-    """Take a tenant's own quota away."""
+    """Remove a tenant's own quota."""
     gone = target.run(lambda client: client.remove_quota())
     if as_json:
         render.echo_json({"removed": gone})
     elif gone:
-        render.echo(f"{_named(target)}  has no quota of its own any more")
+        render.echo(f"{_named(target)}  no longer has a quota of its own")
     else:
         complain(f"{_named(target)} had no quota of its own")
     return ExitCode.OK if gone else ExitCode.FAILED

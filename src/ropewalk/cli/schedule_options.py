@@ -69,42 +69,48 @@ def words_of(target: Target, given: Mapping[str, Any], *, creating: bool) -> Sch
         for names, question in ((("cron", "every", "next"), "when it fires"), (("type", "run"), "what it enqueues")):
             if all(given[name] is None for name in names):
                 options = " or ".join(f"--{name}" for name in names)
-                raise click.UsageError(f"nothing says {question}: give {options}")
+                raise click.UsageError(f"no option says {question}: give {options}")
     if creating and words.type is None and (words.arguments is not None or words.using):
-        raise click.UsageError("options of a job are given without --type: name the job type that they are for")
+        raise click.UsageError("there are options of a job, but no job type: give --type")
     return words
 
 
 def schedule_options(command: Callable[..., T]) -> Callable[..., T]:
     """Adds them all; the command gets them as one mapping named `given`."""
 
-    @click.option("--cron", metavar="TEXT", help="When: five fields, or six with the second first, like '30 3 * * *'.")
+    @click.option("--cron", metavar="TEXT", help="Fire by this cron expression, like '30 3 * * *'.")
     @click.option(
         "--timezone",
         metavar="NAME",
-        help="Whose clock --cron reads, like Europe/Oslo. UTC, or in an edit what it was, unless given.",
+        help="Time zone of --cron, like Europe/Oslo. Default: UTC; an edit keeps the time zone.",
     )
     @click.option(
-        "--every", metavar="DURATION", callback=optional_seconds_of, help="When: at this interval, like 90s, 30min, 1h."
+        "--every",
+        metavar="DURATION",
+        callback=optional_seconds_of,
+        help="Fire at this interval, like 90s, 30min or 1h.",
     )
-    @click.option("--next", metavar="NAME", help="When: as this function of the app says.")
-    @click.option("--type", metavar="NAME", help="What: a job of this type. Needs --app, which knows the type.")
+    @click.option("--next", metavar="NAME", help="Fire at the times that this function of the app returns.")
+    @click.option("--type", metavar="NAME", help="Enqueue a job of this type. Needs --app.")
     @click.option("--arguments", metavar="JSON", help='Arguments of the job, like \'{"kind": "sales"}\'. Needs --app.')
-    @click.option("--run", metavar="NAME", help="What: the job that this function of the app makes.")
+    @click.option("--run", metavar="NAME", help="Enqueue the job that this function of the app returns.")
     @click.option(
         "--missed",
         type=click.Choice(get_args(Missed)),
         metavar="WORD",
-        help="What becomes of fires while no worker ran: skip (unless given), once or all.",
+        help="What to do about fires that were due while no worker ran: skip (the default), once or all.",
     )
-    @click.option("--queue", metavar="NAME", help="Queue of the job.")
-    @click.option("--priority", type=int, metavar="N", help="Priority of the job; a higher one runs first.")
+    @click.option("--queue", metavar="NAME", help="Queue of the job. Default: that of its type.")
+    @click.option("--priority", type=int, metavar="N", help="Priority of the job, -1000 to 1000; higher runs first.")
     @click.option(
-        "--delay", metavar="DURATION", callback=optional_seconds_of, help="How long each job waits after its fire."
+        "--delay",
+        metavar="DURATION",
+        callback=optional_seconds_of,
+        help="Time that a job waits after its fire, like 90s.",
     )
-    @click.option("--max-attempts", type=int, metavar="N", help="How often the job may be started.")
-    @click.option("--timeout", metavar="DURATION", callback=optional_seconds_of, help="Time limit of one attempt.")
-    @click.option("--ttl", metavar="DURATION", callback=optional_seconds_of, help="Time limit of the whole job.")
+    @click.option("--max-attempts", type=int, metavar="N", help="Largest number of attempts of the job, 1 to 100.")
+    @click.option("--timeout", metavar="DURATION", callback=optional_seconds_of, help="Time limit of an attempt.")
+    @click.option("--ttl", metavar="DURATION", callback=optional_seconds_of, help="Time limit of the job's whole life.")
     @click.option(
         "--tag",
         "tags",
@@ -112,10 +118,10 @@ def schedule_options(command: Callable[..., T]) -> Callable[..., T]:
         metavar="NAME=VALUE",
         help="Tag of the job. Repeatable. An edit replaces all tags.",
     )
+    @click.option("--idempotency-key", metavar="TEXT", help="Enqueue nothing while a job with this key is unfinished.")
     @click.option(
-        "--idempotency-key", metavar="TEXT", help="While a job with this key is not finished, a fire adds no other."
+        "--dry-run", is_flag=True, help="Store nothing; show the schedule as it would be, with its next fires."
     )
-    @click.option("--dry-run", is_flag=True, help="Store nothing; show what would be stored, with its next fires.")
     @functools.wraps(command)
     def with_options(target: Target, *, name: str, as_json: bool, dry_run: bool, **given: Any) -> T:
         return command(target, name=name, given=given, dry_run=dry_run, as_json=as_json)

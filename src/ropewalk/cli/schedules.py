@@ -30,9 +30,9 @@ from ropewalk.client.views.schedules import ScheduleInfo
     ],
 )
 def schedules() -> None:
-    """Look at schedules and change them.
+    """List, create, edit, pause and trigger schedules.
 
-    Those that code declares are stored when a worker of the app starts.
+    Schedules that code declares are stored when a worker of the app starts.
     """
 
 
@@ -44,7 +44,7 @@ def schedules() -> None:
 @target_options
 @json_option
 def list_(target: Target, *, as_json: bool) -> None:
-    """List schedules by name, with their next fire."""
+    """List schedules by name, with their next fire time."""
     found = target.run(lambda client: client.schedules())
     if as_json:
         render.echo_json({"schedules": [presentable(info) for info in found]})
@@ -63,7 +63,7 @@ def list_(target: Target, *, as_json: bool) -> None:
 @target_options
 @json_option
 def show(target: Target, *, name: str, as_json: bool) -> None:
-    """Show one schedule: when, what, its last fire and the next."""
+    """Show the times, the job and the fires of one schedule."""
     info = target.run(lambda client: client.get_schedule(name))
     if as_json:
         render.echo_json(presentable(info))
@@ -86,14 +86,15 @@ def show(target: Target, *, name: str, as_json: bool) -> None:
     type=click.IntRange(1, UPCOMING_MAX),
     default=10,
     show_default=True,
-    help="How many fires are shown at most.",
+    metavar="N",
+    help="Largest number of fires to show.",
 )
 @json_option
 def next_(target: Target, *, name: str, count: int, as_json: bool) -> None:
-    """Show when a schedule fires next, on its own clock.
+    """Show the next fire times of a schedule.
 
-    Changes of that clock, such as to summer time, are taken into account. Where a function says when the schedule
-    fires, give --app.
+    The times are in the time zone of the schedule, across changes such as summer time, and in UTC. If the schedule
+    fires at the times of a function, give --app.
     """
     info = target.run(lambda client: client.get_schedule(name, upcoming=count))
     if as_json:
@@ -101,7 +102,7 @@ def next_(target: Target, *, name: str, count: int, as_json: bool) -> None:
     elif info.upcoming:
         echo_fires(info)
     else:
-        render.echo(f"{render.safe(name)} has ended: it fires no more")
+        render.echo(f"{render.safe(name)} has ended and will not fire again")
 
 
 @schedules.command(
@@ -120,7 +121,8 @@ def next_(target: Target, *, name: str, count: int, as_json: bool) -> None:
 def create(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, as_json: bool) -> None:
     """Create a schedule, which any worker then fires.
 
-    One of --cron, --every and --next says when, one of --type and --run says what. The name must be free.
+    Give one of --cron, --every and --next for the times, and one of --type and --run for the job. No schedule may have
+    the name yet.
     """
     words, app = words_of(target, given, creating=True), target.app()
     options = words.options_of(app.registry)
@@ -141,11 +143,11 @@ def create(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool
 @schedule_options
 @json_option
 def edit(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, as_json: bool) -> None:
-    """Change what is given of a schedule, and leave the rest.
+    """Change parts of a schedule, and keep the rest.
 
-    With --type the job is replaced as a whole; without it, --arguments and the options of the job change that much of
-    it. Two edits at the same time are made one after the other, and neither undoes the other. What the old times still
-    owe is enqueued with the edit. From then on code that declares the schedule no longer changes it.
+    --type replaces the whole job; without it, --arguments and the options of the job change only that part of the job.
+    Concurrent edits do not undo one another. Fires that are already due by the old times are enqueued together with the
+    edit. After an edit, code that declares the schedule no longer changes it.
     """
     words, app = words_of(target, given, creating=False), target.app()
     options = words.options_of(app.registry)
@@ -169,7 +171,7 @@ def edit(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, 
 @target_options
 @json_option
 def pause(target: Target, *, names: Sequence[str], as_json: bool) -> None:
-    """Keep schedules from enqueueing anything until they are resumed."""
+    """Stop schedules from firing until they are resumed."""
     _change(target, names, lambda client, name: client.pause_schedule(name), "paused", as_json=as_json)
 
 
@@ -178,7 +180,7 @@ def pause(target: Target, *, names: Sequence[str], as_json: bool) -> None:
 @target_options
 @json_option
 def resume(target: Target, *, names: Sequence[str], as_json: bool) -> None:
-    """Let schedules fire again, from their next time on."""
+    """Let paused schedules fire again, from their next time on."""
     _change(target, names, lambda client, name: client.resume_schedule(name), "resumed", as_json=as_json)
 
 
@@ -193,7 +195,7 @@ def resume(target: Target, *, names: Sequence[str], as_json: bool) -> None:
 @target_options
 @json_option
 def trigger(target: Target, *, name: str, as_json: bool) -> None:
-    """Enqueue a schedule's job once, now, beside its times."""
+    """Enqueue the job of a schedule once, now."""
     job = target.run(lambda client: client.trigger_schedule(name))
     if as_json:
         render.echo_json(presentable_job(job))
@@ -206,9 +208,9 @@ def trigger(target: Target, *, name: str, as_json: bool) -> None:
 @target_options
 @json_option
 def delete(target: Target, *, names: Sequence[str], as_json: bool) -> None:
-    """Forget schedules; their jobs stay.
+    """Delete schedules; their jobs stay.
 
-    One that code declares is stored again when the next worker starts: pause that instead.
+    A schedule that code declares is stored again when the next worker starts: pause it instead.
     """
 
     async def delete_all(client: Client) -> None:

@@ -24,7 +24,7 @@ def seconds_of(ctx: click.Context, param: click.Parameter, value: str) -> float:
     """`90s`, `30min`, `1h`, `7d`, `2w`; a number alone is seconds."""
     found = _SPAN.fullmatch(value.strip())
     if found is None or float(found[1]) == 0:
-        raise click.BadParameter(f"{value!r} is no duration, like 90s, 30min, 1h or 7d", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a duration like 90s, 30min, 1h or 7d", ctx, param)
     return float(found[1]) * _UNITS[found[2] or "s"]
 
 
@@ -38,10 +38,17 @@ def seconds_of(ctx: click.Context, param: click.Parameter, value: str) -> float:
     ],
 )
 @target_options
-@click.option("--last", callback=seconds_of, default="1h", show_default=True, help="How far back: 90s, 30min, 24h, 7d.")
-@click.option("--by", type=click.Choice(get_args(By)), default="type", show_default=True, help="A row for each.")
-@click.option("--queue", metavar="NAME", help="Of this queue alone.")
-@click.option("--type", metavar="NAME", help="Of this job type alone.")
+@click.option(
+    "--last",
+    metavar="DURATION",
+    callback=seconds_of,
+    default="1h",
+    show_default=True,
+    help="Length of the time span until now, like 90s, 30min, 24h or 7d.",
+)
+@click.option("--by", type=click.Choice(get_args(By)), default="type", show_default=True, help="Show one row for each.")
+@click.option("--queue", metavar="NAME", help="Count only jobs of this queue.")
+@click.option("--type", metavar="NAME", help="Count only jobs of this type.")
 @json_option
 def stats(
     target: Target,
@@ -52,10 +59,11 @@ def stats(
     type: str | None,  # noqa: A002 # named like the option
     as_json: bool,
 ) -> None:
-    """Show counts, rates and latencies, and where jobs stand now.
+    """Show counts, rates and latencies, and jobs by state.
 
-    Latencies: WAIT is from when an attempt could have started to its start, RUN from start to end, TOTAL from a job's
-    submission to its end. Up to six hours are told by the minute, longer ranges by the hour.
+    WAIT is the time from when an attempt could have started until it started, RUN the time from its start to its end,
+    and TOTAL the time from the submission of a job to its end. A time span of up to six hours is rounded to minutes,
+    a longer one to hours.
     """
     slices = 60 if shutil.get_terminal_size().columns >= _WIDE else 30
     target.warn_of_unknown_types(type)

@@ -51,7 +51,7 @@ class Target:
         if self.app_path is not None:
             return load_app(self.app_path)
         if self.url is None:
-            raise click.UsageError("which jobs? Give --app module:app or --url URL, or set $ROPEWALK_APP")
+            raise click.UsageError("no store is named: give --app module:app or --url URL, or set $ROPEWALK_APP")
         app = App(self.url, allow_weaker_durability=allow_weaker_durability)
         if must_exist:
             _refuse_missing_file(self.url)
@@ -61,15 +61,26 @@ class Target:
 def target_options(command: Callable[..., T]) -> Callable[..., T]:
     """Adds --app, --url and --tenant; the command gets them as its first argument, a Target."""
 
-    @click.option("--app", "app_path", metavar="MODULE:APP", envvar="ROPEWALK_APP", help="The app. [$ROPEWALK_APP]")
-    @click.option("--url", envvar="ROPEWALK_URL", help="The store, where no app is at hand. [$ROPEWALK_URL]")
-    @click.option("--tenant", default=DEFAULT_TENANT, show_default=True, help="The tenant whose jobs these are.")
+    @click.option(
+        "--app",
+        "app_path",
+        metavar="MODULE:APP",
+        envvar="ROPEWALK_APP",
+        help="App that names the store and the job types. [$ROPEWALK_APP]",
+    )
+    @click.option(
+        "--url",
+        metavar="URL",
+        envvar="ROPEWALK_URL",
+        help="URL of the store, instead of --app; job types are then unknown. [$ROPEWALK_URL]",
+    )
+    @click.option("--tenant", metavar="NAME", default=DEFAULT_TENANT, show_default=True, help="Tenant to work on.")
     @click.pass_context
     @functools.wraps(command)
     def with_target(ctx: click.Context, /, app_path: str | None, url: str | None, tenant: str, **options: Any) -> T:
         named = [name for name in ("app_path", "url") if _given(ctx, name)]
         if len(named) == 2:
-            raise click.UsageError("--app brings its own store: give --app or --url, not both")
+            raise click.UsageError("an app has a store of its own: give --app or --url, not both")
         if named == ["url"]:
             app_path = None  # what was typed beats what the environment says
         return command(Target(app_path, url, tenant), **options)
@@ -80,8 +91,8 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
 def refuse_memory(app: App) -> None:
     if app.durability is Durability.D0:
         raise InvalidInput(
-            f"this app's store is {app.url}, which lives in its own process only: "
-            "use a store that others can open, like sqlite:///jobs.db",
+            f"the store of this app is {app.url}, which only its own process can reach: "
+            "use a store that other processes can open, like sqlite:///jobs.db",
             field="url",
         )
 

@@ -22,7 +22,7 @@ from ropewalk.domain.why import Why
 @target_options
 @json_option
 def why(target: Target, *, job_id: str, as_json: bool) -> None:
-    """Say why a job is not running, and what to do about it."""
+    """Explain why a job is not running, and what to do about it."""
 
     async def ask(client: Client) -> Why:
         return await client.why(await ids.job_id(client, job_id))

@@ -21,7 +21,7 @@ from ropewalk.ports.store.leases import WorkerCard
     examples=["ropewalk workers list --app shop:app", "ropewalk workers drain 4f1c... --app shop:app"],
 )
 def workers() -> None:
-    """Look at workers, wherever they run, and tell them to stop."""
+    """List and drain workers, wherever they run."""
 
 
 @workers.command(
@@ -32,10 +32,11 @@ def workers() -> None:
 @target_options
 @json_option
 def list_(target: Target, *, as_json: bool) -> None:
-    """List the workers of a store, of all its tenants.
+    """List the workers of a store, whichever tenants they serve.
 
-    HOLDS counts what runs there, and a little that starts in a moment. One that gave no sign for a whole lease is taken
-    for dead: others take over its jobs, and it is forgotten after a day.
+    HOLDS counts the jobs that a worker has claimed: those that run, and a few that will start in a moment. A worker
+    without a sign of life for a whole lease counts as dead: others take over its jobs, and it leaves the list after a
+    day.
     """
     found, now = target.run(_looked)
     if as_json:
@@ -57,10 +58,11 @@ def list_(target: Target, *, as_json: bool) -> None:
 @target_options
 @json_option
 def drain(target: Target, *, ids: Sequence[str], as_json: bool) -> None:
-    """Tell workers to stop, on whichever machine they are.
+    """Ask workers to finish their jobs and stop, wherever they run.
 
-    As SIGTERM does: nothing new is started, what runs may finish within the worker's --grace, the rest goes back to the
-    others. They hear of it at once where wake-ups arrive, else within a third of their lease (10 s).
+    This has the same effect as SIGTERM: the worker starts no more jobs, running jobs have the worker's --grace to
+    finish, and all others go back to the other workers. The request arrives at once through a wake-up, or otherwise
+    within a third of the worker's lease (10 s by default).
     """
 
     async def tell(client: StoreClient) -> list[str]:

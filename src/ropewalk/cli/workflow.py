@@ -23,7 +23,7 @@ from ropewalk.errors import NotFound
     ],
 )
 def workflow() -> None:
-    """Look at jobs that belong together."""
+    """Show jobs that belong together."""
 
 
 @workflow.command(
@@ -37,10 +37,10 @@ def workflow() -> None:
 @target_options
 @json_option
 def show(target: Target, *, workflow_id: str, as_json: bool) -> None:
-    """Show a workflow, or a group by its root's id, as a tree.
+    """Show a workflow, or a group by the id of its first job, as a tree.
 
-    Children stand below the job that queued them, the links of a chain one after another; what a job waited for is
-    named behind it.
+    Children are below the job that queued them, and the jobs of a chain one after another. The jobs that a job waited
+    for are named behind it.
     """
     found = target.run(lambda client: _find(client, workflow_id))
     if as_json:

@@ -10,15 +10,15 @@ from ropewalk.fleet.exit_codes import ExitCode
 
 @click.command(
     cls=Command,
-    examples=["ropewalk demo", "ropewalk demo --json    # silent, then what happened as one document"],
+    examples=["ropewalk demo", "ropewalk demo --json    # only one JSON document at the end"],
 )
 @json_option
 def demo(*, as_json: bool) -> ExitCode:
-    """See it work: a worker is killed, nothing is lost.
+    """Run a demonstration: a worker is killed, no job is lost.
 
-    Three real worker processes on one SQLite file run a small workload; one of them is killed in the middle of a job
-    and one is frozen, and their work goes on elsewhere. Takes about 15 seconds, leaves nothing behind, and exits 0 only
-    if everything it promises really happened.
+    Three real worker processes run a small workload on one SQLite file. One of them is killed in the middle of a job
+    and one is frozen, and the others take over their jobs. The demo takes about 15 seconds, removes its files, and
+    exits with 0 only if everything that it promises really happened.
     """
     # Imported here: `ropewalk --help` needs neither rich nor the demo's jobs.
     from ropewalk.cli.demo.performance import perform

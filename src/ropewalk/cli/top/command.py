@@ -39,7 +39,7 @@ LAST_SECONDS: Final = 1800.0
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="To the next look.",
+    help="Seconds between two refreshes.",
 )
 @click.option(
     "--last",
@@ -47,15 +47,16 @@ LAST_SECONDS: Final = 1800.0
     default=LAST_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="What the plot and the types tell of.",
+    help="Length of the time span that the plot and the table of types cover.",
 )
-@click.option("--once", is_flag=True, help="Print one frame and end, as it does where there is no terminal.")
+@click.option("--once", is_flag=True, help="Print one frame and end; this is the default without a terminal.")
 @json_option
 def top(target: Target, *, interval: float, last: float, once: bool, as_json: bool) -> None:
-    """Watch a store: queues, types, workers and failures, live.
+    """Watch queues, types, workers and failures live.
 
-    Rates and times are of the last half hour, or of --last; what is finished and queued per second, of the last
-    seconds. Keys: q quits, the arrows choose a queue, p pauses or resumes it, + and - look more often and less.
+    Rates and durations cover the last half hour, or --last; the numbers of finished and queued jobs per second cover
+    the last few seconds. Keys: q quits, the arrow keys select a queue, p pauses or resumes it, + and - refresh more or
+    less often.
     """
     app = target.app()
 

@@ -26,47 +26,53 @@ PROCESSES_MAX: Final = 256
 
 @click.command(cls=Command, examples=EXAMPLES)
 @click.argument("path", metavar="MODULE:NAME", envvar="ROPEWALK_APP")
-@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Serve this queue only. Repeatable.")
-@click.option("--type", "types", multiple=True, metavar="NAME", help="Serve this job type only. Repeatable.")
-@click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="Serve this tenant only. Repeatable.")
-@click.option("--concurrency", type=int, default=None, show_default="10", help="How many jobs run at a time.")
+@click.option("--queue", "queues", multiple=True, metavar="NAME", help="Serve only this queue. Repeatable.")
+@click.option("--type", "types", multiple=True, metavar="NAME", help="Serve only this job type. Repeatable.")
+@click.option("--tenant", "tenants", multiple=True, metavar="NAME", help="Serve only this tenant. Repeatable.")
+@click.option(
+    "--concurrency",
+    type=int,
+    default=None,
+    metavar="N",
+    help="Number of jobs that run at a time, in each process.  [default: 10]",
+)
 @click.option(
     "--processes",
     type=click.IntRange(1, PROCESSES_MAX),
     default=1,
     show_default=True,
     metavar="N",
-    help="Run so many workers in processes of their own, each with --concurrency. One that dies is replaced.",
+    help="Number of worker processes. With more than one, a supervisor replaces those that die.",
 )
 @click.option(
     "--grace",
     type=float,
     default=None,
-    show_default="30",
     metavar="SECONDS",
-    help="How long running jobs may take to finish after a stop signal.",
+    help="Seconds that running jobs have to finish after a stop signal.  [default: 30]",
 )
 @click.option(
     "--lease",
     type=float,
     default=None,
     metavar="SECONDS",
-    help="How long the worker may stay silent before others take its jobs over (the app's default, else 30).",
+    help="Seconds without a sign of life after which other workers take over its jobs.  "
+    "[default: that of the app, otherwise 30]",
 )
-@click.option("--no-scheduler", is_flag=True, help="Leave schedules to other workers.")
+@click.option("--no-scheduler", is_flag=True, help="Do not fire schedules; leave them to other workers.")
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     default="info",
     show_default=True,
-    help="The least important lines that are logged.",
+    help="Log lines of this level and above.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="How lines are logged: text for people, or JSON.",
+    help="Log as text for people, or as one JSON object per line.",
 )
 @json_option
 def worker(
@@ -84,21 +90,23 @@ def worker(
     log_format: str,
     as_json: bool,
 ) -> ExitCode | int:
-    """Run the jobs of an app until told to stop.
+    """Run the jobs of an app until a stop signal.
 
-    MODULE:NAME, or $ROPEWALK_APP, is an app, or a worker that code has made of one: `mail = app.worker(...)`. Such a
-    worker has its settings from there, and takes no option that would set one of them again. One that was made with
-    `processes=4` runs in four processes, unless --processes says another number.
+    MODULE:NAME (or $ROPEWALK_APP) is an app, or a worker that your code has configured: `mail = app.worker(...)`. Such
+    a worker takes its settings from the code, and options that would override them are refused. If it was made with
+    `processes=4`, it runs in four processes unless --processes sets another number.
 
-    The worker says on stdout who it is, and then logs a line to stderr for each thing that happens: a failure that is
-    tried again as a warning, one that is not as an error, both with their traceback. SIGTERM or Ctrl-C
-    drain it: nothing new is started, what runs may finish within --grace seconds, the rest is given back to others
-    without losing an attempt. A second one does not wait. While the store is away the worker waits for it and goes on
-    by itself. It exits 0 after a drain; 1 if a handler did not end and had to be left behind, or if claims kept failing
-    for a minute because something is broken here; 3 if the store could not be used at the start, or refused to be used
-    for a minute.
+    The worker prints one line about itself on stdout, and logs one line per event to stderr. A failure that is retried
+    is a warning, and a final failure is an error; both include the traceback.
 
-    With --processes all this holds for all of them together, and the exit code is the worst of theirs.
+    SIGTERM or Ctrl-C drains the worker: it starts no more jobs, running jobs have --grace seconds to finish, and all
+    others are given back without losing an attempt. A second signal ends the grace period at once.
+
+    While the store is away, the worker waits for it and then goes on by itself. The exit code is 0 after a drain. It is
+    1 if a handler did not end and had to be left behind, or if claims failed for a minute because of an error in the
+    worker. It is 3 if the store could not be used at the start, or refused to be used for a minute.
+
+    With --processes, this applies to all processes together, and the exit code is the worst of theirs.
     """
     options = WorkerOptions(
         path=path,
