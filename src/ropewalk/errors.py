@@ -2,34 +2,34 @@
 
 RopewalkError
 ├── DefinitionError (TypeError)      a handler or an app is declared in a way that cannot work
-├── UnknownJobType (LookupError)     a name nobody registered
+├── UnknownJobType (LookupError)     the job type is not registered
 ├── InvalidInput (ValueError)        an argument, option, payload or URL that does not fit
-│   └── LimitExceeded                … because it is over a bound (names the field, value and bound)
-├── QuotaExceeded                    the tenant used up what it may
-├── PartlyEnqueued                   of many jobs that were to be queued some were refused (atomic=False)
-├── Conflict                         the same id or key already stands for something else
-├── NotFound (LookupError)           no such job, for this tenant
+│   └── LimitExceeded                a value exceeds a bound (names the field, the value and the bound)
+├── QuotaExceeded                    the tenant has used up its quota
+├── PartlyEnqueued                   some jobs of a batch with atomic=False were refused
+├── Conflict                         the id or key is taken, or the state of the job does not allow the call
+├── NotFound (LookupError)           this tenant has no such job, or the result is gone
 ├── JobFailed                        the awaited job ended as failed or dead_letter
 ├── JobCancelled                     the awaited job was cancelled (never asyncio.CancelledError)
-├── GroupFailed                      the awaited group closed with failures, or its value cannot be told
-├── WaitTimeout (TimeoutError)       the wait is over, the job is not
-├── LeaseLost                        this attempt no longer owns its job; nothing it says is accepted
+├── GroupFailed                      the awaited group closed with failures, or its value cannot be determined
+├── WaitTimeout (TimeoutError)       the timeout of a wait is over, and the job has not ended
+├── LeaseLost                        this attempt no longer owns its job; the store accepts nothing more from it
 ├── SpawnMismatch                    a spawn key was used before with another type or input
-├── UnexpectedExit                   a function that is no handler raised what is no Exception, such as SystemExit
-├── BeyondTenant (AttributeError)    a client of one tenant was asked for what concerns others
-├── Unsupported                      this store, or this kind of handler, has no such ability
+├── UnexpectedExit                   a function that is not a handler raised SystemExit or a similar exception
+├── BeyondTenant (AttributeError)    a client of one tenant was asked for something that concerns other tenants
+├── Unsupported                      this store, or this kind of handler, does not support the call
 ├── StoreUnavailable                 the store cannot be reached or written; nothing was changed
-│   └── OutcomeUnknown               … or it may have been: repeat with the same id
-└── StoreRefused                     the store must not be used as it is
-    ├── SchemaMismatch               it belongs to a newer ropewalk, or to another program
-    └── WeakDurability               its settings could lose acknowledged work
+│   └── OutcomeUnknown               something may have been changed: repeat the call with the same id
+└── StoreRefused                     ropewalk must not use the store in its present condition
+    ├── SchemaMismatch               the store belongs to a newer ropewalk, or to another program
+    └── WeakDurability               the settings of the store could lose acknowledged jobs
 
-Outcome (Exception, apart): raised inside a handler to decide how the attempt ends
+Outcome (Exception, a separate tree): raised inside a handler to decide how the attempt ends
 ├── Retry    ├── Defer    └── Abort
 
 NeverEnqueued (RuntimeWarning): an enqueue was built and never awaited
-UnregisteredJobType (RuntimeWarning): a job of a type that its app does not know was queued
-UnsharedStore (RuntimeWarning): a store that lives in one process is used where others may be expected to reach it
+UnregisteredJobType (RuntimeWarning): a job was queued whose type the app does not know
+UnsharedStore (RuntimeWarning): the store is the memory of one process, which other processes cannot reach
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ if TYPE_CHECKING:
 
 
 class RopewalkError(Exception):
-    """Base of everything ropewalk raises."""
+    """Base class of all exceptions that ropewalk raises, except outcomes and warnings."""
 
 
 class Unsupported(RopewalkError):
-    """This store, or this kind of handler, has no such ability; the message says which has.
+    """This store, or this kind of handler, does not support the call; the message says which stores or handlers do.
 
-    `store` names the store and `capability` what it lacks; both are None where it is not for a store to have.
+    `store` names the store and `capability` the capability that it lacks. Both are None if no store is involved.
     """
 
     def __init__(self, message: str, *, store: str | None = None, capability: str | None = None) -> None:
@@ -58,7 +58,7 @@ class Unsupported(RopewalkError):
 
 
 class BeyondTenant(RopewalkError, AttributeError):
-    """A client that is bound to one tenant (`app.tenant(...)`) was asked for what concerns other tenants."""
+    """A client that is bound to one tenant (`app.tenant(...)`) was asked for something that concerns other tenants."""
 
 
 class DefinitionError(RopewalkError, TypeError):
@@ -66,7 +66,7 @@ class DefinitionError(RopewalkError, TypeError):
 
 
 class UnknownJobType(RopewalkError, LookupError):
-    """The job type is not registered here."""
+    """The job type is not registered with this app."""
 
 
 class InvalidInput(RopewalkError, ValueError):
@@ -78,12 +78,12 @@ class InvalidInput(RopewalkError, ValueError):
 
 
 class LimitExceeded(InvalidInput):
-    """A value is over a configured bound."""
+    """A value exceeds a configured bound."""
 
 
 class QuotaExceeded(RopewalkError):
-    """The tenant has used up what it may: `limit` names which, and `retry_after` (seconds) is None where waiting is no
-    help."""
+    """The tenant has used up its quota. `limit` names the part of the quota; `retry_after` is in seconds, and None if
+    waiting does not help."""
 
     def __init__(self, message: str, *, limit: str, current: int, maximum: int, retry_after: float | None) -> None:
         super().__init__(message)
@@ -94,10 +94,10 @@ class QuotaExceeded(RopewalkError):
 
 
 class PartlyEnqueued(RopewalkError):
-    """Of the jobs given to `enqueue_many(..., atomic=False)` some were refused, and the others are queued.
+    """Some jobs of `enqueue_many(..., atomic=False)` were refused, and the others are queued.
 
-    `results` has a handle or an error for each job, in the order in which they were given; `refused` the errors alone,
-    by the position of their job. `__cause__` is the first of them.
+    `results` has a handle or an error for each job, in the order of the call; `refused` has only the errors, by the
+    position of their job. `__cause__` is the first error.
     """
 
     def __init__(self, message: str, *, results: Sequence[Any]) -> None:
@@ -110,15 +110,15 @@ class PartlyEnqueued(RopewalkError):
 
 
 class Conflict(RopewalkError):
-    """The same id or idempotency key already stands for something else."""
+    """The id or idempotency key already stands for something else, or the state of the job does not allow the call."""
 
 
 class NotFound(RopewalkError, LookupError):
-    """No such job, queue or schedule for this tenant."""
+    """This tenant has no such job, worker or schedule, or the result of the job is gone."""
 
 
 class JobFailed(RopewalkError):
-    """The awaited job ended as failed or dead_letter; `error` is what was recorded."""
+    """The awaited job ended as failed or dead_letter; `error` is the recorded error."""
 
     def __init__(self, message: str, *, job_id: str, state: str, error: object | None) -> None:
         super().__init__(message)
@@ -136,7 +136,8 @@ class JobCancelled(RopewalkError):
 
 
 class GroupFailed(RopewalkError):
-    """The awaited group closed with jobs that did not complete, or its value cannot be told. The counts are of jobs."""
+    """The awaited group closed with jobs that did not complete, or its value cannot be determined. The counts are of
+    jobs."""
 
     def __init__(self, message: str, *, group_id: str, completed: int, failed: int, cancelled: int) -> None:
         super().__init__(message)
@@ -147,11 +148,11 @@ class GroupFailed(RopewalkError):
 
 
 class WaitTimeout(RopewalkError, TimeoutError):
-    """The wait is over, the job is not."""
+    """The timeout of a wait is over, and the job has not ended."""
 
 
 class LeaseLost(RopewalkError):
-    """This attempt no longer owns its job; nothing it says is accepted. `reason` says why."""
+    """This attempt no longer owns its job, and the store accepts nothing more from it. `reason` says why."""
 
     def __init__(self, message: str, *, reason: str) -> None:
         super().__init__(message)
@@ -163,8 +164,8 @@ class SpawnMismatch(RopewalkError):
 
 
 class UnexpectedExit(RopewalkError):
-    """A function that is no handler (a hook, a classifier, a lifespan) raised SystemExit, CancelledError or another
-    exception that is no Exception. `__cause__` is that one."""
+    """A function that is not a handler (a hook, a classifier, a lifespan) raised SystemExit, CancelledError or another
+    exception that is not an Exception. `__cause__` is the original exception."""
 
 
 class StoreUnavailable(RopewalkError):
@@ -172,11 +173,12 @@ class StoreUnavailable(RopewalkError):
 
 
 class OutcomeUnknown(StoreUnavailable):
-    """The store broke while committing: the change may or may not be there. Repeat with the same id."""
+    """The connection to the store broke during a commit, so the change may or may not have happened. Repeat the call
+    with the same id."""
 
 
 class StoreRefused(RopewalkError):
-    """The store must not be used as it is."""
+    """ropewalk must not use the store in its present condition; the message says what to do."""
 
 
 class SchemaMismatch(StoreRefused):
@@ -184,15 +186,15 @@ class SchemaMismatch(StoreRefused):
 
 
 class WeakDurability(StoreRefused):
-    """The store's settings could lose acknowledged work."""
+    """The settings of the store could lose acknowledged jobs."""
 
 
 class Outcome(Exception):
-    """Raised inside a handler to decide how the attempt ends; not an error of ropewalk."""
+    """Base class of the exceptions that a handler raises to decide how its attempt ends. They are not errors."""
 
 
 class Retry(Outcome):
-    """Try again; `after` (seconds) replaces the backoff. Counts as an attempt."""
+    """The attempt failed and the job is tried again; `after` (seconds) replaces the backoff."""
 
     def __init__(self, message: str = "retry requested", *, after: float | timedelta | None = None) -> None:
         super().__init__(message)
@@ -200,7 +202,7 @@ class Retry(Outcome):
 
 
 class Defer(Outcome):
-    """Not now: run again after `delay` seconds or `at` a time. Costs no attempt."""
+    """The job runs again after `delay` (seconds) or `at` a time, and this attempt does not count."""
 
     def __init__(
         self, message: str = "deferred", *, delay: float | timedelta | None = None, at: datetime | None = None
@@ -213,7 +215,7 @@ class Defer(Outcome):
 
 
 class Abort(Outcome):
-    """Give up at once: the job ends as failed. `cause` is the error to record."""
+    """The job ends as failed at once. `cause` is the error to record."""
 
     def __init__(self, cause: BaseException | str = "aborted") -> None:
         super().__init__(str(cause))
@@ -229,4 +231,4 @@ class UnregisteredJobType(RuntimeWarning):
 
 
 class UnsharedStore(RuntimeWarning):
-    """The store lives in the memory of this process, and nobody chose that, or a worker of its own runs on it."""
+    """The store is the memory of one process although nobody asked for that, or `ropewalk worker` runs on it."""

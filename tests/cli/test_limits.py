@@ -44,8 +44,8 @@ def test_what_cannot_be_is_refused(ropewalk: Run, app: App) -> None:
     app.sync.enqueue("add", {"a": 1, "b": 2})
     wrong = {
         ("set", "--key", "k"): "give concurrency, rate or both, or remove the limit",
-        ("set", "--concurrency", "1"): "one of queue, type and key, not for nothing",
-        ("set", "--key", "k", "--queue", "q", "--concurrency", "1"): "not for queue='q' and key='k'",
+        ("set", "--concurrency", "1"): "one of queue, type and key, and got none",
+        ("set", "--key", "k", "--queue", "q", "--concurrency", "1"): "and got queue='q' and key='k'",
         ("set", "--key", "k", "--concurrency", "0"): "concurrency=0 must be at least 1",
         ("set", "--key", "k", "--rate", "often"): "--rate 'often' is not N/SECONDS, like 100/60",
         ("set", "--key", "k", "--rate", "5/0"): "per=0.0 must be more than 0 seconds",

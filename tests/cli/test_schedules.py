@@ -75,7 +75,7 @@ def test_list(url: str) -> None:
     assert header.split() == ["NAME", "WHEN", "WORK", "STATE", "NEXT", "IN"]
     assert re.fullmatch(r"bell\\x07 +every 1 h +report +active +DATE TIME +.*", bell)
     assert re.fullmatch(r"nightly +30 3 \* \* \* \(Asia/Tokyo\) +report +active +DATE 03:30:00 JST +\S+ \w+", nightly)
-    assert re.fullmatch(r"tides +as tides tells +run make +active +DATE TIME +.*", tidal)
+    assert re.fullmatch(r"tides +at the times of tides +run make +active +DATE TIME +.*", tidal)
     assert [each["name"] for each in document(url, "list")["schedules"]] == ["bell\a", "nightly", "tides"]
     assert [each["name"] for each in document(url, "list", "--tenant", "acme")["schedules"]] == ["theirs"]
     assert ropewalk(url, "list", "--tenant", "nobody") == "no schedules\n"
@@ -269,14 +269,14 @@ def test_the_help_of_edit_says_that_tags_are_replaced() -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["edit", "nightly"], "nothing is given that schedule 'nightly' should become"),
+        (["edit", "nightly"], "there is nothing to change in schedule 'nightly'"),
         (["edit", "nightly", "--cron", "61 * * * *"], "minute '61' at character 1 is out of range"),
         (
             ["edit", "nightly", "--timezone", "Oslo"],
             "timezone='Oslo' is not in the tz database: give a name like 'Europe/Oslo' or 'UTC' (",
         ),
         (["edit", "nightly", "--max-attempts", "0"], "max_attempts=0"),
-        (["edit", "tides", "--queue", "slow"], "made by the function 'make', so using= has nothing to change"),
+        (["edit", "tides", "--queue", "slow"], "made by the function 'make', so using= cannot change them"),
         (["edit", "nobody", "--every", "60"], "no schedule 'nobody' for this tenant"),
         (["create", "nightly", "--every", "60", "--run", "make"], "run='make' is not registered with this app"),
     ],

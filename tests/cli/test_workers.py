@@ -39,7 +39,7 @@ def test_a_worker_that_is_not_there_cannot_be_told(ropewalk: Run, app: App) -> N
     assert app.sync.workers() == []
     refused = ropewalk("workers", "drain", "nobody")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith("error: no worker 'nobody': it has stopped, or never was")
+    assert refused.err.startswith("error: no worker 'nobody': it has stopped, or never existed")
     assert "`ropewalk workers list`" in refused.err
 
 

@@ -167,9 +167,9 @@ def test_from_blocking_code(new_app: MakeApp) -> None:
 @pytest.mark.parametrize(
     ("arguments", "field", "message"),
     [
-        ({"concurrency": 1}, "key", "a limit is for one of queue, type and key, not for nothing"),
-        ({"key": "k", "queue": "q", "concurrency": 1}, "key", "not for queue='q' and key='k'"),
-        ({"key": "k"}, "concurrency", "no limit for key 'k': give concurrency, rate or both"),
+        ({"concurrency": 1}, "key", "a limit needs exactly one of queue, type and key, and got none"),
+        ({"key": "k", "queue": "q", "concurrency": 1}, "key", "and got queue='q' and key='k'"),
+        ({"key": "k"}, "concurrency", "the limit of key 'k' is empty: give concurrency, rate or both"),
         ({"key": "k", "concurrency": 0}, "concurrency", "concurrency=0 must be at least 1"),
         ({"key": "k", "concurrency": True}, "concurrency", "concurrency=True must be a whole number"),
         ({"key": "k", "rate": 5}, "rate", "rate=5 must be a Rate"),

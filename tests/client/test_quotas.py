@@ -174,9 +174,9 @@ def test_from_blocking_code(new_app: MakeApp) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "field", "message"),
     [
-        ({}, InvalidInput, "pending", "no quota for tenant 'default': give pending, running, submissions or"),
+        ({}, InvalidInput, "pending", "the quota of tenant 'default' is empty: give pending, running, submissions or"),
         ({"pending": 0}, InvalidInput, "pending", "pending=0 must be at least 1"),
-        ({"pending": 100_001}, LimitExceeded, "pending", "pending=100,001 is over 100,000: what waits is counted"),
+        ({"pending": 100_001}, LimitExceeded, "pending", "pending=100,001 is over 100,000: every submission counts"),
         ({"running": True}, InvalidInput, "running", "running=True must be a whole number"),
         ({"payload_bytes": -1}, InvalidInput, "payload_bytes", "payload_bytes=-1 must be at least 1"),
         ({"submissions": 5}, InvalidInput, "submissions", "submissions=5 must be a Rate"),

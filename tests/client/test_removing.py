@@ -209,11 +209,11 @@ async def test_everything_is_purged_only_by_name(make_app: MakeApp) -> None:
     app = make_app(plain)
     async with app:
         handle = await app.enqueue(plain())
-        with pytest.raises(InvalidInput, match=r"give queue=, or a Filter \(Filter\(\) is everything"):
+        with pytest.raises(InvalidInput, match=r"give queue=, or a Filter \(Filter\(\) matches all"):
             await app.purge()
-        with pytest.raises(InvalidInput, match="queue='mail' is given beside a filter"):
+        with pytest.raises(InvalidInput, match="queue='mail' is given together with a filter"):
             await app.purge(Filter(queues="other"), queue="mail")
-        with pytest.raises(InvalidInput, match="queue='mail' is given beside a filter"):
+        with pytest.raises(InvalidInput, match="queue='mail' is given together with a filter"):
             await app.purge(Filter(), queue="mail")
         assert await app.states([handle.id]) == {handle.id: State.SCHEDULED}
 

@@ -102,9 +102,21 @@ async def test_names_are_taken_and_missing(clock: Clock) -> None:
         ({"next": lambda after: None, "job": report()}, "has no name to be stored by", "next"),
         ({"every": 60, "run": "unknown"}, r"run='unknown' is not registered with this app", "run"),
         ({"next": "unknown", "job": report()}, r"pass the function with App\(functions=\[", "next"),
-        ({"every": 60, "job": report().using(run_at=MIDNIGHT)}, "has run_at, one moment .* use delay", "run_at"),
-        ({"every": 60, "job": report().using(deadline=MIDNIGHT)}, "has deadline, one moment .* use ttl", "deadline"),
-        ({"every": 60, "job": report().using(tenant="acme")}, "has tenant='acme', the schedule 'default'", "tenant"),
+        (
+            {"every": 60, "job": report().using(run_at=MIDNIGHT)},
+            "has run_at, which would be the same .* use delay",
+            "run_at",
+        ),
+        (
+            {"every": 60, "job": report().using(deadline=MIDNIGHT)},
+            "has deadline, which would be the same .* use ttl",
+            "deadline",
+        ),
+        (
+            {"every": 60, "job": report().using(tenant="acme")},
+            "has tenant='acme', but the schedule 'default'",
+            "tenant",
+        ),
     ],
 )
 async def test_what_cannot_work_is_refused(clock: Clock, options: Any, told: str, field: str) -> None:
@@ -131,7 +143,7 @@ async def test_an_edit_changes_what_is_given(clock: Clock) -> None:
         assert (edited.when, edited.cron, edited.timezone) == ("every 1 min", None, None)
         with pytest.raises(InvalidInput, match="timezone is for schedules with cron"):
             await app.edit_schedule("s", timezone="UTC")
-        with pytest.raises(InvalidInput, match="nothing is given that schedule 's' should become"):
+        with pytest.raises(InvalidInput, match="there is nothing to change in schedule 's'"):
             await app.edit_schedule("s")
         assert (await app.get_schedule("s")).generation == 5
 
@@ -161,7 +173,7 @@ async def test_an_edit_mends_what_is_broken(clock: Clock, monkeypatch: pytest.Mo
         assert (edited.when, await app.count()) == ("every 1 min", 0)
         [(phase, told)] = clock.told
         assert phase == "schedule s"
-        assert "got other times while a fire was due that no function here can make" in told
+        assert "were changed while a fire was due, and this process lacks its function" in told
 
 
 async def test_pause_and_resume(clock: Clock) -> None:
@@ -193,7 +205,7 @@ async def test_trigger(clock: Clock) -> None:
         await app.create_schedule("w", every=60, run=write)
         assert (await app.trigger_schedule("w")).arguments == {"at": "01 00:00"}
         await clock.pass_by(hours=12)
-        with pytest.raises(Conflict, match="the function 'write' of schedule 'w' wants no job now"):
+        with pytest.raises(Conflict, match="the function 'write' of schedule 'w' returned no job"):
             await app.trigger_schedule("w")
         app._core.functions._functions.clear()
         with pytest.raises(InvalidInput, match="made by the function 'write', which this app does not have"):
@@ -246,7 +258,7 @@ async def test_whoever_is_second_looks_again(clock: Clock, monkeypatch: pytest.M
 
         monkeypatch.setattr(app._core.store, "change_schedules", nobody_wins)
         monkeypatch.setattr(editor, "TRIES_MAX", 3)
-        with pytest.raises(Conflict, match="schedule '1' is changed by others all the time: try again"):
+        with pytest.raises(Conflict, match="schedule '1' was changed by others again and again: try again"):
             await app.pause_schedule("1")
 
 
@@ -317,7 +329,9 @@ async def test_what_a_function_answers_is_checked(clock: Clock) -> None:
         with pytest.raises(InvalidInput, match=r"next='backwards' told .* when asked for a time after"):
             await app.create_schedule("s", next=backwards, job=report())
         await app.create_schedule("s", every=60, run=no_job)
-        with pytest.raises(InvalidInput, match="run=no_job of schedule 's' answered 'a job': return a job or None"):
+        with pytest.raises(
+            InvalidInput, match="run=no_job of schedule 's' returned 'a job': it must return a job or None"
+        ):
             await app.trigger_schedule("s")
         assert await app.count(Filter()) == 0
 
@@ -351,7 +365,7 @@ async def test_an_edit_changes_a_part_of_the_job(clock: Clock) -> None:
         ({"using": {"priority": "high"}}, "priority='high'", "priority"),
         ({"using": {"priority": 10**9}}, "priority", "priority"),
         ({"using": {"run_at": MIDNIGHT}}, "run_at= cannot be changed alone: give job=", "run_at"),
-        ({"using": {"idempotency_scope": "open"}}, "is given without idempotency_key", "idempotency_scope"),
+        ({"using": {"idempotency_scope": "open"}}, "needs idempotency_key", "idempotency_scope"),
         ({"using": {"queue": ""}}, "queue", "queue"),
     ],
 )
@@ -369,9 +383,9 @@ async def test_a_function_has_no_arguments_to_change(clock: Clock) -> None:
     """T3."""
     async with clock.app as app:
         await app.create_schedule("s", every=60, run=write)
-        with pytest.raises(InvalidInput, match=r"made by the function 'write', so arguments= has nothing to change"):
+        with pytest.raises(InvalidInput, match=r"made by the function 'write', so arguments= cannot change them"):
             await app.edit_schedule("s", arguments={})
-        with pytest.raises(InvalidInput, match=r"so using= has nothing to change: give job="):
+        with pytest.raises(InvalidInput, match=r"so using= cannot change them: give job="):
             await app.edit_schedule("s", using={"queue": "slow"})
 
 

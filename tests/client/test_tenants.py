@@ -130,7 +130,7 @@ async def test_what_concerns_others_is_not_there(make_app: MakeApp, name: str) -
     app = make_app(mail)
     acme = app.tenant("acme")
     assert not hasattr(acme, name)
-    with pytest.raises(BeyondTenant, match=rf"{name}\(\) concerns other tenants than 'acme': ask the app itself"):
+    with pytest.raises(BeyondTenant, match=rf"{name}\(\) concerns tenants other than 'acme': use the app itself"):
         getattr(acme, name)
     with pytest.raises(AttributeError):
         getattr(app.sync.tenant("acme"), name)
@@ -156,7 +156,7 @@ async def test_every_tenant_is_refused(make_app: MakeApp) -> None:
         acme.limits(every_tenant=True),
         anext(acme.events(every_tenant=True)),
     ):
-        with pytest.raises(BeyondTenant, match="every_tenant=True concerns other tenants than 'acme'"):
+        with pytest.raises(BeyondTenant, match="every_tenant=True concerns tenants other than 'acme'"):
             await refused
     assert await app.limits(every_tenant=True) == []
 
@@ -165,7 +165,7 @@ async def test_a_job_for_another_tenant_is_refused(make_app: MakeApp) -> None:
     app = make_app(mail)
     acme = app.tenant("acme")
     other = mail("me").using(tenant="bravo")
-    with pytest.raises(BeyondTenant, match="tenant='bravo' concerns other tenants than 'acme'"):
+    with pytest.raises(BeyondTenant, match="tenant='bravo' concerns tenants other than 'acme'"):
         await acme.enqueue(other)
     with pytest.raises(BeyondTenant):
         await acme.enqueue(mail("me"), tenant="bravo")

@@ -107,7 +107,13 @@ async def test_functions_tell_times_and_make_jobs(make_app: MakeApp) -> None:
         await clock.work()
     assert [job.arguments for job in await clock.jobs()] == [{"at": "01 06:00"}, {"at": "01 18:00"}]
     info = await clock.app.get_schedule("s")
-    assert (info.ended, info.upcoming, info.next, info.run, info.when) == (True, (), "tides", "write", "as tides tells")
+    assert (info.ended, info.upcoming, info.next, info.run, info.when) == (
+        True,
+        (),
+        "tides",
+        "write",
+        "at the times of tides",
+    )
     assert clock.told == []
 
 

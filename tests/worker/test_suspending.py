@@ -193,7 +193,7 @@ async def test_completed_from_outside(make_app: MakeApp) -> None:
         assert await handle.result(timeout=10) == 42
         assert await child.result(timeout=10) == "after 42"
         await asyncio.wait_for(lost.wait(), 5)
-        with pytest.raises(Conflict, match="is completed already"):
+        with pytest.raises(Conflict, match="is already completed"):
             await app.complete(handle.id, 43)
         with pytest.raises(NotFound):
             await app.complete("nope")

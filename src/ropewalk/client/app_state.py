@@ -194,7 +194,8 @@ class AppState:
         new = self.new_job(job, NO_OPTIONS, tenant)
         if new.tenant != tenant:
             raise InvalidInput(
-                f"the job of a schedule has tenant={new.tenant!r}, the schedule {tenant!r}: say it of the schedule",
+                f"the job of a schedule has tenant={new.tenant!r}, but the schedule {tenant!r}: "
+                "set the tenant on the schedule",
                 field="tenant",
             )
         return new

@@ -174,7 +174,7 @@ class Client(
         limit = self._core.bounds.batch_jobs_max
         if checks.flag(atomic, "atomic") and len(jobs) > limit:
             raise LimitExceeded(
-                f"{len(jobs):,} jobs, over batch_jobs_max={limit:,} for one atomic batch: use atomic=False",
+                f"{len(jobs):,} jobs exceed batch_jobs_max={limit:,} for one atomic batch: use atomic=False",
                 field="jobs",
             )
         new = [self._new(job, options) for job in jobs]

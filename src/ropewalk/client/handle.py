@@ -234,8 +234,8 @@ def result_of(job: JobRecord, decode: Callable[[JobRecord], S]) -> S:
         case Status.COMPLETED:
             if job.flags & FORGOTTEN:
                 raise NotFound(
-                    f"the result of job {job.id} ({job.type}) is gone: Retention.of(results=...) keeps results shorter "
-                    "than jobs"
+                    f"the result of job {job.id} ({job.type}) is gone: Retention.of(results=...) keeps results for a "
+                    "shorter time than jobs"
                 )
             return decode(job)
         case Status.CANCELLED:

@@ -43,7 +43,8 @@ class StoreClient(Client):
         checks.text(worker_id, "worker_id")
         if not await (await self._store()).drain(worker_id):
             raise NotFound(
-                f"no worker {worker_id!r}: it has stopped, or never was (see app.workers() or `ropewalk workers list`)"
+                f"no worker {worker_id!r}: it has stopped, or never existed "
+                "(see app.workers() or `ropewalk workers list`)"
             )
         self._core.store.notifier.publish(Hint(control=True))
 

@@ -41,7 +41,7 @@ class TenantOperations:
     def _refuse_beyond(self, what: str) -> None:
         """Raises BeyondTenant where this client must not do what concerns other tenants."""
         if not self._store_wide:
-            raise BeyondTenant(f"{what} concerns other tenants than {self._tenant!r}: ask the app itself")
+            raise BeyondTenant(f"{what} concerns tenants other than {self._tenant!r}: use the app itself")
 
     async def _store(self) -> Store:
         await self._core.open()

@@ -124,7 +124,7 @@ class ChangeOperations(TenantOperations):
     ) -> JobInfo:
         """Change a job that waits."""
         if arguments is None and priority is None and run_at is None:
-            raise InvalidInput(f"nothing is given that job {job_id} should become: give what changes", field="job_id")
+            raise InvalidInput(f"there is nothing to change in job {job_id}: give at least one option", field="job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)
         if priority is not None:
             check_priority(priority, self._core.bounds)

@@ -63,7 +63,7 @@ class LimitOperations(TenantOperations):
         tenant, kind, name = self._limit_id(queue, of_type, key, every_tenant=every_tenant)
         if concurrency is None and rate is None:
             raise InvalidInput(
-                f"no limit for {kind} {name!r}: give concurrency, rate or both, or remove the limit",
+                f"the limit of {kind} {name!r} is empty: give concurrency, rate or both, or remove the limit",
                 field="concurrency",
             )
         checks.positive_or_none(concurrency, "concurrency")
@@ -96,8 +96,8 @@ class LimitOperations(TenantOperations):
         named: list[tuple[LimitKind, str | None]] = [("queue", queue), ("type", its_type), ("key", key)]
         given: list[tuple[LimitKind, str]] = [(kind, name) for kind, name in named if name is not None]
         if len(given) != 1:
-            what = " and ".join(f"{kind}={name!r}" for kind, name in given) or "nothing"
-            raise InvalidInput(f"a limit is for one of queue, type and key, not for {what}", field="key")
+            what = " and ".join(f"{kind}={name!r}" for kind, name in given) or "none"
+            raise InvalidInput(f"a limit needs exactly one of queue, type and key, and got {what}", field="key")
         [(kind, name)] = given
         self._name(name, kind)
         return self._whose(every_tenant=every_tenant), kind, name

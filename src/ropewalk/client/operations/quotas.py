@@ -31,8 +31,8 @@ class QuotaOperations(TenantOperations):
         self._name(self._tenant, "tenant")
         if pending is not None and pending > PENDING_MAX:
             raise LimitExceeded(
-                f"pending={pending:,} is over {PENDING_MAX:,}: what waits is counted for every submission, "
-                "and so many take too long; leave it out, or limit submissions=",
+                f"pending={pending:,} is over {PENDING_MAX:,}: every submission counts the waiting jobs, "
+                "and so many would take too long; leave it out, or set submissions=",
                 field="pending",
             )
         checks.instance_or_none(submissions, "submissions", Rate, RATE_EXAMPLE)
@@ -45,7 +45,7 @@ class QuotaOperations(TenantOperations):
         )
         if quota == Quota(tenant=self._tenant):
             raise InvalidInput(
-                f"no quota for tenant {self._tenant!r}: give pending, running, submissions or payload_bytes, "
+                f"the quota of tenant {self._tenant!r} is empty: give pending, running, submissions or payload_bytes, "
                 "or remove the quota",
                 field="pending",
             )

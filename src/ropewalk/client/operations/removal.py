@@ -183,7 +183,7 @@ class RemovalOperations(TenantOperations):
         else:
             await self._purge(ids, left, together=True)
         if left.running:
-            raise Conflict(f"{_plural(left.running)} started to run meanwhile: cancel it, and delete again")
+            raise Conflict(f"{_plural(left.running)} has started meanwhile: cancel it, and delete again")
         if left.needed:
             raise await self._in_use(left.needed)
 
@@ -231,7 +231,7 @@ class RemovalOperations(TenantOperations):
         users += [job for job in await members_under(store, self._tenant, jobs) if not job.terminal]
         told = _named(users) or "something under it has not ended"
         return Conflict(
-            f"{_plural(ids)} is still needed by {told}: delete it when they have ended, or say cascade=True"
+            f"{_plural(ids)} is still needed by {told}: delete it when they have ended, or pass cascade=True"
         )
 
 
@@ -241,14 +241,14 @@ def _purged(wanted: Filter | None, queue: str | None) -> Wanted:
     checks.text_or_none(queue, "queue")
     if wanted is None and queue is None:
         raise InvalidInput(
-            "nothing says what to purge: give queue=, or a Filter (Filter() is everything of this tenant)",
+            "no argument says what to purge: give queue=, or a Filter (Filter() matches all jobs of this tenant)",
             field="wanted",
         )
     if queue is None:
         return in_domain(wanted)
     if wanted is not None:
         raise InvalidInput(
-            f"queue={queue!r} is given beside a filter: give one of them; Filter(queues=...) names queues, too",
+            f"queue={queue!r} is given together with a filter: give only one; Filter(queues=...) also selects queues",
             field="queue",
         )
     return in_domain(Filter(queues=queue))

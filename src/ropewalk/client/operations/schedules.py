@@ -115,12 +115,14 @@ class ScheduleOperations(TenantOperations):
         if not fires.can_make(schedule):
             raise InvalidInput(
                 f"the jobs of schedule {name!r} are made by the function {schedule.plan.work!r}, "
-                "which this app does not have: trigger it from one that has",
+                "which this app does not have: trigger it from an app that has it",
                 field="name",
             )
         made = await fires.job(schedule, now)
         if made is None:
-            raise Conflict(f"the function {schedule.plan.work!r} of schedule {name!r} wants no job now")
+            raise Conflict(
+                f"the function {schedule.plan.work!r} of schedule {name!r} returned no job: there is nothing to enqueue"
+            )
         new = structs.replace(job_of(schedule, made, now), id=self._core.runtime.new_id() if id is None else id)
         [[accepted]] = await self._core.submit([Submission(jobs=[new])])
         return self._describe.job(*await self._record(accepted.id))

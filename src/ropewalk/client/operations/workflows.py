@@ -74,7 +74,7 @@ class WorkflowOperations(TenantOperations):
             case SignalAnswer.NOT_FOUND:
                 raise missing(job_id)
             case SignalAnswer.ALREADY_COMPLETE:
-                raise Conflict(f"job {job_id} has ended: no signal reaches it any more")
+                raise Conflict(f"job {job_id} has ended and can no longer receive signals")
             case SignalAnswer.KEPT:
                 return answer
             case SignalAnswer.DELIVERED | SignalAnswer.DUPLICATE:
@@ -164,7 +164,7 @@ class WorkflowOperations(TenantOperations):
         if answer.job is None:
             if answer.state is None:
                 raise missing(job_id)
-            raise Conflict(f"job {job_id} is {answer.state.value} already")
+            raise Conflict(f"job {job_id} is already {answer.state.value}")
         job = answer.job
         self._tell([Change(job, Move.END, job.error)], answer.ripple or NOTHING_ELSE, control=True)
         return self._describe.job(job, job.updated_at)

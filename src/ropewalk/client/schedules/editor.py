@@ -111,7 +111,7 @@ class ScheduleEditor:
                 self._store.notifier.publish(Hint(control=True))
                 self._fires.publish(left, planned, changed)
                 return left
-        raise Conflict(f"schedule {name!r} is changed by others all the time: try again")
+        raise Conflict(f"schedule {name!r} was changed by others again and again: try again")
 
     def _begun(self, tenant: str, name: str, plan: Plan, now: Instant) -> PlannedChange:
         return PlannedChange(begin(name, plan, now, tenant=tenant, functions=self._functions.following))
@@ -135,6 +135,9 @@ class ScheduleEditor:
         if planned is not None:
             return planned
         if held.next_fire is not None and held.next_fire <= now and not held.paused:
-            given_up = f"schedule {held.name!r} got other times while a fire was due that no function here can make"
+            given_up = (
+                f"the times of schedule {held.name!r} were changed while a fire was due, "
+                "and this process lacks its function"
+            )
             self._events.report(Conflict(given_up), f"schedule {held.name}")
         return PlannedChange(held)

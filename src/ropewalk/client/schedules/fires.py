@@ -102,7 +102,9 @@ class Fires:
         if made is None:
             return None
         if not isinstance(made, Job):
-            raise InvalidInput(f"run={work} of schedule {schedule.name!r} answered {made!r}: return a job or None")
+            raise InvalidInput(
+                f"run={work} of schedule {schedule.name!r} returned {made!r}: it must return a job or None"
+            )
         return self._make_job(made, schedule.tenant)
 
     def publish(self, schedule: Schedule, planned: PlannedChange, changed: ScheduleChanged) -> None:

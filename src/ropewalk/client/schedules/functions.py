@@ -30,7 +30,7 @@ class ScheduleFunctions:
         if held is not function:
             raise DefinitionError(
                 f"two functions of schedules are named {name!r}, in {_module(held)} and {_module(function)}: "
-                "rename one of them, they are stored by name"
+                "rename one of them, because they are stored by name"
             )
         self.following[name] = _asked(function)
 

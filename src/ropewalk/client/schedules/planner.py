@@ -52,7 +52,7 @@ class Planner:
             check_complete(options)
         else:
             if not options and template is None:
-                raise InvalidInput(f"nothing is given that schedule {name!r} should become: give what changes")
+                raise InvalidInput(f"there is nothing to change in schedule {name!r}: give at least one option")
             check_options(options)
         timing = timing_of(options, None if stored is None else stored.timing)
         if "next" in options:
@@ -75,7 +75,7 @@ class Planner:
         if isinstance(work, str):
             field = "using" if change.arguments is None else "arguments"
             raise InvalidInput(
-                f"the jobs of schedule {name!r} are made by the function {work!r}, so {field}= has nothing to change: "
+                f"the jobs of schedule {name!r} are made by the function {work!r}, so {field}= cannot change them: "
                 "give job= to replace the function",
                 field=field,
             )
@@ -95,7 +95,8 @@ class Planner:
         for field, value, instead in (("run_at", new.run_at, "delay"), ("deadline", new.deadline, "ttl")):
             if value is not None:
                 raise InvalidInput(
-                    f"job= has {field}, one moment for every fire: use {instead}, or run= with a function", field=field
+                    f"job= has {field}, which would be the same for every fire: use {instead}, or run= with a function",
+                    field=field,
                 )
         return new
 
@@ -152,7 +153,7 @@ def _template_fields(using: EnqueueOptions) -> dict[str, Any]:
         elif name not in {"idempotency_scope", "idempotency_window"}:
             raise InvalidInput(f"{name}= cannot be changed alone: give job= with all of its options", field=name)
         elif "idempotency_key" not in checked:
-            raise InvalidInput(f"{name} is given without idempotency_key", field=name)
+            raise InvalidInput(f"{name} needs idempotency_key", field=name)
     if "priority" in fields:
         fields["inherits_priority"] = False
     return fields

@@ -54,7 +54,7 @@ class ScheduleInfo:
             return f"{self.cron} ({self.timezone})"
         if self.every is not None:
             return f"every {_span(self.every)}"
-        return f"as {self.next} tells"
+        return f"at the times of {self.next}"
 
     @property
     def ended(self) -> bool:
