@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ropewalk.backends.sql import leases
+from ropewalk.backends.sql import completion
 from ropewalk.backends.sql import submission as submitting
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import load
@@ -212,7 +212,7 @@ def test_ten_thousand_children_are_few_statements(path: Path) -> None:
         counted.submit(Submission(jobs=jobs, under=holder))
         assert counted.statements < STATEMENTS_MAX
     ends = [settlement(counted.job(2), sequel=CompletionPlan(children=queued))]
-    counted.do(lambda tx, lanes: leases.settle(tx, lanes, "worker", ends))
+    counted.do(lambda tx, lanes: completion.settle(tx, lanes, "worker", ends))
     assert counted.statements < 2 * STATEMENTS_MAX, "each has an edge, too"
     counted.close()
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from ropewalk.backends.memory.tables import Tables, Worker, copied
 from ropewalk.backends.memory.unit_of_work import Change
-from ropewalk.backends.workflow.completion import Prepared, leaves_only_a_result
+from ropewalk.backends.workflow.completion import Prepared
 from ropewalk.domain.jobs import lease, transition
 from ropewalk.domain.jobs.flags import settles_alone
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
@@ -21,6 +21,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.logs import LINES_MAX, LogLine
 from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.completion import leaves_only_a_result
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import (
     CancelNotice,

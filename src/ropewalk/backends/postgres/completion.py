@@ -1,7 +1,8 @@
 """Completions that nobody else has to hear of, all of them in one statement: so in one trip.
 
-Most settlements are nothing else. If one of them turns out otherwise (its lease is lost, or somebody depends on it
-since it was claimed), the statement fails, nothing has happened, and the batch is settled like any other (holding.py).
+Most settlements are nothing else. The loop itself waits for the trip where it may (`Session.at_once`), else a thread
+does. If one of the settlements turns out otherwise (its lease is lost, or somebody depends on its job since it was
+claimed), the statement fails and nothing has happened: then the batch is settled as on any store (`_settle`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from typing import Final
 
 from psycopg.errors import DivisionByZero
 
-from ropewalk.backends.sql import leases
-from ropewalk.backends.sql.completion import leaves_only_a_result
+from ropewalk.backends.postgres.connections import Session
+from ropewalk.backends.postgres.statements import SQL
+from ropewalk.backends.postgres.tx import said
+from ropewalk.backends.sql import completion
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.flags import SETTLES_ALONE
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import Instant
+from ropewalk.domain.workflow.completion import leaves_only_a_result
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import Settled, Settlements
 
@@ -26,19 +30,26 @@ RESULTS_BYTES_MAX: Final = 4 << 20
 _COMPLETE: Final = Move.COMPLETE
 
 
-def settle(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-    asked = ask(owner, settlements, tx.given_now)
+async def settle(session: Session, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+    asked = _asked(owner, settlements, None)
+    if asked is not None and await session.at_once(said(SQL.complete_in_one_statement, asked)) is not None:
+        return _completed(settlements)
+    return await session.ask(lambda tx: _settle(tx, owner, settlements))
+
+
+def _settle(tx: Tx, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+    asked = _asked(owner, settlements, tx.given_now)
     if asked is not None:
         try:
             with tx.savepoint():
                 tx.row(tx.sql.complete_in_one_statement, asked)
-            return completed(settlements)
+            return _completed(settlements)
         except DivisionByZero:
             pass  # which is how it says so
-    return leases.settle(tx, tx.lanes, owner, settlements)
+    return completion.settle(tx, tx.lanes, owner, settlements)
 
 
-def ask(owner: str, settlements: Sequence[Settlement], now: Instant | None) -> dict[str, SqlValue] | None:
+def _asked(owner: str, settlements: Sequence[Settlement], now: Instant | None) -> dict[str, SqlValue] | None:
     """What the statement is given, if all of them are such, as far as known. Without `now` the store knows the time."""
     if not all(map(_alone, settlements)):
         return None
@@ -61,7 +72,7 @@ def ask(owner: str, settlements: Sequence[Settlement], now: Instant | None) -> d
     }
 
 
-def completed(settlements: Sequence[Settlement]) -> Settlements:
+def _completed(settlements: Sequence[Settlement]) -> Settlements:
     """The answer, when it is done."""
     settled = [Settled(seq=each.seq, fence=each.fence, move=_COMPLETE) for each in settlements]
     return Settlements(settled=settled, ripple=Consequences())

@@ -19,7 +19,7 @@ from ropewalk.backends.postgres.faults import translated
 from ropewalk.backends.postgres.statements import CAREFUL, SQL
 from ropewalk.backends.postgres.tx import Connection, Tx
 from ropewalk.backends.postgres.wire.transaction import UserTransactionWire
-from ropewalk.backends.sql import leases
+from ropewalk.backends.sql import completion, leases
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.time import SECOND, Instant, Span
@@ -99,7 +99,7 @@ class PostgresTransaction(UserTransaction):
 
     def _settle(self, db: Connection, owner: str, settlement: Settlement) -> Settlements:
         try:
-            answers = leases.settle(
+            answers = completion.settle(
                 Tx(UserTransactionWire(db, self._enter(db)), LaneBook(), SQL, CAREFUL), LaneBook(), owner, [settlement]
             )
         except SerializationFailure:

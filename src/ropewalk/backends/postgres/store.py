@@ -200,13 +200,7 @@ class PostgresStore(SqlStore):
         return single_sublane.tell(answers[0].fetchone(), asked, self._cache, request, self._claims.names_of)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-        asked = completion.ask(owner, settlements, None)
-        if (
-            asked is not None
-            and await self._settlements.at_once(said(SQL.complete_in_one_statement, asked)) is not None
-        ):
-            return completion.completed(settlements)
-        return await self._settlements.ask(lambda tx: completion.settle(tx, owner, settlements))
+        return await completion.settle(self._settlements, owner, settlements)
 
     async def note(self, note: Note) -> NoteAnswer:
         return await self._settlements.ask(lambda tx: leases.note(tx, note))

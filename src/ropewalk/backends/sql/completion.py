@@ -1,7 +1,12 @@
-"""The end of an attempt that means something to others: counted in a scope, or decided record by record.
+"""The end of attempts. What is settled together takes the first of these ways that fits, each settlement for itself:
 
-Members of a scope that leave nothing but a result and a contribution are completed together, and what their scopes have
-to count is summed. Everything else is up to the domain, one settlement after another, over the shared ledger.
+    completions that touch nothing but their own row   `_complete_plain`     one statement for all of them
+    of members, that only their scope has to count     `Settling.members`    one statement, and sums for the scopes
+    anything else                                      `Settling.one`        decided by the domain, record by record
+
+Which flags of a job allow the first two is said in domain/jobs/flags.py (SETTLES_ALONE, SETTLES_IN_SCOPE), and what
+its attempt may leave in domain/workflow/completion.py. PostgreSQL tries one more way before these
+(backends/postgres/completion.py).
 """
 
 from __future__ import annotations
@@ -11,28 +16,72 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from ropewalk.backends.sql import steps
-from ropewalk.backends.sql.statistics import Done
+from ropewalk.backends.sql import logs, steps
+from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.statistics import CounterBook, Done
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.backends.sql.unit_of_work import SqlLedger
 from ropewalk.backends.workflow.completion import Prepared
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
-from ropewalk.domain.jobs.flags import SETTLES_IN_SCOPE
+from ropewalk.domain.jobs.flags import SETTLES_ALONE, SETTLES_IN_SCOPE
 from ropewalk.domain.jobs.lease import loss_reason
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Effects, Settlement
-from ropewalk.domain.workflow.completion import CompletionPlan
+from ropewalk.domain.workflow.completion import leaves_only_a_contribution, leaves_only_a_result
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
 from ropewalk.domain.workflow.scope import ScopeChange
-from ropewalk.ports.store.leases import Settled
+from ropewalk.ports.store.consequences import Consequences
+from ropewalk.ports.store.leases import Settled, Settlements
 
 Held: TypeAlias = dict[int, tuple[int, int]]
 """(fence, scope) by seq"""
 
 _members = msgspec.json.Decoder(list[tuple[int, int, int]])
 _COMPLETE: Final = Move.COMPLETE
+
+
+def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> Settlements:
+    answers = _complete_plain(tx, lanes, owner, settlements)
+    if None not in answers:
+        logs.keep(tx, settlements)
+        return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Consequences())
+    ledger = SqlLedger(tx, lanes)
+    rippling = Propagation(ledger)
+    settling = Settling(tx, ledger, rippling, owner)
+    settling.members(settlements, answers)
+    ledger.load([asked.seq for asked, answer in zip(settlements, answers, strict=True) if answer is None])
+    settled = [answer or settling.one(asked) for asked, answer in zip(settlements, answers, strict=True)]
+    ripple = rippling.run()
+    ledger.flush()
+    logs.keep(tx, [asked for asked, answer in zip(settlements, settled, strict=True) if answer.move is not None])
+    return Settlements(settled=settled, ripple=ripple)
+
+
+def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
+    """Settles completions that touch nothing but their own row; None where there is more to it."""
+    seen: set[int] = set()
+    plain: list[Settlement | None] = []
+    rows: list[Row] = []
+    for asked in settlements:
+        seq, first = asked.seq, asked.seq not in seen
+        seen.add(seq)
+        # Of several settlements of one lease the first counts.
+        if first and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
+            plain.append(asked)
+            rows.append((seq, asked.fence, tx.blob(asked.result)))
+        else:
+            plain.append(None)
+    completed = complete(tx, owner, rows, SETTLES_ALONE)
+    counters = CounterBook(tx, lanes)
+    counters.completed(completed, filter(None, plain))
+    counters.flush()
+    done = set(completed.seqs)
+    return [
+        Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE) if asked is not None and asked.seq in done else None
+        for asked in plain
+    ]
 
 
 class Settling:
@@ -128,15 +177,6 @@ def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:
     return Done(*tx.told_rows(tx.sql.complete_plain, rows, tx.given_now, owner, flags))
 
 
-def leaves_only_a_result(sequel: CompletionPlan | None) -> bool:
-    """Of a job that is in no group: what it says about the group's value is its result."""
-    return sequel is None or (
-        not sequel.children
-        and sequel.continuation is None
-        and (sequel.contribution is None or sequel.contribution.reducer in ("last", "final"))
-    )
-
-
 def _only_counted(
     settlements: Sequence[Settlement], answers: Sequence[Settled | None], held: Held
 ) -> list[tuple[int, int]]:
@@ -161,8 +201,4 @@ def _contribution(asked: Settlement) -> Contribution | None:
 def _fits(asked: Settlement, held: Held) -> bool:
     if asked.move is not _COMPLETE or asked.seq not in held or held[asked.seq][0] != asked.fence:
         return False
-    sequel = asked.sequel
-    if sequel is None:
-        return True
-    simple = sequel.contribution is None or sequel.contribution.reducer != "custom"
-    return simple and not sequel.children and sequel.continuation is None
+    return leaves_only_a_contribution(asked.sequel)

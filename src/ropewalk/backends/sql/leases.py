@@ -1,44 +1,25 @@
-"""What the holder of a lease writes: notes and the end of the attempt. Everything here is fenced.
+"""What the holder of a lease writes while it holds it: renewals and notes. Everything here is fenced.
 
-Leases renewed. Only what a renewal needs is looked at, and a job that somebody is writing to just now is left out:
-one row locked by a slow transaction must not cost the others their leases.
+Only what a renewal needs is looked at, and a job that somebody is writing to just now is left out: one row locked by a
+slow transaction must not cost the others their leases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from ropewalk.backends.sql import logs
-from ropewalk.backends.sql.completion import Settling, complete, leaves_only_a_result
 from ropewalk.backends.sql.damage import Rows
-from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import json_text, load
-from ropewalk.backends.sql.statistics import CounterBook
 from ropewalk.backends.sql.tx import Row, Tx
-from ropewalk.backends.sql.unit_of_work import SqlLedger
-from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import lease
-from ropewalk.domain.jobs.flags import SETTLES_ALONE
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
 from ropewalk.domain.jobs.record import CancelRequest
-from ropewalk.domain.jobs.states import TERMINAL, Move, Status
-from ropewalk.domain.jobs.transition import Settlement
-from ropewalk.ports.store.consequences import Consequences
-from ropewalk.ports.store.leases import (
-    CancelNotice,
-    Lost,
-    Note,
-    NoteAnswer,
-    Renewal,
-    Renewed,
-    Settled,
-    Settlements,
-    WorkerCard,
-)
+from ropewalk.domain.jobs.states import TERMINAL, Status
+from ropewalk.ports.store.leases import CancelNotice, Lost, Note, NoteAnswer, Renewal, Renewed, WorkerCard
 
 
 class Held(Struct, array_like=True):
@@ -121,31 +102,10 @@ def _json(seqs: Sequence[int]) -> str:
     return msgspec.json.encode(seqs).decode()
 
 
-_COMPLETE: Final = Move.COMPLETE
-
-
 def register(tx: Tx, card: WorkerCard) -> None:
     serves = (json_text(card.types) or "[]", _names(card.queues), _names(card.tenants))
     values = (card.id, card.host, card.pid, *serves, card.concurrency, tx.now, tx.now, card.lease_us)
     tx.run(tx.sql.register_worker, values)
-
-
-def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-    """Plain completions are one statement for all of them; what concerns others is in completion.py."""
-    answers = _complete_plain(tx, lanes, owner, settlements)
-    if None not in answers:
-        logs.keep(tx, settlements)
-        return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Consequences())
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger)
-    settling = Settling(tx, ledger, rippling, owner)
-    settling.members(settlements, answers)
-    ledger.load([asked.seq for asked, answer in zip(settlements, answers, strict=True) if answer is None])
-    settled = [answer or settling.one(asked) for asked, answer in zip(settlements, answers, strict=True)]
-    ripple = rippling.run()
-    ledger.flush()
-    logs.keep(tx, [asked for asked, answer in zip(settlements, settled, strict=True) if answer.move is not None])
-    return Settlements(settled=settled, ripple=ripple)
 
 
 def note(tx: Tx, written: Note) -> NoteAnswer:
@@ -158,31 +118,6 @@ def note(tx: Tx, written: Note) -> NoteAnswer:
     values = (job.checkpoint, json_text(job.progress), job.seq, job.fence, job.owner)
     tx.run(tx.sql.write_note, values)
     return NoteAnswer(cancel=CancelNotice.of(job))
-
-
-def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
-    """Settles completions that touch nothing but their own row; None where there is more to it."""
-    seen: set[int] = set()
-    plain: list[Settlement | None] = []
-    rows: list[Row] = []
-    for asked in settlements:
-        seq, first = asked.seq, asked.seq not in seen
-        seen.add(seq)
-        # Of several settlements of one lease the first counts.
-        if first and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
-            plain.append(asked)
-            rows.append((seq, asked.fence, tx.blob(asked.result)))
-        else:
-            plain.append(None)
-    completed = complete(tx, owner, rows, SETTLES_ALONE)
-    counters = CounterBook(tx, lanes)
-    counters.completed(completed, filter(None, plain))
-    counters.flush()
-    done = set(completed.seqs)
-    return [
-        Settled(seq=asked.seq, fence=asked.fence, move=_COMPLETE) if asked is not None and asked.seq in done else None
-        for asked in plain
-    ]
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:

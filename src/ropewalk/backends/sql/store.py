@@ -2,7 +2,8 @@
 
     submission   jobs come in                    operations   people change them
     claim        workers get them                maintenance  lost leases, deadlines, retention
-    leases       workers keep and end them       queries      everybody reads them
+    leases       workers keep them               queries      everybody reads them
+    completion   and end them
     workflows    what happens between jobs       graph        how they depend on one another
     schedules    schedules fire them             statistics   all of it is counted
     limits       how many at once, how often     quotas       how much a tenant may have
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from ropewalk.backends.sql import (
+    completion,
     graph,
     leases,
     limits,
@@ -154,7 +156,7 @@ class SqlStore(DatabaseStore, ABC):
         return await self._write(lambda tx: leases.renew(tx, owner, renewals))
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
-        return await self._write(lambda tx: leases.settle(tx, tx.lanes, owner, settlements))
+        return await self._write(lambda tx: completion.settle(tx, tx.lanes, owner, settlements))
 
     async def note(self, note: Note) -> NoteAnswer:
         return await self._write(lambda tx: leases.note(tx, note))

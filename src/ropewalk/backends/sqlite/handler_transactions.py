@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ropewalk.backends.sql import leases
+from ropewalk.backends.sql import completion
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite, translated
 from ropewalk.backends.sqlite.opening import open_for_user
@@ -90,7 +90,7 @@ class SqliteTransaction(UserTransaction):
         return rows
 
     def _settle(self, db: sqlite.Connection, owner: str, settlement: Settlement) -> Settlements:
-        answers = leases.settle(Tx(db, self._runtime.now()), LaneBook(), owner, [settlement])
+        answers = completion.settle(Tx(db, self._runtime.now()), LaneBook(), owner, [settlement])
         [answer] = answers.settled
         try:
             db.execute("COMMIT" if answer.move is not None else "ROLLBACK")

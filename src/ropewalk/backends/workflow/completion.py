@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import chain_head, root_scope, scope_of
 from ropewalk.backends.workflow.submission import Draft
@@ -14,11 +12,8 @@ from ropewalk.domain.jobs.operations import EndRequest
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.workflow.completion import CompletionPlan
 from ropewalk.domain.workflow.gate import take_over_priority
-from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, Contribution, contribute
+from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, TAKE_THE_RESULT, Contribution, contribute
 from ropewalk.errors import Conflict, RopewalkError
-
-_RESULT: Final = frozenset({"last", "final"})
-"""what these contribute is the result itself, as long as nobody else contributes"""
 
 
 def ended_from_outside(ledger: UnitOfWork, rippling: Propagation, job: JobRecord, asked: EndRequest) -> None:
@@ -117,21 +112,12 @@ class Prepared:
         """The group of a job alone has no value of its own: it is the job's result, unless it asks for a fold."""
         root = root_scope(self._ledger, self._job)
         if root is None:
-            if self._job.scope_id is not None or added.reducer in _RESULT:
+            if self._job.scope_id is not None or added.reducer in TAKE_THE_RESULT:
                 return
             root = scope_of(self._ledger, self._job)
         root.value = contribute(root.value, added)
         if added.reducer in KEPT_ONE_BY_ONE:
             self._ledger.keep(root.id, self._job.seq, added)
-
-
-def leaves_only_a_result(sequel: CompletionPlan | None) -> bool:
-    """Of a job that is in no group: what it says about the group's value is its result."""
-    return sequel is None or (
-        not sequel.children
-        and sequel.continuation is None
-        and (sequel.contribution is None or sequel.contribution.reducer in _RESULT)
-    )
 
 
 def _same_key(child: NewJob, job: JobRecord) -> bool:

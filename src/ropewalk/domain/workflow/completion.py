@@ -14,7 +14,7 @@ from msgspec import Struct
 from ropewalk.domain.failure import WORKER_LOST
 from ropewalk.domain.jobs.record import CompensatedJob, CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.time import DAY, Instant, Span
-from ropewalk.domain.workflow.group_value import Contribution
+from ropewalk.domain.workflow.group_value import TAKE_THE_RESULT, Contribution
 
 StepKind: TypeAlias = Literal["step", "sleep", "signal"]
 SIGNAL_KNOWN_FOR: Final[Span] = DAY
@@ -33,6 +33,22 @@ class CompletionPlan(Struct, frozen=True, kw_only=True):
     """members of the completed job's scope; gates among them name one another by id"""
     continuation: NewJob | None = None
     contribution: Contribution | None = None
+
+
+def leaves_only_a_result(plan: CompletionPlan | None) -> bool:
+    """Whether a job that is in no group leaves nothing but its result: what it says about the group's value is that."""
+    return plan is None or (
+        _is_the_end(plan) and (plan.contribution is None or plan.contribution.reducer in TAKE_THE_RESULT)
+    )
+
+
+def leaves_only_a_contribution(plan: CompletionPlan | None) -> bool:
+    """Whether a member of a scope leaves nothing but its result and what is to be added to the value of its group."""
+    return plan is None or (_is_the_end(plan) and (plan.contribution is None or plan.contribution.reducer != "custom"))
+
+
+def _is_the_end(plan: CompletionPlan) -> bool:
+    return not plan.children and plan.continuation is None
 
 
 class StepRecord(Struct, frozen=True, kw_only=True):

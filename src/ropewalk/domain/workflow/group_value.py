@@ -16,6 +16,8 @@ from msgspec import Struct
 
 Reducer: TypeAlias = Literal["last", "final", "list", "count", "sum", "min", "max", "merge", "custom"]
 
+TAKE_THE_RESULT: Final = frozenset({"last", "final"})
+"""What these contribute is the result itself, as long as nobody else contributes."""
 KEPT_ONE_BY_ONE: Final = frozenset({"list", "merge"})
 _FOLDS: Final = frozenset({"list", "count", "sum", "min", "max", "merge", "custom"})
 _numbers = msgspec.json.Decoder(int | float)
