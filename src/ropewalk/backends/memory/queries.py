@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -20,14 +21,60 @@ from ropewalk.domain.search import Filter, Order, Position, decode_cursor, encod
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, ParentKind
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
+from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.diagnosis import Backlog
 from ropewalk.ports.store.leases import WorkerCard
-from ropewalk.ports.store.reading import Page, QueueInfo, StoredHistory
+from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
 from ropewalk.ports.store.workflows import Dependency
 
 AHEAD_MAX: Final = 10_000
 BACKLOG_MAX: Final = 100_000
 """of one tenant, queue and type"""
+
+
+class MemoryReading:
+    """The verbs that read. Each is one of the functions below, under the lock of the store."""
+
+    _runtime: Runtime
+    _tables: Tables
+    _lock: threading.Lock
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
+        with self._lock:
+            jobs = {each: copied(job) for each in ids if (job := self._tables.find(tenant, each)) is not None}
+            return Snapshot(now=self._runtime.now(), jobs=jobs)
+
+    async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
+        with self._lock:
+            now = self._runtime.now()
+            return search(self._tables, tenant, wanted, order=order, cursor=cursor, limit=limit, now=now)
+
+    async def count(self, tenant: str, wanted: Filter) -> int:
+        with self._lock:
+            return count(self._tables, tenant, wanted, self._runtime.now())
+
+    async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
+        with self._lock:
+            return history(self._tables, tenant, job_id, self._runtime.now())
+
+    async def queues(self, tenant: str) -> list[QueueInfo]:
+        with self._lock:
+            return queues(self._tables, tenant, self._runtime.now())
+
+    async def backlog(self) -> list[Backlog]:
+        with self._lock:
+            return backlog(self._tables, self._runtime.now())
+
+    async def damage_of(self, job: JobRecord) -> Sequence[str]:
+        return job.damaged
+
+    async def ahead_of(self, job: JobRecord) -> int:
+        with self._lock:
+            return ahead_of(self._tables, job, self._runtime.now())
+
+    async def workers(self) -> list[WorkerCard]:
+        with self._lock:
+            return workers(self._tables)
 
 
 def everything(tables: Tables) -> list[JobRecord]:

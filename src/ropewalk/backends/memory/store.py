@@ -1,14 +1,13 @@
 """The store's verbs. Each is one change under one lock; what it does is in the module it names.
 
-    submitting   jobs come in                    operating    people change and end them
-    claiming     workers get them                deleting     people and retention forget them
-    holding      workers keep and end them       upkeep       lost leases, deadlines, waits, retention
-    signalling   they keep steps, get signals    grouping     groups as a whole
-    scheduling   schedules fire them             reading      everybody looks
-    limits       how many at once, how often     health       what an examination finds
-    quotas       how much one tenant may have    counters      what was counted
+    submission   jobs come in                    operations   people change and end them
+    claim        workers get them                maintenance  lost leases, deadlines, waits, retention
+    leases       workers keep and end them       queries      everybody reads them
+    workflows    steps, signals and groups       diagnosis    what an examination finds
+    schedules    schedules fire them             statistics   what was counted
+    limits       how many at once, how often     quotas       how much one tenant may have
 
-All of them work on `tables`, through a `ledger` where more than one job is concerned. What happens to a record is
+All of them work on `tables`, through a unit of work where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends.workflow. Nothing survives the process.
 """
 
@@ -30,7 +29,8 @@ from ropewalk.backends.memory import (
     workflows,
 )
 from ropewalk.backends.memory.notifier import LocalNotifier
-from ropewalk.backends.memory.tables import Tables, copied
+from ropewalk.backends.memory.queries import MemoryReading
+from ropewalk.backends.memory.tables import Tables
 from ropewalk.domain.jobs.operations import EndRequest, RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
@@ -41,7 +41,6 @@ from ropewalk.domain.limits.quota import Quota, QuotaUse
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedules.schedule import Schedule
-from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import Instant, Span
@@ -53,12 +52,11 @@ from ropewalk.ports.store.capabilities import COMPLETE, Capability, CompleteStor
 from ropewalk.ports.store.claims import Claimed, ClaimRequest
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.core import Durability
-from ropewalk.ports.store.diagnosis import Backlog, Examination
+from ropewalk.ports.store.diagnosis import Examination
 from ropewalk.ports.store.leases import Holder, Note, NoteAnswer, Renewal, Renewed, Settlements, WorkerCard
 from ropewalk.ports.store.limits import LimitUse
 from ropewalk.ports.store.maintenance import Pruned
 from ropewalk.ports.store.operations import Cancellations, Deletion, Purged, RetryAnswer, UpdateAnswer
-from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
 from ropewalk.ports.store.submission import Submission, SubmitAnswer
 from ropewalk.ports.store.workflows import (
@@ -72,7 +70,7 @@ from ropewalk.ports.store.workflows import (
 )
 
 
-class MemoryStore(CompleteStore):
+class MemoryStore(MemoryReading, CompleteStore):
     """`epoch` goes into every fence; raise it to outdate all leases given out before."""
 
     def __init__(self, runtime: Runtime, *, epoch: int = 0) -> None:
@@ -307,25 +305,7 @@ class MemoryStore(CompleteStore):
         with self._lock:
             return schedules.due_schedules(self._tables, after=after, limit=limit, now=self._runtime.now())
 
-    # ── reading
-
-    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
-        with self._lock:
-            jobs = {each: copied(job) for each in ids if (job := self._tables.find(tenant, each)) is not None}
-            return Snapshot(now=self._runtime.now(), jobs=jobs)
-
-    async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
-        with self._lock:
-            now = self._runtime.now()
-            return queries.search(self._tables, tenant, wanted, order=order, cursor=cursor, limit=limit, now=now)
-
-    async def count(self, tenant: str, wanted: Filter) -> int:
-        with self._lock:
-            return queries.count(self._tables, tenant, wanted, self._runtime.now())
-
-    async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
-        with self._lock:
-            return queries.history(self._tables, tenant, job_id, self._runtime.now())
+    # ── reading, beside what MemoryReading has
 
     async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
         with self._lock:
@@ -339,28 +319,9 @@ class MemoryStore(CompleteStore):
         with self._lock:
             return self._tables.edges.of_children(seqs)
 
-    async def queues(self, tenant: str) -> list[QueueInfo]:
-        with self._lock:
-            return queries.queues(self._tables, tenant, self._runtime.now())
-
-    async def backlog(self) -> list[Backlog]:
-        with self._lock:
-            return queries.backlog(self._tables, self._runtime.now())
-
     async def log(self, tenant: str, job_id: str) -> list[LogLine]:
         with self._lock:
             return leases.lines_of(self._tables, tenant, job_id)
-
-    async def damage_of(self, job: JobRecord) -> Sequence[str]:
-        return job.damaged
-
-    async def ahead_of(self, job: JobRecord) -> int:
-        with self._lock:
-            return queries.ahead_of(self._tables, job, self._runtime.now())
-
-    async def workers(self) -> list[WorkerCard]:
-        with self._lock:
-            return queries.workers(self._tables)
 
     # ── counting
 

@@ -8,8 +8,9 @@ How the jobs of all tenants stand, for an examination. It costs as much as there
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import Final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -37,6 +38,8 @@ from ropewalk.domain.time import Instant
 from ropewalk.ports.store.diagnosis import Backlog, Work
 from ropewalk.ports.store.leases import WorkerCard
 from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
+
+T = TypeVar("T")
 
 _STATES: Final[dict[State, str]] = {
     State.PENDING: "stage < 2 AND unmet > 0",
@@ -145,6 +148,41 @@ _attempts = Rows("attempt", AttemptRecord)
 _events = Rows("event", EventRecord)
 _workers = Rows("worker", WorkerCard)
 _plans = Rows("schedule", Plan)
+
+
+class SqlReading(ABC):
+    """The verbs that read, as every SQL store has them. Each is one of the functions below, on one consistent view."""
+
+    @abstractmethod
+    async def _read(self, work: Callable[[Tx], T]) -> T:
+        """Run it on a consistent view, without locks."""
+
+    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
+        return await self._read(lambda tx: get(tx, tenant, ids))
+
+    async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
+        return await self._read(lambda tx: search(tx, tenant, wanted, order=order, cursor=cursor, limit=limit))
+
+    async def count(self, tenant: str, wanted: Filter) -> int:
+        return await self._read(lambda tx: count(tx, tenant, wanted))
+
+    async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
+        return await self._read(lambda tx: history(tx, tenant, job_id))
+
+    async def queues(self, tenant: str) -> list[QueueInfo]:
+        return await self._read(lambda tx: queues(tx, tenant))
+
+    async def backlog(self) -> list[Backlog]:
+        return await self._read(backlog)
+
+    async def damage_of(self, job: JobRecord) -> Sequence[str]:
+        return await self._read(lambda tx: damage_of(tx, job))
+
+    async def ahead_of(self, job: JobRecord) -> int:
+        return await self._read(lambda tx: ahead_of(tx, job))
+
+    async def workers(self) -> list[WorkerCard]:
+        return await self._read(workers)
 
 
 def get(tx: Tx, tenant: str, ids: Sequence[str]) -> Snapshot:

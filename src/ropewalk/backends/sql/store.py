@@ -28,7 +28,6 @@ from ropewalk.backends.sql import (
     logs,
     maintenance,
     operations,
-    queries,
     quotas,
     schedules,
     statistics,
@@ -39,6 +38,7 @@ from ropewalk.backends.sql import (
 from ropewalk.backends.sql.claim import claim as claiming
 from ropewalk.backends.sql.claim.cache import ClaimCache
 from ropewalk.backends.sql.graph import edges_of
+from ropewalk.backends.sql.queries import SqlReading
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.operations import EndRequest, RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.record import CancelRequest, JobRecord
@@ -50,7 +50,6 @@ from ropewalk.domain.limits.quota import Quota, QuotaUse
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.schedules.schedule import Schedule
-from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import Instant, Span
@@ -60,12 +59,10 @@ from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.capabilities import ALL, Capability, DatabaseStore
 from ropewalk.ports.store.claims import Claimed, ClaimRequest
 from ropewalk.ports.store.consequences import Consequences
-from ropewalk.ports.store.diagnosis import Backlog
 from ropewalk.ports.store.leases import Holder, Note, NoteAnswer, Renewal, Renewed, Settlements, WorkerCard
 from ropewalk.ports.store.limits import LimitUse
 from ropewalk.ports.store.maintenance import Pruned
 from ropewalk.ports.store.operations import Cancellations, Deletion, Purged, RetryAnswer, UpdateAnswer
-from ropewalk.ports.store.reading import Page, QueueInfo, Snapshot, StoredHistory
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleChanged, ScheduleSnapshot
 from ropewalk.ports.store.submission import Submission, SubmitAnswer
 from ropewalk.ports.store.workflows import (
@@ -81,7 +78,7 @@ from ropewalk.ports.store.workflows import (
 T = TypeVar("T")
 
 
-class SqlStore(DatabaseStore, ABC):
+class SqlStore(SqlReading, DatabaseStore, ABC):
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._cache = ClaimCache(runtime.monotonic)
@@ -96,10 +93,6 @@ class SqlStore(DatabaseStore, ABC):
     @abstractmethod
     async def _write(self, work: Callable[[Tx], T]) -> T:
         """Run it in a transaction that may write, and commit."""
-
-    @abstractmethod
-    async def _read(self, work: Callable[[Tx], T]) -> T:
-        """Run it on a consistent view, without locks."""
 
     # ── intake
 
@@ -280,19 +273,7 @@ class SqlStore(DatabaseStore, ABC):
     async def due_schedules(self, *, after: Schedule | None, limit: int) -> DueSchedules:
         return await self._read(lambda tx: schedules.due_schedules(tx, after=after, limit=limit))
 
-    # ── reading
-
-    async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
-        return await self._read(lambda tx: queries.get(tx, tenant, ids))
-
-    async def search(self, tenant: str, wanted: Filter, *, order: Order, cursor: str | None, limit: int) -> Page:
-        return await self._read(lambda tx: queries.search(tx, tenant, wanted, order=order, cursor=cursor, limit=limit))
-
-    async def count(self, tenant: str, wanted: Filter) -> int:
-        return await self._read(lambda tx: queries.count(tx, tenant, wanted))
-
-    async def history(self, tenant: str, job_id: str) -> StoredHistory | None:
-        return await self._read(lambda tx: queries.history(tx, tenant, job_id))
+    # ── reading, beside what SqlReading has
 
     async def chain(self, tenant: str, job_id: str, *, last: int | None = None) -> list[JobRecord]:
         return await self._read(lambda tx: workflows.chain(tx, tenant, job_id, last))
@@ -303,23 +284,8 @@ class SqlStore(DatabaseStore, ABC):
     async def edges(self, seqs: Sequence[int]) -> list[Edge]:
         return await self._read(lambda tx: edges_of(tx, seqs))
 
-    async def queues(self, tenant: str) -> list[QueueInfo]:
-        return await self._read(lambda tx: queries.queues(tx, tenant))
-
-    async def backlog(self) -> list[Backlog]:
-        return await self._read(queries.backlog)
-
     async def log(self, tenant: str, job_id: str) -> list[LogLine]:
         return await self._read(lambda tx: logs.lines_of(tx, tenant, job_id))
-
-    async def damage_of(self, job: JobRecord) -> Sequence[str]:
-        return await self._read(lambda tx: queries.damage_of(tx, job))
-
-    async def ahead_of(self, job: JobRecord) -> int:
-        return await self._read(lambda tx: queries.ahead_of(tx, job))
-
-    async def workers(self) -> list[WorkerCard]:
-        return await self._read(queries.workers)
 
     # ── counting
 
