@@ -22,7 +22,7 @@ from ropewalk.client.operations.schedules import ScheduleOperations
 from ropewalk.client.operations.statistics import StatisticsOperations
 from ropewalk.client.operations.workflows import WorkflowOperations
 from ropewalk.client.partial_batch import partly_enqueued, submit_in_part
-from ropewalk.client.user_transactions import OnLoop, submit_within, submit_within_here
+from ropewalk.client.user_transactions import LoopThread, submit_within, submit_within_here
 from ropewalk.definitions.job import Job, checked_job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import EnqueueOptions
@@ -143,7 +143,7 @@ class Client(
         self,
         jobs: Iterable[Job[S, G]],
         connection: UserConnection,
-        portal: OnLoop,
+        portal: LoopThread,
         *,
         options: EnqueueOptions,
         atomic: bool = True,

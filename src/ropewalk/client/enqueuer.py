@@ -62,11 +62,11 @@ class Enqueuer:
             return
         ready: set[str] = set()
         for pending, accepted in zip(batch, answers, strict=True):
-            ready.update(self._tell(pending, accepted))
+            ready.update(self._answer(pending, accepted))
         if ready:
             self._store.notifier.publish(Hint(ready=tuple(ready)))
 
-    def _tell(self, pending: Pending, accepted: list[Accepted] | RopewalkError) -> set[str]:
+    def _answer(self, pending: Pending, accepted: list[Accepted] | RopewalkError) -> set[str]:
         """Answer the caller; the queues that got new work."""
         submission, answer = pending
         if isinstance(accepted, MustWait):

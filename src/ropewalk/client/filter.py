@@ -100,10 +100,10 @@ def in_domain(wanted: Filter | None) -> search.Filter:
     if wanted is None:
         return search.Filter()
     checks.instance(wanted, "wanted", Filter, EXAMPLE)
-    told: dict[str, Any] = structs.asdict(wanted)
+    fields: dict[str, Any] = structs.asdict(wanted)
     for field in ("created_after", "created_before", "updated_after"):
-        told[field] = _instant(told[field], field)
-    return search.Filter(**told)
+        fields[field] = _instant(fields[field], field)
+    return search.Filter(**fields)
 
 
 def _instant(at: datetime | None, field: str) -> Instant | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _listeners: list[Callable[[str], object]] = []
 
 
-def dropped(name: str, file: str, line: int) -> None:
+def warn_never_awaited(name: str, file: str, line: int) -> None:
     message = f"enqueue({name}) at {file}:{line} was never awaited: nothing was queued"
     if _listeners:
         _listeners[-1](message)
@@ -40,7 +40,7 @@ def dropped(name: str, file: str, line: int) -> None:
 
 
 @contextmanager
-def on_dropped(listener: Callable[[str], object]) -> Generator[None]:
+def on_never_awaited(listener: Callable[[str], object]) -> Generator[None]:
     """Listen instead of warning: an error raised from a destructor would reach nobody."""
     _listeners.append(listener)
     try:
@@ -220,7 +220,7 @@ class Enqueuing(Coroutine[Any, Any, Handle[S_co, G_co]], Generic[S_co, G_co]):
         self._submit.close()
         if sys.is_finalizing():
             return
-        dropped(self._job.type.name, *self._caller)
+        warn_never_awaited(self._job.type.name, *self._caller)
 
 
 def caller_of(depth: int) -> tuple[str, int]:

@@ -173,7 +173,7 @@ class Portal:
         return threading.current_thread() is self._thread
 
 
-class Face(Protocol[C_co]):
+class BlockingFace(Protocol[C_co]):
     """The blocking face of an async client."""
 
     @property
@@ -190,7 +190,7 @@ class blocking(Generic[C, P, T]):  # noqa: N801 # used like a decorator
         self._verb = verb
         self.__doc__ = verb.__doc__
 
-    def __get__(self, face: Face[C], owner: object) -> Callable[P, T]:
+    def __get__(self, face: BlockingFace[C], owner: object) -> Callable[P, T]:
         @functools.wraps(self._verb)
         def call(*args: P.args, **kwargs: P.kwargs) -> T:
             return face.portal.call(self._verb(face.client, *args, **kwargs))

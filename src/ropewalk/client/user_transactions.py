@@ -18,7 +18,7 @@ from ropewalk.ports.store.user_transactions import AfterCommit, Answers, Awaited
 T = TypeVar("T")
 
 
-class OnLoop(Protocol):
+class LoopThread(Protocol):
     """A loop in another thread: `call` waits for the answer."""
 
     def call(self, work: Coroutine[Any, Any, T]) -> T: ...
@@ -28,14 +28,14 @@ async def submit_within(core: AppState, connection: UserConnection, submissions:
     """On the connection's own loop; a connection that blocks is used right here, as its owner would."""
     join = await USER_TRANSACTIONS.of(core.store).join(connection, submissions)
     with Sending(submissions, core.tracing, core.events) as traced:
-        told = _telling(core, traced, asyncio.get_running_loop())
+        after_commit = _publisher(core, traced, asyncio.get_running_loop())
         if isinstance(join, Awaited):
-            return await join.submit(traced, told)
-        return join.submit(traced, told)
+            return await join.submit(traced, after_commit)
+        return join.submit(traced, after_commit)
 
 
 def submit_within_here(
-    core: AppState, connection: UserConnection, submissions: Sequence[Submission], portal: OnLoop
+    core: AppState, connection: UserConnection, submissions: Sequence[Submission], portal: LoopThread
 ) -> Answers:
     """The same in this very thread, for code without a loop. What is not the connection's happens on the portal's."""
     join, loop = portal.call(_joined(core, connection, submissions))
@@ -46,7 +46,7 @@ def submit_within_here(
             field="connection",
         )
     with Sending(submissions, core.tracing, core.events) as traced:
-        return join.submit(traced, _telling(core, traced, loop))
+        return join.submit(traced, _publisher(core, traced, loop))
 
 
 async def _joined(
@@ -55,7 +55,7 @@ async def _joined(
     return await USER_TRANSACTIONS.of(core.store).join(connection, submissions), asyncio.get_running_loop()
 
 
-def _telling(core: AppState, submissions: Sequence[Submission], loop: asyncio.AbstractEventLoop) -> AfterCommit:
+def _publisher(core: AppState, submissions: Sequence[Submission], loop: asyncio.AbstractEventLoop) -> AfterCommit:
     """A commit is told in any thread. Hooks are called on the loop; where that is closed, nobody listens any more."""
 
     def committed(answers: Answers) -> None:

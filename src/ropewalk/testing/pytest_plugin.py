@@ -26,13 +26,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if item.get_closest_marker("allow_never_enqueued") is not None:
         return (yield)
-    from ropewalk.client.handle import on_dropped
+    from ropewalk.client.handle import on_never_awaited
 
-    dropped: list[str] = []
-    with on_dropped(dropped.append):
+    messages: list[str] = []
+    with on_never_awaited(messages.append):
         outcome = yield
-    if dropped:
-        pytest.fail("\n".join(dropped), pytrace=False)
+    if messages:
+        pytest.fail("\n".join(messages), pytrace=False)
     return outcome
 
 

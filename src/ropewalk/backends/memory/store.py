@@ -1,11 +1,12 @@
 """The store's verbs. Each is one change under one lock; what it does is in the module it names.
 
     submission   jobs come in                    operations   people change and end them
-    claim        workers get them                maintenance  lost leases, deadlines, waits, retention
-    leases       workers keep and end them       queries      everybody reads them
-    workflows    steps, signals and groups       diagnosis    what an examination finds
-    schedules    schedules fire them             statistics   what was counted
-    limits       how many at once, how often     quotas       how much one tenant may have
+    claim        workers get them                queries      everybody reads them
+    leases       workers keep and settle them    maintenance  lost leases, deadlines, waits, retention
+    steps        they keep steps, get signals    workflows    groups, chains and dependencies
+    schedules    schedules fire them             diagnosis    what an examination finds
+    limits       how many at once, how often     statistics   what was counted
+    quotas       how much one tenant may have
 
 All of them work on `tables`, through a unit of work where more than one job is concerned. What happens to a record is
 decided by ropewalk.domain, what follows from it by backends.workflow. Nothing survives the process.

@@ -38,17 +38,17 @@ class QueryOperations(TenantOperations):
         >>> info = await app.get(handle.id, include=["history", "logs"])
         """
         asked = checks.several(include, "include", lambda each, name: checks.choice(each, name, get_args(Included)))
-        trail = None
+        stored = None
         if "history" in asked or "attempts" in asked:  # read at the same moment as the job itself
-            trail = await self._stored_history(job_id)
-            job, now = trail.job, trail.now
+            stored = await self._stored_history(job_id)
+            job, now = stored.job, stored.now
         else:
             job, now = await self._record(job_id)
         found: dict[str, Any] = {}
-        if trail is not None and "history" in asked:
-            found["history"] = tuple(self._describe.history(trail))
-        if trail is not None and "attempts" in asked:
-            found["attempts"] = self._describe.failure(trail, all_attempts=True).attempts
+        if stored is not None and "history" in asked:
+            found["history"] = tuple(self._describe.history(stored))
+        if stored is not None and "attempts" in asked:
+            found["attempts"] = self._describe.failure(stored, all_attempts=True).attempts
         store = self._core.store
         if "logs" in asked:
             found["logs"] = tuple(LogInfo.of(line) for line in await LOGS.of(store).log(self._tenant, job_id))
@@ -153,10 +153,10 @@ class QueryOperations(TenantOperations):
 
     async def _stored_history(self, job_id: str) -> StoredHistory:
         checks.text(job_id, "job_id")
-        trail = await (await self._store()).history(self._tenant, job_id)
-        if trail is None:
+        stored = await (await self._store()).history(self._tenant, job_id)
+        if stored is None:
             raise missing(job_id)
-        return trail
+        return stored
 
 
 class WaitOperations(TenantOperations):

@@ -220,7 +220,7 @@ class RemovalOperations(TenantOperations):
         if result is not None:
             result.cancelled += len(purged.cancelled)
         self._core.store.notifier.publish(Hint(finished=tuple(job.id for job in purged.cancelled), control=True))
-        self._tell([Change(job, Move.CANCEL, job.error) for job in purged.cancelled], purged.ripple)
+        self._publish([Change(job, Move.CANCEL, job.error) for job in purged.cancelled], purged.ripple)
         return purged.answers
 
     async def _in_use(self, ids: Sequence[str]) -> Conflict:
@@ -229,9 +229,9 @@ class RemovalOperations(TenantOperations):
         jobs = list((await store.get(self._tenant, ids)).jobs.values())
         users = (await Dependants.read(store, self._tenant)).of(jobs)
         users += [job for job in await members_under(store, self._tenant, jobs) if not job.terminal]
-        told = _named(users) or "something under it has not ended"
+        needed_by = _named(users) or "something under it that has not ended"
         return Conflict(
-            f"{_plural(ids)} is still needed by {told}: delete it when they have ended, or pass cascade=True"
+            f"{_plural(ids)} is still needed by {needed_by}: delete it when they have ended, or pass cascade=True"
         )
 
 

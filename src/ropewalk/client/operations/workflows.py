@@ -40,12 +40,12 @@ class WorkflowOperations(TenantOperations):
         """End a job from outside as failed, for this reason; its compensation and dependants follow."""
         checks.text(job_id, "job_id")
         if isinstance(error, BaseException):
-            told = described(error, Category.PERMANENT, code="from_outside", secrets=self._core.secret_keys)
+            described_error = described(error, Category.PERMANENT, code="from_outside", secrets=self._core.secret_keys)
         else:
-            told = ErrorInfo(
+            described_error = ErrorInfo(
                 category=Category.PERMANENT, code="from_outside", message=clipped(checks.text(error, "error"))
             )
-        return await self._end(job_id, EndRequest(error=told))
+        return await self._end(job_id, EndRequest(error=described_error))
 
     async def signal(
         self,
@@ -166,7 +166,7 @@ class WorkflowOperations(TenantOperations):
                 raise missing(job_id)
             raise Conflict(f"job {job_id} is already {answer.state.value}")
         job = answer.job
-        self._tell([Change(job, Move.END, job.error)], answer.ripple or NOTHING_ELSE, control=True)
+        self._publish([Change(job, Move.END, job.error)], answer.ripple or NOTHING_ELSE, control=True)
         return self._describe.job(job, job.updated_at)
 
     def _encoded(self, value: object) -> bytes | None:

@@ -204,18 +204,18 @@ class Describer:
             damaged=damaged,
         )
 
-    def history(self, trail: StoredHistory) -> list[HistoryInfo]:
-        return [_history(entry) for entry in assemble(trail.job, trail.attempts, trail.events)]
+    def history(self, stored: StoredHistory) -> list[HistoryInfo]:
+        return [_history(entry) for entry in assemble(stored.job, stored.attempts, stored.events)]
 
-    def failure(self, trail: StoredHistory, *, all_attempts: bool) -> FailureInfo:
-        job = trail.job
+    def failure(self, stored: StoredHistory, *, all_attempts: bool) -> FailureInfo:
+        job = stored.job
         return FailureInfo(
             job_id=job.id,
             type=job.type,
-            state=job.state_at(trail.now),
+            state=job.state_at(stored.now),
             total_attempts=job.attempt,
             error=job.error,
-            attempts=tuple(_attempt(each) for each in trail.attempts) if all_attempts else (),
+            attempts=tuple(_attempt(each) for each in stored.attempts) if all_attempts else (),
         )
 
     def arguments(self, job_type: str, data: bytes) -> Mapping[str, object]:

@@ -66,7 +66,7 @@ class ScheduleInfo:
 
 def info_of(schedule: Schedule, describe: Describer, functions: Functions, fires: int) -> ScheduleInfo:
     timing, work = schedule.plan.timing, schedule.plan.work
-    cron, timezone, every, following = _told(timing)
+    cron, timezone, every, following = _timing_fields(timing)
     template = None if isinstance(work, str) else work
     return ScheduleInfo(
         name=schedule.name,
@@ -114,7 +114,7 @@ def _options(template: NewJob) -> dict[str, object]:
     return said
 
 
-def _told(timing: Timing) -> tuple[str | None, str | None, timedelta | None, str | None]:
+def _timing_fields(timing: Timing) -> tuple[str | None, str | None, timedelta | None, str | None]:
     match timing:
         case ByCron(expression=expression, timezone=timezone):
             return expression, timezone, None, None

@@ -61,16 +61,19 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
 
 
 class Claimed(Struct, frozen=True, kw_only=True):
+    """The answer to a claim: the jobs that are leased now, and what else happened on the way."""
+
     now: Instant
     jobs: list[JobRecord]
     moved: list[Moved]
-    """expired leases taken back and passed deadlines met on the way, and what that doomed"""
+    """The jobs whose expired leases were taken back, those past their deadline, and what that doomed."""
     next_due: Instant | None
-    """when there may be more: the next job of these types comes due, or a limit that held some back leaves room"""
+    """When there may be more: the next job of these types comes due, or a limit that held some back leaves room."""
     closed: list[ClosedGroup] = []
-    """groups that closed with it"""
+    """The groups that closed with it."""
     limited: list[int] = []
-    """those of them (by seq) that count against a limit: when they end, others may have waited for that"""
+    """The leased jobs (by seq) that count against a limit: when they end, others may have waited for that."""
     held_up: TenantQueue | None = None
-    """where a job is next that must start at once, and no slot was left for it: the next claim is to begin there"""
+    """Where a job comes next that must start at once, and no slot was left for it: the next claim begins there."""
     passed_over: list[PassedOver] = []
+    """Records that stay as they are, because changing them raised an error that nobody expects."""

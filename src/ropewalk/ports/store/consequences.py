@@ -26,7 +26,7 @@ class PassedOver(Struct, frozen=True):
     """A record that stays as it is, because changing it raised an error that nobody expects. Others went on."""
 
     name: str
-    """such as `job 01980f…`, or `group 01980f…`"""
+    """The record in words, such as `job 01980f…` or `group 01980f…`."""
     error: Exception
 
 
@@ -34,10 +34,11 @@ class Consequences(Struct, frozen=True, kw_only=True):
     """What else happened because of it, for events and hints: dependants doomed or ready, groups closed."""
 
     moved: list[Moved] = []
-    """jobs that ended behind gates that can no longer open, or in a cancelled group"""
+    """Jobs that ended behind gates that can no longer open, or in a cancelled group."""
     ready: list[str] = []
-    """queues in which jobs became ready"""
+    """The queues in which jobs became ready."""
     closed: list[ClosedGroup] = []
     more: bool = False
-    """some of it is left for `cascade`"""
+    """Whether some of it is left for `cascade`."""
     passed_over: list[PassedOver] = []
+    """Records that stay as they are, because changing them raised an error that nobody expects."""

@@ -24,31 +24,31 @@ class Backlog(Struct, frozen=True, kw_only=True):
     """Jobs that could start now, of one tenant, queue and type."""
 
     lane: LaneName
-    """without a limit key"""
+    """The lane of these jobs, without a limit key."""
     ready: int
-    """of each limit key counted to 100 000"""
+    """How many jobs are ready; those of each limit key are counted to 100 000."""
     oldest_ready_at: Instant
-    """the earliest run_at among those counted"""
+    """The earliest run_at among those that were counted."""
 
 
 class Work(Struct, frozen=True, kw_only=True):
     """Facts about the jobs of all tenants, as far as something may be wrong with them."""
 
     backlog: list[Backlog]
-    """by tenant, queue and type"""
+    """The jobs that could start now, by tenant, queue and type."""
     paused: list[tuple[str, str]]
-    """(tenant, queue)"""
+    """The paused queues, each with its tenant before it."""
     leases_over: int
-    """running jobs whose lease ended, and that nobody took back"""
+    """How many running jobs have a lease that ended and that nobody took back."""
     oldest_lease_over_at: Instant | None
     newer_records: int
-    """live jobs in a format of a newer release, which workers of this one leave alone"""
+    """How many live jobs are in a format of a newer release, which workers of this release leave alone."""
     dead_letters: dict[str, int]
-    """by type"""
+    """How many dead letters there are of each type."""
     set_aside: int = 0
-    """those of them whose stored rows cannot be read"""
+    """How many of the dead letters have stored rows that cannot be read."""
     unreadable: list[str] = []
-    """tables with rows that cannot be read, of those with few rows: schedules, workers, limits and quotas"""
+    """The tables with rows that cannot be read, among those with few rows: schedules, workers, limits and quotas."""
 
 
 class Examination(Struct, frozen=True, kw_only=True):

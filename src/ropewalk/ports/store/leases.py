@@ -22,20 +22,24 @@ from ropewalk.ports.store.consequences import Consequences
 
 
 class WorkerCard(Struct, frozen=True, kw_only=True):
-    """A started worker, as others see it. None serves all tenants or queues. From started_at on the store knows."""
+    """A started worker as others see it. The fields from `started_at` on are filled in by the store."""
 
     id: str
     host: str
     pid: int
     types: tuple[str, ...]
     queues: tuple[str, ...] | None
+    """The queues that it serves; None is all of them."""
     tenants: tuple[str, ...] | None
+    """The tenants that it serves; None is all of them."""
     concurrency: int
     lease_us: Span = 30_000_000
     started_at: Instant = 0
     beat_at: Instant = 0
-    draining: bool = False  # it was told to stop
-    held: int = 0  # leases
+    draining: bool = False
+    """Whether somebody has asked it to stop."""
+    held: int = 0
+    """How many leases it holds."""
 
 
 class Holder(Struct, frozen=True):
@@ -47,22 +51,28 @@ class Holder(Struct, frozen=True):
 
 
 class Renewal(Struct, frozen=True, kw_only=True):
+    """The request to renew one lease."""
+
     seq: int
     fence: int
     lease_us: Span
     progress: Progress | None = None
-    """newest progress since the last renewal; its `at` is set by the store"""
+    """The newest progress since the last renewal; the store sets its `at`."""
     lines: tuple[LogLine, ...] = ()
-    """logged since the last renewal"""
+    """The lines that were logged since the last renewal."""
 
 
 class Lost(Struct, frozen=True, kw_only=True):
+    """A lease that its worker no longer has."""
+
     seq: int
     fence: int
     reason: LossReason
 
 
 class CancelNotice(Struct, frozen=True, kw_only=True):
+    """The news for a worker that one of its running jobs is to be cancelled."""
+
     seq: int
     fence: int
     reason: str | None
@@ -70,7 +80,7 @@ class CancelNotice(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, job: JobRecord) -> CancelNotice | None:
-        """What its holder must be told, if anything."""
+        """The news about this job for its holder, if there is any."""
         if job.cancel is None:
             return None
         return cls(seq=job.seq, fence=job.fence, reason=job.cancel.reason, force=job.cancel.force)
@@ -82,27 +92,29 @@ class Renewed(Struct, frozen=True, kw_only=True):
     lost: list[Lost]
     cancels: list[CancelNotice]
     busy: list[int] = []
-    """seqs locked by somebody else's transaction just now: neither renewed nor lost"""
+    """The jobs (by seq) that somebody else's transaction locked just now: their leases are neither renewed nor lost."""
     drain: bool = False
 
 
 class Settled(Struct, frozen=True, kw_only=True, gc=False):
-    """Answer to one settlement. Stale: nothing changed, `lost` says why."""
+    """The answer to one settlement. Where it was stale, nothing changed, and `lost` says why."""
 
     seq: int
     fence: int
     job: JobRecord | None = None
-    """as it is after the move; None for a plain completion (it is what the worker already knows) and when stale"""
+    """The job after the move. None for a plain completion, after which the worker knows it already, and when stale."""
     move: Move | None = None
-    """what really happened (a noted cancellation turns a retry into a cancel); None when stale"""
+    """What really happened: a noted cancellation turns a retry into a cancel. None when stale."""
     lost: LossReason | None = None
     refused: RopewalkError | None = None
-    """its sequel cannot be written (an unknown dependency, a conflicting id, an outdated fold): nothing changed"""
+    """Why its completion plan cannot be written, such as an unknown dependency or a conflicting id: nothing changed."""
 
 
 class Settlements(Struct, frozen=True, kw_only=True):
+    """The answers to a batch of settlements."""
+
     settled: list[Settled]
-    """in the order they were asked for"""
+    """The answers in the order of the settlements."""
     ripple: Consequences
 
 
@@ -115,6 +127,8 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 class NoteAnswer(Struct, frozen=True, kw_only=True):
+    """Whether the lease still holds, and whether the job is to be cancelled."""
+
     lost: LossReason | None = None
     cancel: CancelNotice | None = None
 

@@ -15,6 +15,8 @@ from ropewalk.ports.store.consequences import Consequences
 
 
 class Pruned(Struct, frozen=True, kw_only=True):
+    """How many jobs were deleted, and how many results and keys were forgotten."""
+
     jobs: int
     results: int
     keys: int

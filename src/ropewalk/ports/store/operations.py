@@ -19,46 +19,58 @@ from ropewalk.ports.store.consequences import Consequences
 
 
 class CancelAnswer(Struct, frozen=True, kw_only=True):
+    """What became of the cancellation of one job."""
+
     id: str
     status: CancelStatus
     previous: State | None
 
 
 class Cancellations(Struct, frozen=True, kw_only=True):
+    """The answers to a batch of cancellations."""
+
     answers: list[CancelAnswer]
-    """in the order they were asked for"""
+    """The answers in the order of the ids."""
     ripple: Consequences
 
 
 class RetryAnswer(Struct, frozen=True, kw_only=True):
+    """What became of the retry of one job."""
+
     id: str
     status: RetryStatus
     state: State | None = None
     run_at: Instant | None = None
     reason: str | None = None
-    """why not: state_completed, key_in_use, damaged_row, …"""
+    """Why the job was not retried: state_completed, key_in_use, damaged_row, …"""
 
 
 class UpdateAnswer(Struct, frozen=True, kw_only=True):
+    """What became of the update of one job."""
+
     id: str
     job: JobRecord | None = None
-    """as updated; None with `state` None: not found; None with a state: not waiting, nothing changed"""
+    """The updated job. None where nothing changed: it does not exist (`state` is None), or it does not wait."""
     state: State | None = None
 
 
 class Deletion(StrEnum):
+    """What became of the deletion of one job."""
+
     DELETED = "deleted"
     NOT_TERMINAL = "not_terminal"
     IN_USE = "in_use"
-    """a job that has not ended depends on it, or what was queued under it is not finished"""
+    """A job that has not ended depends on it, or what was queued under it is not finished."""
     NOT_FOUND = "not_found"
 
 
 class Purged(Struct, frozen=True, kw_only=True):
+    """What became of the jobs that were to be purged."""
+
     answers: dict[str, Deletion]
-    """by id; NOT_TERMINAL where it runs. With `together` and one that runs: those that run alone"""
+    """What became of each job, by id: NOT_TERMINAL where it runs. With `together` and any that run, these alone."""
     cancelled: list[JobRecord] = []
-    """those that waited, as they were cancelled, whether they could be removed or not"""
+    """The jobs that waited, as they were cancelled, whether they could be removed or not."""
     ripple: Consequences = Consequences()
 
 

@@ -18,12 +18,16 @@ from ropewalk.ports.store.leases import WorkerCard
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
+    """Some jobs as they were at one moment."""
+
     now: Instant
     jobs: dict[str, JobRecord]
-    """by id; missing ones are absent"""
+    """The jobs by id; those that do not exist are absent."""
 
 
 class Page(Struct, frozen=True, kw_only=True):
+    """A part of what a search found, and the cursor for the next part."""
+
     now: Instant
     jobs: list[JobRecord]
     next_cursor: str | None
@@ -39,10 +43,12 @@ class StoredHistory(Struct, frozen=True, kw_only=True):
 
 
 class QueueInfo(Struct, frozen=True, kw_only=True):
+    """A queue of a tenant, with the jobs in it that have not ended."""
+
     name: str
     paused: bool
     counts: dict[State, int]
-    """live states only: pending, delayed, retrying, scheduled, running"""
+    """How many jobs are in each of the states pending, delayed, retrying, scheduled and running."""
     oldest_ready_at: Instant | None
 
 

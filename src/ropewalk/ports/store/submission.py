@@ -44,16 +44,18 @@ class Submission(Struct, frozen=True, kw_only=True):
 
 
 class Accepted(Struct, frozen=True, kw_only=True, gc=False):
+    """A job that is stored, or that was there already."""
+
     id: str
-    """of the new job, or of the existing one it duplicates"""
+    """The id of the new job, or of the existing one that it duplicates."""
     duplicate: bool
     state: State
     run_at: Instant
     group_id: str
     leased: JobRecord | None = None
-    """set when skip_queue took effect"""
+    """The job with its lease, where `skip_queue` took effect."""
     ignored: tuple[str, ...] = ()
-    """of a duplicate: options in which it differs from the job that is there (domain.jobs.idempotency)"""
+    """The options in which a duplicate differs from the job that is there (domain.jobs.idempotency)."""
 
     @classmethod
     def of(cls, job: JobRecord, now: Instant, *, duplicate: bool, new: NewJob | None = None) -> Accepted:
@@ -69,11 +71,11 @@ class Accepted(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MustWait(RopewalkError):
-    """Nothing was written: this would have to wait for a transaction of somebody else's."""
+    """Nothing was written, because this would have to wait for somebody else's transaction."""
 
 
 SubmitAnswer: TypeAlias = "list[Accepted] | RopewalkError"
-"""in the order of the submission's jobs; or Conflict, SpawnMismatch, QuotaExceeded, LeaseLost, MustWait"""
+"""The answers in the order of the jobs; or Conflict, SpawnMismatch, QuotaExceeded, LeaseLost or MustWait for all."""
 
 
 class Submitting(Protocol):
