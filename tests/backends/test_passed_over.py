@@ -59,6 +59,15 @@ class PassedOverContract(Damaging):
             assert given == healthy
         assert await bench.status("damaged") is Status.WAITING
 
+    async def test_a_leased_job_that_cannot_be_set_aside_is_not_given(self, bench: Bench) -> None:
+        """Where the store leases all that is ready in one statement, and reads the rows afterwards."""
+        await bench.add(id="before")
+        await bench.claim(1)
+        await bench.add(id="damaged", on_failure=RAISES_AT_ITS_END)
+        await self.damage_job(bench, "type", "other")
+        healthy = await behind_it(bench)
+        assert [job.id for job in await bench.claim(50, types=["t", "other"], first_ticket=99)] == healthy
+
     async def test_a_lost_job_that_cannot_end_stops_no_sweep(self, bench: Bench) -> None:
         await bench.running("a", id="damaged", max_attempts=1, on_failure=RAISES_AT_ITS_END)
         await bench.running("b", id="other", max_attempts=1)

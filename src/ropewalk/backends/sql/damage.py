@@ -69,6 +69,8 @@ def careful(
     """The same work, reading carefully."""
 
     def read_carefully(tx: Tx) -> T:
+        if tx.careful:  # and it knows by now what is damaged, and what to pass over
+            return work(tx)
         with carefully(tx, known, passed_over):
             return work(tx)
 

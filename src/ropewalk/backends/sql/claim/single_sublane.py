@@ -93,7 +93,8 @@ class LeasedUnread(Exception):
 def read_leased(tx: Tx, lanes: LaneBook, unread: LeasedUnread) -> Claimed:
     """What the claim would have answered, without the damaged jobs: these are set aside. Read carefully."""
     aside = set_aside(tx, lanes, unread.seqs)
-    jobs = [job for job in load(tx, sorted(unread.seqs)) if job.status is Status.RUNNING]
+    leased = load(tx, sorted(unread.seqs))
+    jobs = [job for job in leased if job.status is Status.RUNNING and not job.damaged]
     jobs.sort(key=attrgetter("ticket"))
     return Claimed(now=tx.now, jobs=jobs, moved=aside.moved, closed=aside.closed, next_due=None)
 
