@@ -8,6 +8,7 @@ import tomllib
 
 import pytest
 
+from ropewalk.backends.postgres.opening import VERSION_MIN
 from tests.project.tree import ROOT
 
 TARGETS = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -37,6 +38,21 @@ def test_every_target_is_in_the_contributors_guide() -> None:
 def test_ci_walks_through_the_same_door() -> None:
     [listed] = re.findall(r"^for target in (.+); do$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
     assert set(listed.split()) == {"check", "test", "test-system"} <= TARGETS
+
+
+def test_the_versions_that_are_claimed_are_those_that_test_versions_runs() -> None:
+    script = (ROOT / "tests" / "servers" / "versions" / "run").read_text()
+    pythons, servers = (
+        re.findall(rf"^ +for version in ({first}.+); do$", script, re.M)[0].split() for first in (3, 14)
+    )
+    readme = (ROOT / "README.md").read_text()
+    [(oldest, newest)] = re.findall(r"on Python (3\.\d+) to (3\.\d+) and on PostgreSQL", readme)
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    classified = re.findall(r"Python :: (3\.\d+)", " ".join(metadata["classifiers"]))
+    assert set(classified) <= set(pythons)
+    assert (classified[0], classified[-1]) == (oldest, newest)
+    assert metadata["requires-python"] == f">={oldest}"
+    assert (servers[0], re.findall(r"on PostgreSQL (\d+) to \d+", readme)) == (str(VERSION_MIN), [str(VERSION_MIN)])
 
 
 @pytest.mark.parametrize("script", [".ci/run", "requirements/install"])

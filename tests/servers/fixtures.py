@@ -1,8 +1,8 @@
 """What pytest hands out: a PostgreSQL server for each process that runs tests, a database or schema a test, servers of
 one's own on demand.
 
-Tests that ask for any of these run on the newest PostgreSQL in `make test` and on the oldest supported one in
-`make test-system`. The server they share is not durable.
+Tests that ask for any of these run on the newest PostgreSQL in `make test` and on an older one in `make test-system`
+(binaries.py). The server they share is not durable.
 """
 
 from __future__ import annotations
