@@ -10,6 +10,7 @@ CHECKS := check-lint check-format check-basedpyright check-mypy check-layers che
 # All tests run side by side, one process a core; a choice of them at once in one, which is there sooner.
 WORKERS = $(if $(ARGS),0,auto)
 BUDGET = 10
+COVERED_PERCENT_MIN = 90
 SIDE_BY_SIDE = --numprocesses $(WORKERS) --dist loadgroup
 COMPILE = $(PYTHON_IN_VENV) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make $@" $(if $(UPGRADE),--upgrade)
@@ -29,7 +30,15 @@ test-system: development ## run the tests that need more than pip brings
 test-versions: development ## run the tests on every Python of this machine, and the stores on every PostgreSQL (needs npm)
 	@sh tests/servers/versions/run
 
-verify: development ## try what is drawn at random BUDGET=10 times as often (ARGS= as for test)
+coverage: development ## measure which branches tests reach, against a floor (with ARGS= as for test, without it)
+	@rm -rf .coverage && mkdir .coverage
+	@$(PYTHON_IN_VENV) -m coverage run -m pytest -m "not (system or planted or torture or drawn or hypothesis)" \
+		$(SIDE_BY_SIDE) $(ARGS)
+	@$(PYTHON_IN_VENV) -m coverage combine --quiet
+	@$(PYTHON_IN_VENV) -m coverage report $(if $(ARGS),,--fail-under $(COVERED_PERCENT_MIN))
+
+verify: development ## check the floor of coverage, and try what is drawn at random BUDGET=10 times as often (ARGS= as for test)
+	@$(if $(ARGS),,$(MAKE) --no-print-directory coverage)
 	@ROPEWALK_BUDGET=$(BUDGET) ROPEWALK_EXAMPLES=$$((60 * $(BUDGET))) \
 		$(PYTHON_IN_VENV) -m pytest -m "(hypothesis or drawn or torture or planted) and not system" $(SIDE_BY_SIDE) $(ARGS)
 
@@ -92,4 +101,4 @@ check-dependencies: RUN = deptry src
 $(CHECKS):
 	@said=$$($(ROPEWALK_VENV)/bin/$(RUN) 2>&1) && echo "ok    $(RUN)" || { printf '%s\n' "$$said"; echo "FAIL  $(RUN)"; exit 1; }
 
-.PHONY: help demo test test-system test-versions verify check api bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers release clean runtime development $(CHECKS)
+.PHONY: help demo test test-system test-versions coverage verify check api bench bench-workflows bench-overhead bench-peers bench-statistics bench-growth lock lock-peers release clean runtime development $(CHECKS)
