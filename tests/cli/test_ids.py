@@ -73,6 +73,6 @@ def test_a_part_of_a_workers_id(ropewalk: Run, start: Start, app: App) -> None:
     process = start()
     until(app.sync.workers, "it is there")
     [card] = app.sync.workers()
-    assert ropewalk("workers", "drain", card.id[:6]).out == f"{card.id}  told to drain\n"
+    assert ropewalk("workers", "drain", card.id[:6]).out == f"{card.id}  asked to drain\n"
     process.communicate(timeout=20)
     assert process.returncode == 0

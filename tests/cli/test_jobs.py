@@ -77,7 +77,7 @@ def test_a_mistyped_type_is_warned_of_where_the_app_knows_its_types(ropewalk: Ru
 
 def test_list_page_by_page(ropewalk: Run, jobs: Jobs) -> None:
     first = ropewalk("jobs", "list", "--limit", "3")
-    cursor = re.search(r"^more with --cursor (\S+)$", first.out, re.MULTILINE)
+    cursor = re.search(r"^next page: --cursor (\S+)$", first.out, re.MULTILINE)
     assert cursor is not None
     assert ids(ropewalk, "--limit", "3", "--cursor", cursor[1]) == [jobs.added]
     assert ropewalk("jobs", "list", "--cursor", "nonsense").code == 2
@@ -285,7 +285,7 @@ def test_show_logs(ropewalk: Run, signed_in: str) -> None:
 
 
 def test_show_says_when_nothing_was_logged(ropewalk: Run, jobs: Jobs) -> None:
-    assert ropewalk("jobs", "show", jobs.added, "--logs").out.endswith("\nit logged nothing\n")
+    assert ropewalk("jobs", "show", jobs.added, "--logs").out.endswith("\nthe job logged nothing\n")
 
 
 def test_secret_arguments_are_hidden(ropewalk: Run, signed_in: str) -> None:

@@ -32,8 +32,8 @@ def project(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("shop", "'shop' names no app: give module:attribute, like shop.jobs:app"),
-        (":app", "':app' names no app"),
+        ("shop", "'shop' is not module:attribute, like shop.jobs:app"),
+        (":app", "':app' is not module:attribute"),
         ("nowhere:app", "there is no module 'nowhere' in "),
         ("nowhere.jobs:app", "there is no module 'nowhere' in "),
         ("has_two:app", "module 'has_two' has no attribute 'app' (its apps: first, second)"),

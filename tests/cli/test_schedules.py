@@ -293,7 +293,7 @@ def test_what_does_not_fit_is_refused_by_the_name_of_the_option(url: str, words:
         (["create", "x", "--every", "soon", "--run", "make"], "'soon' is not a duration like 90s, 30min"),
         (["create", "x", "--every", "60", "--type", "report"], "--type needs --app, which knows the job type"),
         (["edit", "nightly", "--arguments", "{}"], "--arguments needs --app, which knows the job type"),
-        (["edit", "nightly", "--arguments", "[1]"], "--arguments '[1]' is no JSON object like"),
+        (["edit", "nightly", "--arguments", "[1]"], "--arguments '[1]' is not a JSON object like"),
         (["edit", "nightly", "--tag", "tax"], "--tag 'tax' is not NAME=VALUE"),
         (
             ["create", "x", "--every", "60", "--run", "make", "--queue", "slow"],

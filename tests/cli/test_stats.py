@@ -21,7 +21,7 @@ def some(app: App) -> None:
 @pytest.mark.usefixtures("some")
 def test_the_last_hour(ropewalk: Run) -> None:
     lines = ropewalk("stats").out.splitlines()
-    assert lines[0].endswith("UTC, a step is 2 min")
+    assert lines[0].endswith("UTC, in steps of 2 min")
     assert [line.split()[0] for line in lines[2:5]] == ["submitted", "completed", "failed"]
     assert [line.split()[2] for line in lines[2:5]] == ["3", "1", "1"]
     table = [line.split() for line in lines[6:10]]

@@ -23,7 +23,7 @@ def test_a_worker_of_another_process_is_told_to_drain(ropewalk: Run, start: Star
     assert re.fullmatch(shown, re.sub(r" {2,}", "  ", row)), row
 
     told = ropewalk("workers", "drain", card.id)
-    assert (told.code, told.out) == (0, f"{card.id}  told to drain\n")
+    assert (told.code, told.out) == (0, f"{card.id}  asked to drain\n")
     [document] = ropewalk("workers", "list", "--json").json["workers"]
     assert (document["state"], document["draining"], document["held"]) == ("draining", True, 1)
     (place / "go").touch()

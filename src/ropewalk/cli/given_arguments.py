@@ -24,11 +24,11 @@ class GivenArguments(Struct, frozen=True):
 
 
 def given_arguments(text: str | None) -> GivenArguments | None:
-    """Raises UsageError for what is no JSON object."""
+    """Raises UsageError if the text is not a JSON object."""
     if text is None:
         return None
     try:
         msgspec.json.decode(text, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise click.UsageError(f"--arguments {text!r} is no JSON object like '{{\"a\": 1}}': {error}") from error
+        raise click.UsageError(f"--arguments {text!r} is not a JSON object like '{{\"a\": 1}}': {error}") from error
     return GivenArguments(text)

@@ -33,7 +33,7 @@ def echo_page(page: SearchPage) -> None:
             row.insert(2, render.safe(job.queue))
     render.echo_table(header, rows)
     if page.next_cursor is not None:
-        render.echo(f"\nmore with --cursor {page.next_cursor}")
+        render.echo(f"\nnext page: --cursor {page.next_cursor}")
 
 
 def echo_job(job: JobInfo) -> None:
@@ -79,7 +79,7 @@ def echo_history(history: Sequence[HistoryInfo]) -> None:
 def echo_logs(lines: Sequence[LogInfo]) -> None:
     render.echo()
     if not lines:
-        render.echo("it logged nothing")
+        render.echo("the job logged nothing")
         return
     render.echo_table(
         ("AT", "ATTEMPT", "LEVEL", "MESSAGE"),

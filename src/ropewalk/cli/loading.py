@@ -45,7 +45,7 @@ def _loaded(path: str, instead: Callable[[ModuleType], str]) -> tuple[object, Mo
     module_name, colon, attribute = path.partition(":")
     if not colon or not module_name or not attribute:
         raise click.ClickException(
-            f"{path!r} names no app: give module:attribute, like shop.jobs:app for `app = App(...)` in shop/jobs.py"
+            f"{path!r} is not module:attribute, like shop.jobs:app for `app = App(...)` in shop/jobs.py"
         )
     module = _imported(module_name)
     found: object = module
@@ -84,7 +84,7 @@ def _place(error: BaseException) -> str:
 
 def _apps_of(module: ModuleType) -> str:
     apps = _names(module, App)
-    return f"its apps: {apps}" if apps else "it has no App at all"
+    return f"its apps: {apps}" if apps else "it has no App"
 
 
 def _all_of(module: ModuleType) -> str:

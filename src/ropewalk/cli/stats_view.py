@@ -35,7 +35,7 @@ _COUNTS: Final = {
 
 def echo_stats(told: Statistics, by: By) -> None:
     since, until = to_datetime(told.since), to_datetime(told.until)
-    render.echo(f"{render.moment(since)} to {render.moment(until)}, a step is {_slice(told.slice_us)}")
+    render.echo(f"{render.moment(since)} to {render.moment(until)}, in steps of {_slice(told.slice_us)}")
     render.echo()
     if told.flow == Flow():
         render.echo("nothing happened")

@@ -70,7 +70,7 @@ def drain(target: Target, *, ids: Sequence[str], as_json: bool) -> None:
         for each in meant:
             await client.drain_worker(each)
             if not as_json:
-                render.echo(f"{each}  told to drain")
+                render.echo(f"{each}  asked to drain")
         return meant
 
     told = target.run(tell)
