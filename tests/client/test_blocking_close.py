@@ -16,6 +16,7 @@ import pytest
 
 from ropewalk import App, Event, RopewalkError, StoreUnavailable, job
 from ropewalk.sync import SyncApp
+from tests.apps import MakeApp
 
 Threads = Callable[[], list[threading.Thread]]
 
@@ -26,8 +27,8 @@ async def plus_one(number: int) -> int:
 
 
 @pytest.fixture
-def app(url: str) -> Iterator[App]:
-    app = App(url, jobs=[plus_one])
+def app(new_app: MakeApp) -> Iterator[App]:
+    app = new_app(plus_one)
     yield app
     app.sync.close()
 
@@ -172,7 +173,7 @@ async def test_it_is_refused_beneath_a_worker_of_this_loop(app: App) -> None:
         assert await app.enqueue(plus_one(1)).result(timeout=5) == 2
 
 
-def test_a_hook_on_its_own_loop_is_told_so(url: str) -> None:
+def test_a_hook_on_its_own_loop_is_told_so(new_app: MakeApp) -> None:
     """It would wait for itself."""
     heard: list[BaseException] = []
     made: list[App] = []
@@ -186,7 +187,7 @@ def test_a_hook_on_its_own_loop_is_told_so(url: str) -> None:
             except RuntimeError as error:
                 heard.append(error)
 
-    made.append(App(url, jobs=[plus_one], on_event=hook))
+    made.append(new_app(plus_one, on_event=hook))
     with made[0].sync as client:
         client.enqueue(plus_one(1))
     assert ["would wait for" in str(each) for each in heard] == [True] * 3

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk import App, Context, InvalidInput, JobType, NotFound, Result, job
+from ropewalk import Context, InvalidInput, JobType, NotFound, Result, job
 from tests.apps import MakeApp
 
 
@@ -71,8 +71,8 @@ async def test_a_type_of_the_same_name_fits(make_app: MakeApp) -> None:
         assert await app.handle(made.id, elsewhere).result(timeout=5) == 7
 
 
-def test_the_blocking_client_raises_too(url: str) -> None:
-    app = App(url, jobs=[count, name])
+def test_the_blocking_client_raises_too(new_app: MakeApp) -> None:
+    app = new_app(count, name)
     with app.sync as client:
         made = client.enqueue(count())
         wrong: Any = client.handle(made.id, name)

@@ -16,7 +16,9 @@ import pytest
 from ropewalk import Context, JobFailed, Logs, Result, Secret, UnexpectedExit, job
 from ropewalk.cli.worker.log import start_logging
 from ropewalk.logging import JsonFormatter, TextFormatter
-from tests.apps import MakeApp
+from tests.apps import MakeApp, embedded_store_kind
+
+store_kind = embedded_store_kind
 
 SECRETS = ("DE99", "4111", "hunter2")
 LOGS = Logs(secret_keys=("iban",))

@@ -12,13 +12,14 @@ from ropewalk.domain.time import SECOND
 from ropewalk.worker.services import orphan_groups
 from ropewalk.worker.services.one_by_one import together_or_alone
 from ropewalk.worker.services.orphan_groups import OrphanGroup, OrphansConfig
-from tests.apps import MakeApp
+from tests.apps import MakeApp, on_embedded_stores
 from tests.client.schedules import Clock, report
 from tests.worker.faults import Faults
 
 DEFECT = RuntimeError("a defect")
 
 
+@on_embedded_stores
 async def test_a_schedule_that_cannot_be_changed_keeps_no_other_from_firing(make_app: MakeApp) -> None:
     clock = Clock(make_app)
     app = clock.app
