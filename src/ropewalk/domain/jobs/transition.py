@@ -169,20 +169,13 @@ def under_lock(job: JobRecord, asked: Settlement, now: Instant) -> tuple[Move, I
 
 def claim(job: JobRecord, *, owner: str, ticket: int, epoch: int, lease_us: Span, now: Instant) -> None:
     """waiting → running: state, owner, fence, expiry and attempt together."""
-    _step(job, _CLAIM, _WAITING, _RUNNING, now)
-    job.attempt += 1
-    job.fence = max(job.fence, epoch << EPOCH_SHIFT) + 1
-    job.owner = owner
-    job.ticket = ticket
-    job.lease_expires_at = now + (job.lease_us or lease_us)
-    job.start_rev = job.rev
-    job.started_at = now
+    claim_all([job], owner, first_ticket=ticket, epoch=epoch, leases={job.type: lease_us}, now=now)
 
 
 def claim_all(
     jobs: Iterable[JobRecord], owner: str, *, first_ticket: int, epoch: int, leases: Mapping[str, Span], now: Instant
 ) -> None:
-    """The same for many at once, in order of their tickets, with leases by type: half the time of one by one."""
+    """Claim many jobs, in order of their tickets, with leases by type."""
     first_fence, running, claim = epoch << EPOCH_SHIFT, _RUNNING, _CLAIM
     for ticket, job in enumerate(jobs, first_ticket):
         assert job.status is _WAITING, f"illegal move {claim}: {job.status} → {running} (job {job.id})"
