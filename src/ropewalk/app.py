@@ -281,7 +281,7 @@ class App(StoreClient):
         )
         worker = Worker(
             self._core,
-            lambda: self._bench(registry, config),
+            lambda: self._make_worker_context(registry, config),
             config,
             client=self,
             served=registry,
@@ -324,7 +324,7 @@ class App(StoreClient):
             return to_span(lease, "lease")
         return self.settings.defaults.lease_us or DEFAULT_LEASE
 
-    def _bench(self, registry: Registry, config: WorkerConfig) -> WorkerContext:
+    def _make_worker_context(self, registry: Registry, config: WorkerConfig) -> WorkerContext:
         from ropewalk.runners.memory import check_supported  # a client alone needs no process machinery
         from ropewalk.runners.processes import ProcessPool
 

@@ -104,7 +104,7 @@ class PassedOverContract(Damaging):
         settled = await bench.store.settle("worker", [settlement(job) for job in members])
         assert [each.move for each in settled.settled] == [Move.COMPLETE] * 6
         assert closed_by(settled) == ["other"]
-        assert not settled.ripple.more
+        assert not settled.consequences.more
         assert closed_by(await bench.store.cascade(9)) == []
         await self.damage(bench, "scope", "open", 3, where="group_id = 'damaged'")
         assert closed_by(await bench.store.cascade(9)) == ["damaged"]

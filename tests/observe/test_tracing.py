@@ -192,7 +192,7 @@ async def test_who_comes_second_to_a_fire_leaves_no_span(make_app: MakeApp) -> N
     async with app, app.worker(scheduler=False) as worker:
         await app.create_schedule("s", every=10, job=leaf(1))
         await runtime.advance(seconds=10)
-        schedulers = [Scheduler(worker._started.bench, app._core.fires) for _ in range(2)]
+        schedulers = [Scheduler(worker._started.worker_context, app._core.fires) for _ in range(2)]
         found = await SCHEDULES.of(app._core.store).due_schedules(after=None, limit=10)
         assert [await each._fire(found) for each in schedulers] == [True, True]
         await worker.idle()

@@ -162,7 +162,7 @@ async def test_one_that_does_not_go_on_starts_no_process() -> None:
     app = an_app(answers)
     async with app.running() as worker:
         assert await app.enqueue(divide(0)).result(timeout=30) == 7.0
-        assert worker._started.bench.isolation._processes == set()  # type: ignore[attr-defined] # of the pool behind the port
+        assert worker._started.worker_context.isolation._processes == set()  # type: ignore[attr-defined] # of the pool behind the port
 
 
 async def test_deferring_sleeping_and_queueing_pass_through() -> None:

@@ -298,7 +298,7 @@ async def test_the_first_that_comes_back_does_not_keep_the_next_tenants_from_it(
         async with app.worker(redrive=Redrive(types=[charge])) as worker:
             await worker.idle()
             came: list[str] = []
-            store, retry = parts(worker).bench.store, parts(worker).bench.store.retry
+            store, retry = parts(worker).worker_context.store, parts(worker).worker_context.store.retry
 
             async def watched(tenant: str, ids: list[str], request: RetryRequest) -> list[RetryAnswer]:
                 came.append(tenant)
@@ -331,7 +331,7 @@ async def test_a_busy_worker_asks_nothing(make_app: MakeApp, monkeypatch: pytest
             async with asyncio.timeout(10):
                 while not parts(worker).executor.running:
                     await fleet.runtime.settle()
-            monkeypatch.setattr(parts(worker).bench.store, "tenants_with", None)  # it would raise
+            monkeypatch.setattr(parts(worker).worker_context.store, "tenants_with", None)  # it would raise
             await redriver(worker).run_once()
             gates[0].set()
             await worker.idle()

@@ -249,7 +249,7 @@ def _scheduler(
 ) -> Scheduler:
     core = app._core
     others = Fires(core.store, core.runtime, core.events, functions or core.functions, core._job_of_schedule)
-    return Scheduler(app.worker()._make_bench(), others, config)
+    return Scheduler(app.worker()._make_worker_context(), others, config)
 
 
 async def test_real_time(make_app: MakeApp) -> None:

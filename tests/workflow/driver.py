@@ -53,7 +53,7 @@ class Driver:
         if self._graph.cancelled:
             # those that depend on others first: what is cancelled cannot be doomed by its parents
             ids = self._graph.cancelled[::-1]
-            self._hear((await self._store.cancel(self._tenant, ids, reason=None, force=False)).ripple)
+            self._hear((await self._store.cancel(self._tenant, ids, reason=None, force=False)).consequences)
         await self._until_quiet()
 
     async def retry(self) -> None:
@@ -89,9 +89,9 @@ class Driver:
 
     async def _cascade(self, limit: int) -> bool:
         """What was left for later; True where that was something."""
-        ripple = await WORKFLOWS.of(self._store).cascade(limit)
-        self._hear(ripple)
-        return ripple != Consequences()
+        consequences = await WORKFLOWS.of(self._store).cascade(limit)
+        self._hear(consequences)
+        return consequences != Consequences()
 
     async def _claim(self) -> int:
         asked = claim_request(
@@ -120,7 +120,7 @@ class Driver:
         asked = [settled for job in batch if (settled := await self._perform(job)) is not None]
         answer = await self._store.settle(WORKER, asked)
         assert all(each.lost is None and each.refused is None for each in answer.settled), answer.settled
-        self._hear(answer.ripple)
+        self._hear(answer.consequences)
 
     async def _perform(self, job: JobRecord) -> Settlement | None:
         """One attempt of its script; None where it leaves nothing to settle."""
@@ -141,7 +141,7 @@ class Driver:
             case "nap":
                 return settlement(job, Move.SUSPEND, suspension=Suspension(position=number, name="nap", span_us=0))
             case "stop":
-                self._hear((await self._store.cancel(self._tenant, [job.id], reason=None, force=False)).ripple)
+                self._hear((await self._store.cancel(self._tenant, [job.id], reason=None, force=False)).consequences)
                 return settlement(job, Move.RETRY, error=BOOM)
             case "crash":
                 self._abandoned += 1
@@ -149,8 +149,8 @@ class Driver:
             case "resolved" | "resolved_failed":
                 error = BOOM if attempt.end == "resolved_failed" else None
                 answer = await WORKFLOWS.of(self._store).end(self._tenant, job.id, EndRequest(error=error))
-                assert answer.ripple is not None
-                self._hear(answer.ripple)
+                assert answer.consequences is not None
+                self._hear(answer.consequences)
                 return None
 
     async def _spawn(self, job: JobRecord, ever: list[str], attempt: Attempt) -> None:

@@ -91,8 +91,8 @@ def budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> i
     """How much of what follows from an ending is done in its own transaction; the rest goes on in `cascade`."""
     most, begin = int(request.param), Propagation.__init__
 
-    def begin_with_less(rippling: Propagation, ledger: UnitOfWork, budget: int = most) -> None:
-        begin(rippling, ledger, min(budget, most))
+    def begin_with_less(propagation: Propagation, unit_of_work: UnitOfWork, budget: int = most) -> None:
+        begin(propagation, unit_of_work, min(budget, most))
 
     monkeypatch.setattr(Propagation, "__init__", begin_with_less)
     return most

@@ -44,16 +44,19 @@ def publish(
     store: Store,
     events: EventHub,
     runtime: Runtime,
-    ripple: Consequences = NOTHING_ELSE,
+    consequences: Consequences = NOTHING_ELSE,
     queued: Sequence[NewJob] = (),
     freed: Iterable[str] = (),
     control: bool = False,
 ) -> None:
-    """`ripple` is what followed from the news, `queued` what was written with it; `freed` are queues in which a limit
-    may leave room now; `control` also wakes holders."""
+    """Tell hooks, the meter and other workers what happened.
+
+    `consequences` followed from the news, and `queued` was written with it. `freed` are queues in which a limit may
+    leave room now; `control` also wakes holders.
+    """
     finished: list[str] = []
     ready: set[str] = {*freed, *(new.queue for new in queued)}
-    told = [*news, *map(news_of, ripple.moved)]
+    told = [*news, *map(news_of, consequences.moved)]
     fresh = [(new, new.group_id or new.id) for new in queued]
     for each in told:
         job, move = each.job, each.move
@@ -72,12 +75,12 @@ def publish(
     events.count_queued(fresh)
     events.moved(told, runtime.now())
     events.tell_queued(fresh)
-    ready.update(ripple.ready)
-    finished.extend(group.id for group in ripple.closed)
-    for passed in ripple.passed_over:
+    ready.update(consequences.ready)
+    finished.extend(group.id for group in consequences.closed)
+    for passed in consequences.passed_over:
         events.report(passed.error, passed.name)
-    if ripple.closed and events.heard_at_all:
-        runtime.spawn(_tell_closed(ripple.closed, store, events), name="ropewalk-group-closed")
+    if consequences.closed and events.heard_at_all:
+        runtime.spawn(_tell_closed(consequences.closed, store, events), name="ropewalk-group-closed")
     if finished or ready or control:
         many = len(finished) > HINT_IDS_MAX
         hint = Hint(ready=tuple(ready), finished=tuple(finished[:HINT_IDS_MAX]), many=many, control=control)

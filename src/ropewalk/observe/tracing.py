@@ -26,14 +26,14 @@ Raised: TypeAlias = tuple[type[BaseException] | None, BaseException | None, Trac
 """what a with statement tells"""
 
 
-def ended(attempt: Attempt, outcome: Outcome, bench: WorkerContext) -> None:
+def ended(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> None:
     span, attempt.span = attempt.span, None
     if span is None:
         return
     try:
         span.ended(outcome)
     except BaseException as error:
-        bench.events.report(as_error(error), PHASE)
+        worker_context.events.report(as_error(error), PHASE)
 
 
 def firing(schedule: str, job: NewJob, tracing: Tracing | None, events: EventHub) -> FireSpan | None:

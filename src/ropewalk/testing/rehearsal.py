@@ -247,10 +247,10 @@ class Rehearsal(Rehearsing, App):
                 raise await nobody_runs_it(self, self._timeout)
         return answer.result()
 
-    def _bench(self, registry: Registry, config: WorkerConfig) -> WorkerContext:
-        bench = super()._bench(registry, config)
-        bench.linger_seconds = 0.0  # a clock that stands still would never end the wait
-        return bench
+    def _make_worker_context(self, registry: Registry, config: WorkerConfig) -> WorkerContext:
+        worker_context = super()._make_worker_context(registry, config)
+        worker_context.linger_seconds = 0.0  # a clock that stands still would never end the wait
+        return worker_context
 
 
 class Watch:

@@ -65,13 +65,13 @@ class Attempt:
     """An AttemptPort (by shape). Changed only on the worker's loop; other threads read, and hand changes over."""
 
     __slots__ = (
-        "_bench",
         "_calls",
         "_dependencies",
         "_limit_timers",
         "_notice",
         "_runner",
         "_spawned",
+        "_worker_context",
         "began_at",
         "claimed_at",
         "fold",
@@ -91,10 +91,12 @@ class Attempt:
         "store_error",
     )
 
-    def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any], bench: WorkerContext, now: float) -> None:
+    def __init__(
+        self, job: JobRecord, job_type: JobType[..., Any, Any], worker_context: WorkerContext, now: float
+    ) -> None:
         self.job = job
         self.key = (job.seq, job.fence)
-        self.lease_us: Span = job.lease_us or job_type.options.lease_us or bench.lease_us
+        self.lease_us: Span = job.lease_us or job_type.options.lease_us or worker_context.lease_us
         self.claimed_at = self.renewed_at = now
         self.began_at: float | None = None
         """when the handler did"""
@@ -113,7 +115,7 @@ class Attempt:
         self.limited = False
         """it counts against a limit: others may wait for its end"""
         self.job_type = job_type
-        self._bench = bench
+        self._worker_context = worker_context
         self._notice: Cancellation | None = None
         self._runner: Stoppable | None = None
         self.fold: PendingFold | None = None
@@ -130,7 +132,7 @@ class Attempt:
 
     @property
     def holder(self) -> Holder:
-        return Holder(self.job.seq, self.job.fence, self._bench.owner)
+        return Holder(self.job.seq, self.job.fence, self._worker_context.owner)
 
     @property
     def gone(self) -> bool:
@@ -139,21 +141,21 @@ class Attempt:
     def begin(self, runner: Stoppable, *, timeout_us: Span | None, deadline_in_us: Span | None) -> None:
         """The handler starts on `runner`; a stop from now on cancels it."""
         self._runner = runner
-        self.began_at = self._bench.runtime.monotonic()
+        self.began_at = self._worker_context.runtime.monotonic()
         if timeout_us is None and deadline_in_us is None:
             return
         for span, reason in ((timeout_us, LossReason.TIMEOUT), (deadline_in_us, LossReason.DEADLINE)):
             if span is not None:
                 stop = Cancellation(reason, None)
-                timer = self._bench.runtime.after(span / SECOND, lambda stop=stop: self.stop(stop))  # type: ignore[misc]
+                timer = self._worker_context.runtime.after(span / SECOND, lambda stop=stop: self.stop(stop))  # type: ignore[misc]
                 self._limit_timers += (timer,)
 
     def elapsed(self) -> float:
         """Seconds since the handler began, if it did."""
-        return 0.0 if self.began_at is None else self._bench.runtime.monotonic() - self.began_at
+        return 0.0 if self.began_at is None else self._worker_context.runtime.monotonic() - self.began_at
 
     def since_claim(self) -> float:
-        return self._bench.runtime.monotonic() - self.claimed_at
+        return self._worker_context.runtime.monotonic() - self.claimed_at
 
     def end(self) -> None:
         """The handler ended, whatever way: no stop reaches the runner any more."""
@@ -195,7 +197,7 @@ class Attempt:
 
     @property
     def bounds(self) -> Bounds:
-        return self._bench.bounds
+        return self._worker_context.bounds
 
     def cancellation(self) -> Cancellation | None:
         return self.stopped or self._notice
@@ -203,15 +205,15 @@ class Attempt:
     def progress(self, percent: float, message: str | None) -> None:
         """From the loop or from the handler's own thread; hooks always hear of it on the loop."""
         self.pending_progress = Progress(percent, message, 0)
-        bench = self._bench
-        if bench.events.heard(self.job.type):
-            event = event_of(self.job, "progress", bench.runtime.now())
+        worker_context = self._worker_context
+        if worker_context.events.heard(self.job.type):
+            event = event_of(self.job, "progress", worker_context.runtime.now())
             event = structs.replace(event, percent=percent, message=message)
-            bench.loop.call_soon_threadsafe(bench.events.emit, event)
+            worker_context.loop.call_soon_threadsafe(worker_context.events.emit, event)
 
     @property
     def logs(self) -> Logs:
-        return self._bench.logs
+        return self._worker_context.logs
 
     def keep_line(self, level: int, message: str, fields: str | None) -> None:
         if self.log is None:
@@ -219,26 +221,26 @@ class Attempt:
         self.log.add(level, message, fields, self.now())
 
     def resource(self, kind: type[T]) -> T:
-        for resource in self._bench.resources:
+        for resource in self._worker_context.resources:
             if isinstance(resource, kind):
                 return resource
-        have = ", ".join(sorted(type(each).__name__ for each in self._bench.resources)) or "nothing"
+        have = ", ".join(sorted(type(each).__name__ for each in self._worker_context.resources)) or "nothing"
         raise LookupError(f"no resource of type {kind.__name__}: the app's lifespan yielded {have}")
 
     def last_checkpoint(self) -> object:
         data = self.job.checkpoint
-        return None if data is None else self._bench.codec.decode(data, Any)
+        return None if data is None else self._worker_context.codec.decode(data, Any)
 
     async def checkpoint(self, value: object) -> None:
-        data = self._bench.codec.encode(value, Any)
-        limit = self._bench.bounds.checkpoint_bytes_max
+        data = self._worker_context.codec.encode(value, Any)
+        limit = self._worker_context.bounds.checkpoint_bytes_max
         if len(data) > limit:
             raise LimitExceeded(
                 f"the checkpoint is {len(data):,} bytes, over checkpoint_bytes_max={limit:,}", field="checkpoint"
             )
         progress, self.pending_progress = self.pending_progress, None
         note = Note(holder=self.holder, checkpoint=data, progress=progress)
-        answer = await self._answer(lambda: self._bench.store.note(note))
+        answer = await self._answer(lambda: self._worker_context.store.note(note))
         if answer.lost is not None:
             raise self._lost(answer.lost)
         self.job.checkpoint = data
@@ -246,54 +248,56 @@ class Attempt:
             self.notice(Cancellation(LossReason.CANCELLED, answer.cancel.reason))
 
     def prepare(self, job: Job[Any, Any]) -> NewJob:
-        bench = self._bench
-        new = to_new_job(job, call={}, defaults=bench.defaults, bounds=bench.bounds, tenant=self.job.tenant)
-        bench.unregistered.check(new)
+        worker_context = self._worker_context
+        new = to_new_job(
+            job, call={}, defaults=worker_context.defaults, bounds=worker_context.bounds, tenant=self.job.tenant
+        )
+        worker_context.unregistered.check(new)
         return new
 
     async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
         if not jobs:
             return []
-        if self._bench.workflows is None:
-            WORKFLOWS.of(self._bench.store)
+        if self._worker_context.workflows is None:
+            WORKFLOWS.of(self._worker_context.store)
         for job, _ in jobs:
-            self._bench.unregistered.check(job)  # a process of a handler cannot: it does not know the app
+            self._worker_context.unregistered.check(job)  # a process of a handler cannot: it does not know the app
         new = [self._child(job, key) for job, key in jobs]
         submission = Submission(jobs=new, under=self.holder)  # of one id and key each, however often it is sent
-        (answer,) = await self._answer(lambda: self._bench.store.submit([submission]))
+        (answer,) = await self._answer(lambda: self._worker_context.store.submit([submission]))
         if isinstance(answer, LeaseLost):
             raise self._lost(LossReason(answer.reason))
         if isinstance(answer, RopewalkError):
             raise answer
-        self._bench.store.notifier.publish(Hint(ready=tuple({child.queue for child in new})))
-        self._bench.events.accepted(new, answer)
+        self._worker_context.store.notifier.publish(Hint(ready=tuple({child.queue for child in new})))
+        self._worker_context.events.accepted(new, answer)
         return [child.id for child in answer]
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
-        read = await self._answer(lambda: self._bench.store.get(self.job.tenant, ids))
+        read = await self._answer(lambda: self._worker_context.store.get(self.job.tenant, ids))
         return {job_id: job.state_at(read.now) for job_id, job in read.jobs.items()}
 
     async def once(self, key: str, ttl: Seconds) -> bool:
-        store, span = self._bench.store, to_span(ttl, "ttl")
-        by = self._bench.runtime.new_id()  # asked again under it, whoever was first is told so again
+        store, span = self._worker_context.store, to_span(ttl, "ttl")
+        by = self._worker_context.runtime.new_id()  # asked again under it, whoever was first is told so again
         return await self._answer(lambda: store.once(self.job.tenant, key, span, by=by))
 
     def unanswered(self, error: StoreUnavailable) -> None:
-        self._bench.contact.failed()
+        self._worker_context.contact.failed()
         self.store_error = error
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        return cast("T", await self._bench.in_thread([self], call))
+        return cast("T", await self._worker_context.in_thread([self], call))
 
     def blocking(self, work: Coroutine[Any, Any, T]) -> T:
         try:
-            on_loop = asyncio.get_running_loop() is self._bench.loop
+            on_loop = asyncio.get_running_loop() is self._worker_context.loop
         except RuntimeError:
             on_loop = False
         if on_loop:
             work.close()
             raise RuntimeError("ctx.sync is for sync handlers: in an async handler await the method of ctx itself")
-        return asyncio.run_coroutine_threadsafe(work, self._bench.loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._worker_context.loop).result()
 
     async def load_dependencies(self) -> None:
         """For the executor, before the handler starts."""
@@ -303,7 +307,7 @@ class Attempt:
         return self._dependencies
 
     def known_type(self, name: str) -> JobType[..., Any, Any] | None:
-        registry = self._bench.registry
+        registry = self._worker_context.registry
         return registry.get(name) if name in registry else None
 
     def decode_result(self, job: JobRecord) -> object:
@@ -311,10 +315,10 @@ class Attempt:
         return self.decode_value(job.result) if known is None else known.decode_result(job.result)
 
     def encode_value(self, value: object) -> bytes | None:
-        return None if value is None else self._bench.codec.encode(value, Any)
+        return None if value is None else self._worker_context.codec.encode(value, Any)
 
     def decode_value(self, data: bytes | None) -> object:
-        return None if data is None else self._bench.codec.decode(data, Any)
+        return None if data is None else self._worker_context.codec.decode(data, Any)
 
     async def steps(self) -> list[StepRecord]:
         workflows = self._workflows  # refused before the first step runs, not after it
@@ -331,10 +335,10 @@ class Attempt:
         return self._still_held(await self._answer(lambda: workflows.take_signal(self.holder, step, signal))).taken
 
     async def begin_transaction(self) -> UserTransaction:
-        return handler_transactions.begin(self, self._bench)
+        return handler_transactions.begin(self, self._worker_context)
 
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
-        answer = await handler_transactions.commit(self, self._bench, held, context, returned)
+        answer = await handler_transactions.commit(self, self._worker_context, held, context, returned)
         if answer.move is None:
             raise self._lost(answer.lost or LossReason.NOT_FOUND)
 
@@ -345,13 +349,13 @@ class Attempt:
     @property
     def _workflows(self) -> WorkflowStore:
         """Raises Unsupported on a store without workflows."""
-        workflows = self._bench.workflows
-        return WORKFLOWS.of(self._bench.store) if workflows is None else workflows
+        workflows = self._worker_context.workflows
+        return WORKFLOWS.of(self._worker_context.store) if workflows is None else workflows
 
     async def _answer(self, call: Callable[[], Awaitable[T]]) -> T:
         """What the store answers, which is waited for while the store is away and the attempt may go on."""
         if self._calls is None:
-            self._calls = StoreCalls(self._bench, self._check_may_wait)
+            self._calls = StoreCalls(self._worker_context, self._check_may_wait)
         return await self._calls.answer(call)
 
     def _check_may_wait(self, error: StoreUnavailable) -> None:

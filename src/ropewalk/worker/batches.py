@@ -38,13 +38,13 @@ class BatchCall:
     """A Stoppable (by shape): what each of its attempts runs on."""
 
     def __init__(
-        self, attempts: list[Attempt], slot: asyncio.Task[Any], bench: WorkerContext, executor: Executor
+        self, attempts: list[Attempt], slot: asyncio.Task[Any], worker_context: WorkerContext, executor: Executor
     ) -> None:
         self.attempts = attempts
         self.cancelled = False
         """every attempt was stopped, and the slot with them"""
         self._slot = slot
-        self._bench = bench
+        self._worker_context = worker_context
         self._executor = executor
 
     def cancel(self) -> None:
@@ -58,20 +58,20 @@ class BatchCall:
         refused: dict[Attempt, Outcome] = {}
         items: dict[Attempt, object] = {}
         for attempt in self.attempts:
-            if attempt.job.gate is not None and not await dependencies_loaded(attempt, self._bench):
+            if attempt.job.gate is not None and not await dependencies_loaded(attempt, self._worker_context):
                 refused[attempt] = Released(SECOND)
                 continue
             try:
                 items[attempt] = item_of(attempt.job_type, attempt.job.input)
             except InvalidInput as error:
-                refused[attempt] = await self._bench.misfits.judge(attempt, bad_input(error))
+                refused[attempt] = await self._worker_context.misfits.judge(attempt, bad_input(error))
         outcomes = dict(zip(items, await self._call(list(items), list(items.values())), strict=True))
         return [refused.get(each) or outcomes[each] for each in self.attempts]
 
     async def _call(self, attempts: Sequence[Attempt], items: list[object]) -> list[Outcome]:
         if not attempts:
             return []
-        job_type, bench = attempts[0].job_type, self._bench
+        job_type, worker_context = attempts[0].job_type, self._worker_context
         contexts = [Context(attempt) for attempt in attempts]
         for context in contexts:
             context.join(tuple(contexts))
@@ -83,9 +83,9 @@ class BatchCall:
             job_type,
             contexts,
             value,
-            bench.bounds,
-            strict=bench.defaults.strict_return,
-            judge=lambda error, number: bench.verdict(error, job_type, number),
+            worker_context.bounds,
+            strict=worker_context.defaults.strict_return,
+            judge=lambda error, number: worker_context.verdict(error, job_type, number),
         )
         for attempt, outcome, output in zip(attempts, outcomes, outputs_of(value, len(items)) or (), strict=False):
             if isinstance(outcome, Completed) and outcome.sequel is not None:
@@ -99,16 +99,16 @@ _Key: TypeAlias = tuple[str, str, str]
 class Batches:
     """The batches of one worker that are not running yet."""
 
-    def __init__(self, bench: WorkerContext, executor: Executor) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext, executor: Executor) -> None:
+        self._worker_context = worker_context
         self._executor = executor
         self._open: dict[_Key, Gathering] = {}
         self.due: deque[Gathering] = deque()
         """Batches whose time is up; the next free slot runs the first of them."""
         self._closed = False
         self._places = {
-            each.name: BatchPlaces(most, bench.runtime, self._decline)
-            for each in bench.registry
+            each.name: BatchPlaces(most, worker_context.runtime, self._decline)
+            for each in worker_context.registry
             if each.options.batch is not None and (most := each.options.batch.max_batches) is not None
         }
         """Of types that limit how many of their batches run at once."""
@@ -200,7 +200,7 @@ class Batches:
             if not gathering.full:
                 self._open[key] = gathering
                 seconds = options.max_wait_us / SECOND
-                gathering.timer = self._bench.runtime.after(seconds, lambda: self._time_is_up(key))
+                gathering.timer = self._worker_context.runtime.after(seconds, lambda: self._time_is_up(key))
         else:
             gathering.attempts.append(attempt)
             if gathering.full:
@@ -219,7 +219,7 @@ class Batches:
 
     async def _run(self, batch: Gathering, me: asyncio.Task[Any]) -> bool:
         executor, attempts = self._executor, batch.attempts
-        call = BatchCall([each for each in attempts if each.stopped is None], me, self._bench, executor)
+        call = BatchCall([each for each in attempts if each.stopped is None], me, self._worker_context, executor)
         try:
             for attempt in attempts:
                 if attempt.stopped is not None:

@@ -37,7 +37,7 @@ HOARD_SECONDS: Final = 1.0
 class Claimer:
     def __init__(
         self,
-        bench: WorkerContext,
+        worker_context: WorkerContext,
         buffer: Buffer,
         executor: Executor,
         settler: Settler,
@@ -47,7 +47,7 @@ class Claimer:
         tenants: tuple[str, ...] | None,
         poll_seconds: float,
     ) -> None:
-        self._bench = bench
+        self._worker_context = worker_context
         self._buffer = buffer
         self._executor = executor
         self._settler = settler
@@ -55,9 +55,9 @@ class Claimer:
         self._queues = queues
         self._tenants = tenants
         self._poll_seconds = poll_seconds
-        self._types = bench.leases()
-        self._wake = Wake(bench.runtime)
-        self._ended = Wake(bench.runtime)
+        self._types = worker_context.leases()
+        self._wake = Wake(worker_context.runtime)
+        self._ended = Wake(worker_context.runtime)
         self._stopping = False
         self._ticket = 0
         """The last ticket that was asked for: numbers up to it are never asked for again."""
@@ -84,7 +84,7 @@ class Claimer:
         self.last_was_empty = False
         """The last claim brought nothing, and nothing was held here that kept it from asking for all there is:
         at most items of batches that are not full."""
-        self.on_ripple: Callable[[Consequences], object] = lambda _: None
+        self.on_consequences: Callable[[Consequences], object] = lambda _: None
         self.on_claimed: Callable[[], object] = lambda: None
 
     @property
@@ -159,11 +159,11 @@ class Claimer:
         last_ticket = self._ticket
         permit = self._buffer.permit(self._buffer.idle_runners + ahead, last_ticket)
         self.turn += 1
-        at_rest = len(self._bench.held) == self._executor.batches.gathered
-        asked_at = self._bench.runtime.monotonic()
+        at_rest = len(self._worker_context.held) == self._executor.batches.gathered
+        asked_at = self._worker_context.runtime.monotonic()
         claimed = await self._answered(
             ClaimRequest(
-                owner=self._bench.owner,
+                owner=self._worker_context.owner,
                 types=ask.types,
                 tenants=self._tenants,
                 queues=self._queues,
@@ -171,33 +171,33 @@ class Claimer:
                 limit=ask.limit,
                 room=ask.room,
                 passing=ask.passing,
-                suspects=Suspects.of(self._bench.suspects.values(), self._executor.slots),
+                suspects=Suspects.of(self._worker_context.suspects.values(), self._executor.slots),
                 first_ticket=last_ticket + 1,
                 started_upto=permit.upto,
                 unstarted=permit.unstarted,
                 unanswered=self._unanswered,
                 turn=self.turn,
                 first=self._held_up,
-                take_back_until=self._bench.take_back_until(),
+                take_back_until=self._worker_context.take_back_until(),
             )
         )
-        self._bench.contact.answered("claim", asked_at, claimed.now)
+        self._worker_context.contact.answered("claim", asked_at, claimed.now)
         assert len(claimed.jobs) <= ask.limit, f"asked for {ask.limit} jobs, got {len(claimed.jobs)}"
         if ask.limit:  # one that only permits starts looks at no line
             self._held_up = claimed.held_up
-        self.last_poll_at = self._bench.runtime.monotonic()
+        self.last_poll_at = self._worker_context.runtime.monotonic()
         self.claims += 1
         self.answered_turn = self.turn
         self._last_claim = len(claimed.jobs)
         self.last_was_empty = not claimed.jobs and wanted > 0 and at_rest
-        if self._bench.events.meter is not None:
-            self._bench.events.meter.claimed(len(claimed.jobs))
+        if self._worker_context.events.meter is not None:
+            self._worker_context.events.meter.claimed(len(claimed.jobs))
         self._accept(claimed, permit.upto)
         if regime.alarm is not None and ask.limit:
             regime.alarm.saw(claimed, filled=len(claimed.jobs) == ask.limit)
         if claimed.moved or claimed.closed or claimed.passed_over:
             moved, closed, passed_over = claimed.moved, claimed.closed, claimed.passed_over
-            self.on_ripple(Consequences(moved=moved, closed=closed, passed_over=passed_over))
+            self.on_consequences(Consequences(moved=moved, closed=closed, passed_over=passed_over))
         self.on_claimed()
         return claimed
 
@@ -212,7 +212,7 @@ class Claimer:
         if request.limit:
             self._unanswered = remembered(known, [TicketRange(first, self._ticket)])
         try:
-            claimed = await self._bench.store.claim(request)
+            claimed = await self._worker_context.store.claim(request)
         except StoreUnavailable as error:
             if not isinstance(error, OutcomeUnknown):
                 self._ticket, self._unanswered = first - 1, known
@@ -221,7 +221,7 @@ class Claimer:
         return claimed
 
     def _accept(self, claimed: Claimed, upto: int) -> None:
-        attempts = leased(claimed.jobs, self._bench)
+        attempts = leased(claimed.jobs, self._worker_context)
         if claimed.limited:
             limited = set(claimed.limited)
             for attempt in attempts:
@@ -271,7 +271,7 @@ class Claimer:
         return slots + max(self._regime.ahead, self._executor.work_in(BUFFER_SECONDS, slots))
 
     def _plain_ask(self, wanted: int) -> Ask:
-        return Ask(wanted, self._types, {}, self._bench.misfits.passing())
+        return Ask(wanted, self._types, {}, self._worker_context.misfits.passing())
 
     def _free_slots(self) -> int:
         """Those that nothing here is for."""
@@ -286,12 +286,12 @@ def _refill(target: int) -> int:
     return target // 3
 
 
-def leased(jobs: Iterable[JobRecord], bench: WorkerContext) -> list[Attempt]:
+def leased(jobs: Iterable[JobRecord], worker_context: WorkerContext) -> list[Attempt]:
     """Claimed jobs as attempts held by this worker."""
-    now, type_of = bench.runtime.monotonic(), bench.registry.get
-    attempts = [Attempt(job, type_of(job.type), bench, now) for job in jobs]
+    now, type_of = worker_context.runtime.monotonic(), worker_context.registry.get
+    attempts = [Attempt(job, type_of(job.type), worker_context, now) for job in jobs]
     for attempt in attempts:
-        bench.hold(attempt)
+        worker_context.hold(attempt)
         if attempt.job.cancel is not None:  # noted between its last attempt and this claim
             attempt.notice(Cancellation(LossReason.CANCELLED, attempt.job.cancel.reason))
     return attempts

@@ -42,20 +42,20 @@ def written_with(sequel: CompletionPlan) -> list[NewJob]:
     return [*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))]
 
 
-def refused_for_good(attempt: Attempt, error: RopewalkError, bench: WorkerContext) -> Settlement:
+def refused_for_good(attempt: Attempt, error: RopewalkError, worker_context: WorkerContext) -> Settlement:
     """A dependency that is not there or an id that is taken will be so next time, too: no further attempt."""
     told = ErrorInfo(
         category=Category.PERMANENT,
         code=code_of(error),
         type=type(error).__name__,
         message=clipped(f"it completed, but what should follow was refused: {error}"),
-        worker=bench.owner,
-        host=bench.host,
+        worker=worker_context.owner,
+        host=worker_context.host,
     )
     return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.spent)
 
 
-def without_workflows(attempt: Attempt, outcome: Outcome, bench: WorkerContext) -> Outcome:
+def without_workflows(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> Outcome:
     """The outcome on a store that has no workflows: it never will have, so what needs them fails for good."""
     match outcome:
         case Errored(error) if error.type == Unsupported.__name__:
@@ -63,7 +63,7 @@ def without_workflows(attempt: Attempt, outcome: Outcome, bench: WorkerContext) 
         case Suspended() | Completed(sequel=CompletionPlan()):
             attempt.fold = None
             try:
-                WORKFLOWS.of(bench.store)
+                WORKFLOWS.of(worker_context.store)
             except Unsupported as error:
                 return Aborted(described(error, Category.PERMANENT, code=UNSUPPORTED))
             return outcome
@@ -109,8 +109,8 @@ def pending_fold(returned: object) -> PendingFold | None:
 
 
 class Folding:
-    def __init__(self, bench: WorkerContext) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext) -> None:
+        self._worker_context = worker_context
 
     def concerns(self, batch: Batch) -> bool:
         return any(attempt.fold is not None for attempt, _ in batch)
@@ -131,7 +131,7 @@ class Folding:
 
     async def _held(self, groups: Iterable[_Group]) -> dict[_Group, GroupValue]:
         held = dict.fromkeys(groups, NOTHING)
-        workflows = WORKFLOWS.of(self._bench.store)
+        workflows = WORKFLOWS.of(self._worker_context.store)
         for tenant in {tenant for tenant, _ in held}:
             found = await workflows.groups(tenant, [group_id for of, group_id in held if of == tenant])
             held.update({(tenant, group_id): record.value for group_id, record in found.items()})
@@ -143,7 +143,7 @@ class Folding:
         if pending.refused is not None and sequel.contribution.expected_version == held.version:
             # The value is still the one it was folded over: something else about it was refused.
             attempt.fold = None
-            return refused_for_good(attempt, pending.refused, self._bench)
+            return refused_for_good(attempt, pending.refused, self._worker_context)
         if pending.tries >= TRIES_MAX:
             return self._given_up(attempt, Errored(CONTENDED))
         pending.tries += 1
@@ -160,27 +160,27 @@ class Folding:
         except Exception as error:
             if not pending.reported:
                 pending.reported = True
-                self._bench.events.report(error, "append")
+                self._worker_context.events.report(error, "append")
             name = getattr(pending.function, "__qualname__", "a function")
-            said = described(error, secrets=attempt.job_type.hidden_names(self._bench.logs.secret_keys))
+            said = described(error, secrets=attempt.job_type.hidden_names(self._worker_context.logs.secret_keys))
             return None, clipped(f"append={name} of {attempt.job.type} raised {said.type}: {said.message}")
 
     def _encoded(self, held: GroupValue, pending: PendingFold) -> bytes:
-        codec = self._bench.codec
+        codec = self._worker_context.codec
         so_far = None
         if held.reducer == "custom" and held.value is not None:
             so_far = codec.decode(held.value, Any)
         data = codec.encode(pending.function(so_far, pending.value), Any)
-        limit = self._bench.bounds.result_bytes_max
+        limit = self._worker_context.bounds.result_bytes_max
         if len(data) > limit:
             raise LimitExceeded(f"the group's value is {len(data):,} bytes, over result_bytes_max={limit:,}")
         return data
 
     def _given_up(self, attempt: Attempt, outcome: Outcome) -> Settlement:
         attempt.fold = None
-        bench = self._bench
-        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
-        return decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent)
+        worker_context = self._worker_context
+        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, worker_context.defaults.backoff)
+        return decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.spent)
 
 
 def _group(attempt: Attempt) -> _Group:

@@ -58,8 +58,8 @@ _STOP_SECONDS = 1.0
 
 
 class Executor:
-    def __init__(self, bench: WorkerContext, buffer: Buffer, settler: Settler, *, slots: int) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext, buffer: Buffer, settler: Settler, *, slots: int) -> None:
+        self._worker_context = worker_context
         self._buffer = buffer
         self._settler = settler
         self.slots = slots
@@ -68,27 +68,27 @@ class Executor:
         """slots, by their numbers"""
         self._kept_free: int | None = None
         self.closing = False
-        self._tracing = bench.tracing
+        self._tracing = worker_context.tracing
         self._enter = self._leave = self._passed_on = None
-        if bench.tracing is not None:  # looked up once: every attempt comes by them
-            self._enter, self._leave = bench.tracing.enter, bench.tracing.leave
-            self._passed_on = bench.tracing.passed_on
+        if worker_context.tracing is not None:  # looked up once: every attempt comes by them
+            self._enter, self._leave = worker_context.tracing.enter, worker_context.tracing.leave
+            self._passed_on = worker_context.tracing.passed_on
         self._handlings: dict[str, HandlerCall] = {}
-        self._turn_began_at = self._ended_at = bench.runtime.monotonic()
+        self._turn_began_at = self._ended_at = worker_context.runtime.monotonic()
         """when a slot was woken last, and when a handler ended last"""
         self.running = buffer.running
-        self.idled = Wake(bench.runtime)
+        self.idled = Wake(worker_context.runtime)
         """set when the last running attempt ended; the drain waits for it"""
         self.stuck = 0
         """slots (among the running) whose thread still runs a handler that was given up"""
         self.mean_seconds: float | None = None
         """how long a handler takes, smoothed: sizes the buffer"""
-        self.onions = onions_of(bench.registry, bench.middlewares)
+        self.onions = onions_of(worker_context.registry, worker_context.middlewares)
         self.failed = 0
         """attempts that ended in an error"""
         self.on_begin: Callable[[Attempt], object] | None = None
-        self.batches = Batches(bench, self)
-        bench.in_thread = self.in_thread
+        self.batches = Batches(worker_context, self)
+        worker_context.in_thread = self.in_thread
 
     def start(self) -> None:
         for _ in range(self.slots):
@@ -126,7 +126,9 @@ class Executor:
 
     def _open_slot(self, number: int) -> None:
         if not self.closing:
-            self._tasks[number] = self._bench.runtime.spawn(self._keep_slot(number), name=f"ropewalk-slot-{number}")
+            self._tasks[number] = self._worker_context.runtime.spawn(
+                self._keep_slot(number), name=f"ropewalk-slot-{number}"
+            )
 
     async def _keep_slot(self, number: int) -> None:
         """A slot that ends although the worker goes on (its handler cancelled the task it ran in) is opened anew."""
@@ -146,7 +148,7 @@ class Executor:
             attempt = buffer.take() if not due and self._in_time() else None
             if attempt is None and not due:
                 attempt = await buffer.wait()
-                self._turn_began_at = self._bench.runtime.monotonic()
+                self._turn_began_at = self._worker_context.runtime.monotonic()
             if attempt is None:
                 cancelled = await self.batches.serve_due(me)
             elif attempt.job_type.options.batch is None:
@@ -199,7 +201,7 @@ class Executor:
                 handling = self._handlings.get(attempt.job.type) or self._handling_of(attempt.job_type)
                 outcome = await handling.call(attempt)
                 if isinstance(outcome, Misfit):
-                    outcome = await self._bench.misfits.judge(attempt, outcome)
+                    outcome = await self._worker_context.misfits.judge(attempt, outcome)
         except asyncio.CancelledError as error:
             outcome = self.judge(attempt, error)
             if attempt.stopped is None and me.cancelling() > cancelling_before:
@@ -212,7 +214,7 @@ class Executor:
 
     def _handling_of(self, job_type: JobType[..., Any, Any]) -> HandlerCall:
         """Remembered. Raises DefinitionError where its annotations cannot be resolved."""
-        handling = HandlerCall(job_type, self.onions.get(job_type.name), self._bench, self.in_thread)
+        handling = HandlerCall(job_type, self.onions.get(job_type.name), self._worker_context, self.in_thread)
         return self._handlings.setdefault(job_type.name, handling)
 
     def _ended(self, attempt: Attempt, outcome: Outcome, entered: object) -> None:
@@ -220,9 +222,9 @@ class Executor:
             try:
                 self._leave(entered)
             except BaseException as error:
-                self._bench.events.report(as_error(error), tracing.PHASE)
+                self._worker_context.events.report(as_error(error), tracing.PHASE)
         attempt.end()
-        self._ended_at = self._bench.runtime.monotonic()
+        self._ended_at = self._worker_context.runtime.monotonic()
         if attempt.began_at is not None:
             took = self._ended_at - attempt.began_at
             attempt.spend(took)
@@ -234,7 +236,7 @@ class Executor:
 
     def begin(self, attempt: Attempt, me: Stoppable, enter: Callable[[Any], object] | None) -> object:
         """Its handler runs from here on. The answer is for whoever leaves the span again, where `enter` entered it."""
-        job, bench = attempt.job, self._bench
+        job, worker_context = attempt.job, self._worker_context
         deadline_in = None
         if job.deadline is not None and job.started_at is not None:
             since_claim = round(attempt.since_claim() * SECOND)
@@ -242,7 +244,7 @@ class Executor:
         if self.on_begin is not None:
             self.on_begin(attempt)
         attempt.begin(me, timeout_us=self._timeout(attempt), deadline_in_us=deadline_in)
-        events = bench.events
+        events = worker_context.events
         if events.meter is not None:
             events.meter.began(job.type)
         events.tell(job, "started")
@@ -251,7 +253,7 @@ class Executor:
         try:  # here and not in observe/tracing.py: a call further in took a seventh of what a dropped trace costs
             if job.flags & UNRECORDED and self._passed_on is not None:
                 return None if enter is None else enter(self._passed_on(job.trace))
-            span = self._tracing.attempt(job, bench.owner)
+            span = self._tracing.attempt(job, worker_context.owner)
             if span.trace is not None:
                 job.trace, attempt.span = span.trace, span  # our copy: the stored job keeps what it was sent with
             return None if enter is None else enter(span)
@@ -260,7 +262,7 @@ class Executor:
             return None
 
     def _timeout(self, attempt: Attempt) -> Span | None:
-        return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._bench.defaults.timeout_us
+        return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._worker_context.defaults.timeout_us
 
     async def in_thread(self, attempts: Sequence[Attempt], call: Callable[[], object]) -> object:
         """A thread cannot be stopped: when the wait is, the slot stays taken until the thread returns."""
@@ -275,7 +277,7 @@ class Executor:
                     loop.call_soon_threadsafe(done.set)
 
         try:
-            return await self._bench.runtime.in_thread(work)
+            return await self._worker_context.runtime.in_thread(work)
         except asyncio.CancelledError as error:
             if any(attempt.stopped is None for attempt in attempts):
                 raise
@@ -295,18 +297,18 @@ class Executor:
         try:
             return guarded(self._judged, attempt, error)
         except Exception as broken:
-            self._bench.events.report(broken, f"judging {type(error).__name__}")
+            self._worker_context.events.report(broken, f"judging {type(error).__name__}")
             message = f"{type(error).__name__}, which could not be described: {type(broken).__name__}"
             return Errored(ErrorInfo(category=Category.SYSTEM, code="indescribable", message=message))
 
     def _judged(self, attempt: Attempt, error: BaseException) -> Outcome:
         if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
-            secrets = attempt.job_type.hidden_names(self._bench.logs.secret_keys)
+            secrets = attempt.job_type.hidden_names(self._worker_context.logs.secret_keys)
             return Cancelled(described(error, Category.CANCELLED, secrets=secrets))
         if attempt.store_error is not None and only_leaf(error) is attempt.store_error:
-            self._bench.events.report(error, f"transaction of {attempt.job.type}")
+            self._worker_context.events.report(error, f"transaction of {attempt.job.type}")
             return Released(UNANSWERED_AFTER)
-        return self._bench.verdict(error, attempt.job_type, attempt.job.attempt)
+        return self._worker_context.verdict(error, attempt.job_type, attempt.job.attempt)
 
     def stopped(self, attempt: Attempt) -> Outcome:
         assert attempt.stopped is not None
@@ -321,26 +323,28 @@ class Executor:
                 return Released()
 
     def hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
-        bench = self._bench
+        worker_context = self._worker_context
         if attempt.span is not None:
-            tracing.ended(attempt, outcome, bench)
+            tracing.ended(attempt, outcome, worker_context)
         if attempt.handed_over:
             return  # a thread that was given up came back
         attempt.handed_over = True
         if attempt.stopped is not None and attempt.gone:
-            bench.drop(attempt)
-            bench.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
+            worker_context.drop(attempt)
+            worker_context.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
             return
         if attempt.spent is None:  # its thread runs on
             attempt.spend(attempt.elapsed())
-        if bench.workflows is None:
-            outcome = without_workflows(attempt, outcome, bench)
+        if worker_context.workflows is None:
+            outcome = without_workflows(attempt, outcome, worker_context)
         if isinstance(outcome, Completed):
             self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.spent))
             return
         outcome = self._spaced(attempt, self._placed(attempt, outcome))
-        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, bench.defaults.backoff)
-        self._settler.put(attempt, decide(attempt.job, outcome, backoff, bench.runtime.random(), attempt.spent))
+        backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, worker_context.defaults.backoff)
+        self._settler.put(
+            attempt, decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.spent)
+        )
 
     def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
         """Errors also say where and how long."""
@@ -348,8 +352,8 @@ class Executor:
             self.failed += 1
             error = structs.replace(
                 outcome.error,
-                worker=self._bench.owner,
-                host=self._bench.host,
+                worker=self._worker_context.owner,
+                host=self._worker_context.host,
                 duration_us=round(attempt.elapsed() * SECOND),
             )
             return structs.replace(outcome, error=error)
@@ -365,7 +369,7 @@ class Executor:
         try:
             after = guarded(lambda: to_delay(custom(attempt.job.attempt), "backoff"))
         except Exception as error:
-            self._bench.events.report(error, f"backoff of {attempt.job_type.name}")
+            self._worker_context.events.report(error, f"backoff of {attempt.job_type.name}")
             return outcome
         return structs.replace(outcome, after_us=after)
 

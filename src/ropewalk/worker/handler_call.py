@@ -115,12 +115,16 @@ def _failed(error: ErrorInfo, job_id: str) -> JobFailed:
 
 class HandlerCall:
     def __init__(
-        self, job_type: JobType[..., Any, Any], onion: MiddlewareChain | None, bench: WorkerContext, in_thread: InThread
+        self,
+        job_type: JobType[..., Any, Any],
+        onion: MiddlewareChain | None,
+        worker_context: WorkerContext,
+        in_thread: InThread,
     ) -> None:
         contract = job_type.resolve()
         self._job_type = job_type
         self._onion = onion
-        self._bench = bench
+        self._worker_context = worker_context
         self._in_thread = in_thread
         self._isolated = job_type.style == "process" and onion is None
         self._plain = job_type.style == "async" and onion is None
@@ -129,10 +133,10 @@ class HandlerCall:
         self._decode = contract.arguments.decode
 
     async def call(self, attempt: Attempt) -> Outcome:
-        if attempt.job.gate is not None and not await dependencies_loaded(attempt, self._bench):
+        if attempt.job.gate is not None and not await dependencies_loaded(attempt, self._worker_context):
             return Released(SECOND)
         if self._isolated:
-            return self._checked(await self._bench.isolation.run(attempt))
+            return self._checked(await self._worker_context.isolation.run(attempt))
         try:
             arguments = self._decode(attempt.job.input)
         except InvalidInput as error:
@@ -152,8 +156,10 @@ class HandlerCall:
         return self._returned(attempt, context, value)
 
     def _returned(self, attempt: Attempt, context: Context, value: object) -> Outcome:
-        bench = self._bench
-        outcome = outcome_of_return(self._job_type, context, value, bench.bounds, strict=bench.defaults.strict_return)
+        worker_context = self._worker_context
+        outcome = outcome_of_return(
+            self._job_type, context, value, worker_context.bounds, strict=worker_context.defaults.strict_return
+        )
         if isinstance(outcome, Completed) and outcome.sequel is not None:
             attempt.fold = pending_fold(value)
         return outcome
@@ -163,7 +169,7 @@ class HandlerCall:
         if isinstance(outcome, Completed) and outcome.sequel is not None:
             sequel = outcome.sequel
             for new in (*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))):
-                self._bench.unregistered.check(new)
+                self._worker_context.unregistered.check(new)
         return outcome
 
     async def _within(self, attempt: Attempt, context: Context, arguments: dict[str, object]) -> Outcome:
@@ -173,7 +179,7 @@ class HandlerCall:
         if onion is None:
             value = await self._in_thread([attempt], call)
         elif style == "process":
-            outcome, value = await Isolated(attempt, context, self._bench.isolation).run(onion)
+            outcome, value = await Isolated(attempt, context, self._worker_context.isolation).run(onion)
             if outcome is not None:
                 forgotten = context.never_awaited() if isinstance(outcome, Completed) else None
                 return self._checked(outcome) if forgotten is None else never_awaited(forgotten)
@@ -184,11 +190,11 @@ class HandlerCall:
         return self._returned(attempt, context, value)
 
 
-async def dependencies_loaded(attempt: Attempt, bench: WorkerContext) -> bool:
+async def dependencies_loaded(attempt: Attempt, worker_context: WorkerContext) -> bool:
     """The handler has not begun: with the store away the attempt is given back rather than burned."""
     try:
         await attempt.load_dependencies()
     except StoreUnavailable as error:
-        bench.events.report(error, "dependencies")
+        worker_context.events.report(error, "dependencies")
         return False
     return True

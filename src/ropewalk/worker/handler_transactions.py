@@ -24,19 +24,19 @@ LEASE_SHARE: Final = 6
 """a store with one writer cannot renew leases meanwhile: open for a sixth of one at most"""
 
 
-def begin(attempt: Attempt, bench: WorkerContext) -> UserTransaction:
-    return USER_TRANSACTIONS.of(bench.store).transaction(min(LIMIT_US, attempt.lease_us // LEASE_SHARE))
+def begin(attempt: Attempt, worker_context: WorkerContext) -> UserTransaction:
+    return USER_TRANSACTIONS.of(worker_context.store).transaction(min(LIMIT_US, attempt.lease_us // LEASE_SHARE))
 
 
 async def commit(
-    attempt: Attempt, bench: WorkerContext, held: UserTransaction, context: Context, returned: object
+    attempt: Attempt, worker_context: WorkerContext, held: UserTransaction, context: Context, returned: object
 ) -> Settled:
     """The answer to its settlement. Everything that keeps the job from completing undoes the handler's writes, too."""
     try:
-        outcome = _completed(attempt, bench, context, returned)
+        outcome = _completed(attempt, worker_context, context, returned)
         attempt.spend(attempt.elapsed())
         settlement = decide(attempt.job, outcome, BUILT_IN, 0.0, attempt.spent)
-        answers = await held.settle(bench.owner, attempt.with_lines(settlement))
+        answers = await held.settle(worker_context.owner, attempt.with_lines(settlement))
     finally:
         await held.rollback()
     [answer] = answers.settled
@@ -44,18 +44,18 @@ async def commit(
         raise Abort(answer.refused)
     if answer.move is not None:
         attempt.handed_over = True
-        bench.settled_elsewhere([(attempt, settlement)], answers)
+        worker_context.settled_elsewhere([(attempt, settlement)], answers)
     return answer
 
 
-def _completed(attempt: Attempt, bench: WorkerContext, context: Context, returned: object) -> Outcome:
+def _completed(attempt: Attempt, worker_context: WorkerContext, context: Context, returned: object) -> Outcome:
     if fold_of(returned) is not None:
         raise InvalidInput("append= with a function needs a transaction of its own: use a built-in one here")
-    strict = bench.defaults.strict_return
-    outcome = outcome_of_return(attempt.job_type, context, returned, bench.bounds, strict=strict)
+    strict = worker_context.defaults.strict_return
+    outcome = outcome_of_return(attempt.job_type, context, returned, worker_context.bounds, strict=strict)
     if isinstance(outcome, Aborted):
         raise Abort(outcome.error.message)
     if isinstance(outcome, Completed) and outcome.sequel is not None:
-        WORKFLOWS.of(bench.store)
+        WORKFLOWS.of(worker_context.store)
     assert isinstance(outcome, Completed), f"a handler that suspends itself does not come here: {outcome}"
     return outcome

@@ -40,12 +40,12 @@ RENEWALS_PER_LEASE: Final = 3
 
 
 class Heartbeat:
-    def __init__(self, bench: WorkerContext) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext) -> None:
+        self._worker_context = worker_context
         self._thread: Task | None = None
         self._wake: Wake | None = None
         self._asked = False
-        self._beat_at = bench.runtime.monotonic()
+        self._beat_at = worker_context.runtime.monotonic()
         self.missed = 0
         """renewals the store did not answer"""
         self._retry_pause = GrowingPause(RETRY_SECONDS_FIRST, TICK_SECONDS)
@@ -55,7 +55,7 @@ class Heartbeat:
         """called on the worker's loop, at every beat from when somebody told this worker to drain"""
 
     def start(self) -> None:
-        self._thread = self._bench.runtime.thread(self._main, name="ropewalk-heartbeat")
+        self._thread = self._worker_context.runtime.thread(self._main, name="ropewalk-heartbeat")
 
     async def stop(self) -> None:
         if self._thread is not None:
@@ -70,15 +70,15 @@ class Heartbeat:
                 self._wake.set_threadsafe()
 
     async def _main(self) -> None:
-        self._wake = Wake(self._bench.runtime)
-        supervisor = Supervisor(self._bench.runtime, on_error=self._on_error, backing=BACKING_OF_STORE_CALLS)
+        self._wake = Wake(self._worker_context.runtime)
+        supervisor = Supervisor(self._worker_context.runtime, on_error=self._on_error, backing=BACKING_OF_STORE_CALLS)
         await supervisor.keep("heartbeat", self._run)
 
     async def _run(self) -> None:
         assert self._wake is not None
         while True:
             self._measure_lag()
-            self._bench.contact.beat()
+            self._worker_context.contact.beat()
             await self._wake.wait(await self._round())
 
     async def _round(self) -> float:
@@ -98,46 +98,50 @@ class Heartbeat:
         """The store did not answer: that says nothing about our leases. In how many seconds to ask again."""
         self.missed += 1
         self._asked = True
-        self._bench.contact.failed()
-        now = self._bench.runtime.monotonic()
+        self._worker_context.contact.failed()
+        now = self._worker_context.runtime.monotonic()
         if self._reported_at is None or now - self._reported_at >= REPORT_EVERY_SECONDS:
             self._reported_at = now
-            self._bench.loop_failed(error, "heartbeat")
+            self._worker_context.loop_failed(error, "heartbeat")
         return self._retry_pause.after()
 
     async def beat(self) -> None:
         """Renew what is due."""
-        asked, self._asked = self._asked or self._bench.guard.look(), False
-        now = self._bench.runtime.monotonic()
-        due = [each for each in list(self._bench.held.values()) if asked or self._is_due(each, now)]
+        asked, self._asked = self._asked or self._worker_context.guard.look(), False
+        now = self._worker_context.runtime.monotonic()
+        due = [each for each in list(self._worker_context.held.values()) if asked or self._is_due(each, now)]
         silent_for = now - self._beat_at
-        if not due and not asked and silent_for < self._bench.lease_us / SECOND / RENEWALS_PER_LEASE:
+        if not due and not asked and silent_for < self._worker_context.lease_us / SECOND / RENEWALS_PER_LEASE:
             return
         renewals = [_renewal(each) for each in due]
         answer = await self._answer(renewals)
-        self._bench.contact.answered("renew", now)
+        self._worker_context.contact.answered("renew", now)
         self._beat_at = now
         for attempt, sent in zip(due, renewals, strict=True):
             if attempt.pending_progress is sent.progress:
                 attempt.pending_progress = None
             if attempt.log is not None:
                 attempt.log.sent(sent.lines)
-        if self._bench.events.meter is not None:
-            self._bench.events.meter.renewed(len(due) - len(answer.lost) - len(answer.busy))
+        if self._worker_context.events.meter is not None:
+            self._worker_context.events.meter.renewed(len(due) - len(answer.lost) - len(answer.busy))
         self._take_in({each.key: each for each in due}, answer, now)
-        if answer.drain and not self._bench.loop.is_closed():
-            self._bench.loop.call_soon_threadsafe(self.on_drain)
+        if answer.drain and not self._worker_context.loop.is_closed():
+            self._worker_context.loop.call_soon_threadsafe(self.on_drain)
 
     async def _answer(self, renewals: list[Renewal]) -> Renewed:
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
-                return await self._bench.store.renew(self._bench.owner, renewals)
+                return await self._worker_context.store.renew(self._worker_context.owner, renewals)
         except TimeoutError as error:
             raise StoreUnavailable(f"renewals were not answered within {ANSWER_SECONDS_MAX:g} s") from error
 
     def _measure_lag(self) -> None:
         """How late the worker's loop comes to what is put to it: from here it can be seen, there it cannot."""
-        meter, loop, monotonic = self._bench.events.meter, self._bench.loop, self._bench.runtime.monotonic
+        meter, loop, monotonic = (
+            self._worker_context.events.meter,
+            self._worker_context.loop,
+            self._worker_context.runtime.monotonic,
+        )
         if meter is not None and not loop.is_closed():
             asked_at = monotonic()
             loop.call_soon_threadsafe(lambda: meter.lagged(monotonic() - asked_at))
@@ -169,14 +173,14 @@ class Heartbeat:
 
     def _give_up_expired(self) -> None:
         """The store answers with errors, and may do so for ever: here the time has the last word."""
-        now = self._bench.runtime.monotonic()
-        for attempt in list(self._bench.held.values()):
+        now = self._worker_context.runtime.monotonic()
+        for attempt in list(self._worker_context.held.values()):
             if now - attempt.renewed_at > attempt.lease_us / SECOND and not attempt.gone:
                 why = Cancellation(LossReason.STORE_ERROR, "the lease ran out while renewals failed")
                 self._on_loop(attempt, why, stop=True)
 
     def _on_loop(self, attempt: Attempt, why: Cancellation, *, stop: bool) -> None:
-        loop = self._bench.loop
+        loop = self._worker_context.loop
         if loop.is_closed():
             return
         if stop:
@@ -186,7 +190,7 @@ class Heartbeat:
 
     def _on_error(self, error: BaseException, phase: str) -> None:
         self.missed += 1
-        self._bench.loop_failed(error, phase)
+        self._worker_context.loop_failed(error, phase)
 
 
 def _renewal(attempt: Attempt) -> Renewal:

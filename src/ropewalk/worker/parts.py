@@ -48,8 +48,8 @@ CLEAN_UP_SECONDS: Final = 3.0
 
 
 class Drain:
-    def __init__(self, bench: WorkerContext, buffer: Buffer, executor: Executor, settler: Settler) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext, buffer: Buffer, executor: Executor, settler: Settler) -> None:
+        self._worker_context = worker_context
         self._buffer = buffer
         self._executor = executor
         self._settler = settler
@@ -76,12 +76,12 @@ class Drain:
         return await self._idle_within(CLEAN_UP_SECONDS)
 
     async def _idle_within(self, seconds: float) -> bool:
-        until = self._bench.runtime.monotonic() + seconds
+        until = self._worker_context.runtime.monotonic() + seconds
         # The loop's own time counts as well: a fake clock may stand still, and the handler may be stuck in a thread.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._executor.running:
-                    left = until - self._bench.runtime.monotonic()
+                    left = until - self._worker_context.runtime.monotonic()
                     if self._hurry or left <= 0:
                         return False
                     await self._executor.idled.wait(left)
@@ -143,22 +143,22 @@ class WorkerParts:
 
     def __init__(
         self,
-        bench: WorkerContext,
+        worker_context: WorkerContext,
         config: WorkerConfig,
         retention: Retention,
         orphans: OrphanGroupReporter | None,
         scheduler: Scheduler | None,
     ) -> None:
-        self.bench = bench
+        self.worker_context = worker_context
         self._config = config
         self.draining = False
         self.on_told_to_drain: Callable[[], object] = self.retire
         """somebody asked the store for it; where the whole worker can end, it does more"""
-        self.buffer = buffer_of(config.concurrency, bench.registry)
-        self.settler = Settler(bench, busy=self._busy)
-        self.executor = Executor(bench, self.buffer, self.settler, slots=config.slots)
+        self.buffer = buffer_of(config.concurrency, worker_context.registry)
+        self.settler = Settler(worker_context, busy=self._busy)
+        self.executor = Executor(worker_context, self.buffer, self.settler, slots=config.slots)
         self._regime = regime_of(
-            bench,
+            worker_context,
             self.buffer,
             self.executor,
             self.settler,
@@ -170,7 +170,7 @@ class WorkerParts:
         if self._regime.admission is not None:
             self.executor.on_begin = self._regime.admission.began
         self.claimer = Claimer(
-            bench,
+            worker_context,
             self.buffer,
             self.executor,
             self.settler,
@@ -179,30 +179,32 @@ class WorkerParts:
             tenants=config.tenants,
             poll_seconds=config.poll_seconds,
         )
-        self.heartbeat = Heartbeat(bench)
-        self.drain = Drain(bench, self.buffer, self.executor, self.settler)
+        self.heartbeat = Heartbeat(worker_context)
+        self.drain = Drain(worker_context, self.buffer, self.executor, self.settler)
         self.heartbeat.on_drain = self._told_to_drain
-        self._reclaimer = Reclaimer(bench, self._tell)
-        self._cascade = None if bench.workflows is None else Cascade(bench, self._tell)
+        self._reclaimer = Reclaimer(worker_context, self._tell)
+        self._cascade = None if worker_context.workflows is None else Cascade(worker_context, self._tell)
         self._orphans = orphans
         self._scheduler = scheduler
-        self._pruner = Pruner(bench, retention)
-        self._counters = CounterFolder(bench, retention) if STATISTICS in bench.store.capabilities else None
+        self._pruner = Pruner(worker_context, retention)
+        self._counters = (
+            CounterFolder(worker_context, retention) if STATISTICS in worker_context.store.capabilities else None
+        )
         redrive = config.redrive
-        self._redriver = None if redrive is None else Redriver(bench, redrive, self._is_idle, config.tenants)
-        self.loops = Supervisor(bench.runtime, on_error=bench.loop_failed)
-        self._services = Supervisor(bench.runtime, on_error=bench.loop_failed)
+        self._redriver = None if redrive is None else Redriver(worker_context, redrive, self._is_idle, config.tenants)
+        self.loops = Supervisor(worker_context.runtime, on_error=worker_context.loop_failed)
+        self._services = Supervisor(worker_context.runtime, on_error=worker_context.loop_failed)
         self._unsubscribe: Unsubscribe = lambda: None
         self._changed = Signal()
         self.settler.on_settled = self._on_settled
-        bench.settled_elsewhere = self.settler.report
-        self.settler.on_ripple = self._on_ripple
+        worker_context.settled_elsewhere = self.settler.report
+        self.settler.on_consequences = self._on_consequences
         self.buffer.on_low = self.claimer.nudge
         self.claimer.on_claimed = self._changed.fire
-        self.claimer.on_ripple = self._tell
+        self.claimer.on_consequences = self._tell
 
     def start(self) -> None:
-        self._unsubscribe = self.bench.store.notifier.subscribe(self._on_hint)
+        self._unsubscribe = self.worker_context.store.notifier.subscribe(self._on_hint)
         self.executor.start()
         self.heartbeat.start()
         self.loops.start("claimer", self.claimer.run, lambda: self.claimer.claims)
@@ -232,18 +234,18 @@ class WorkerParts:
         self.claimer.stop()
         await self._services.stop()
         clean = await self.drain.run(grace_seconds)
-        until = self.bench.runtime.monotonic() + SETTLE_SECONDS
+        until = self.worker_context.runtime.monotonic() + SETTLE_SECONDS
         await self._within(until, lambda: not self.claimer.over, self.claimer.ended)
         self.settler.close()
         await self._within(until, lambda: self.settler.unsettled > 0, self.settler.flushed)
         await self.loops.stop()
         await self.executor.stop()
-        await self.bench.isolation.close()
+        await self.worker_context.isolation.close()
         await self.heartbeat.stop()
         try:
-            await self.bench.store.unregister(self.bench.owner)
+            await self.worker_context.store.unregister(self.worker_context.owner)
         except RopewalkError as error:
-            self.bench.events.report(error, "unregister")
+            self.worker_context.events.report(error, "unregister")
         return clean
 
     async def idle(self) -> None:
@@ -253,7 +255,7 @@ class WorkerParts:
         """
         batches = self.executor.batches
         while True:
-            while len(self.bench.held) > batches.gathered:
+            while len(self.worker_context.held) > batches.gathered:
                 await self._changed.wait()
             if self.draining:
                 return
@@ -264,8 +266,8 @@ class WorkerParts:
             # One that is under way may not have asked for what has room now.
             while self.claimer.answered_turn <= turn and not self.draining:
                 await self._changed.wait()
-            if self.claimer.last_was_empty and len(self.bench.held) == batches.gathered:
-                if not self.bench.held:
+            if self.claimer.last_was_empty and len(self.worker_context.held) == batches.gathered:
+                if not self.worker_context.held:
                     return
                 batches.start_all()
 
@@ -278,7 +280,7 @@ class WorkerParts:
     def skip_ticket(self, new: NewJob) -> SkipQueue | None:
         config = self._config
         served = (
-            new.type in self.bench.registry
+            new.type in self.worker_context.registry
             and (config.queues is None or new.queue in config.queues)
             and (config.tenants is None or new.tenant in config.tenants)
         )
@@ -287,10 +289,10 @@ class WorkerParts:
             return None
         if admission is not None and admission.concerns(new.type):
             return None  # it takes its turn like every other
-        return SkipQueue(self.bench.owner, 0, self.bench.leases()[new.type])
+        return SkipQueue(self.worker_context.owner, 0, self.worker_context.leases()[new.type])
 
     def adopt(self, job: JobRecord) -> None:
-        [attempt] = leased([job], self.bench)
+        [attempt] = leased([job], self.worker_context)
         self.buffer.put_first(attempt)
 
     async def _within(self, until: float, unfinished: Callable[[], bool], changed: Signal) -> None:
@@ -298,7 +300,7 @@ class WorkerParts:
 
         With the store away the leases simply run out, and the work is done again elsewhere.
         """
-        runtime = self.bench.runtime
+        runtime = self.worker_context.runtime
         timer = runtime.after(max(0.0, until - runtime.monotonic()), changed.fire)
         try:
             with contextlib.suppress(TimeoutError):
@@ -318,7 +320,7 @@ class WorkerParts:
         self._changed.fire()
 
     def _is_idle(self) -> bool:
-        return not self.bench.held and self.claimer.last_was_empty
+        return not self.worker_context.held and self.claimer.last_was_empty
 
     def _busy(self) -> bool:
         return bool(self.buffer) and (self.buffer.idle_runners == 0 or self.buffer.may_start())
@@ -329,14 +331,20 @@ class WorkerParts:
         if self._scheduler is not None:
             self._scheduler.hint(hint)
 
-    def _tell(self, ripple: Consequences) -> None:
+    def _tell(self, consequences: Consequences) -> None:
         """The store took leases back or ended jobs by itself: tell hooks, waiters and the other workers."""
-        publish([], store=self.bench.store, events=self.bench.events, runtime=self.bench.runtime, ripple=ripple)
-        self._on_ripple(ripple)
+        publish(
+            [],
+            store=self.worker_context.store,
+            events=self.worker_context.events,
+            runtime=self.worker_context.runtime,
+            consequences=consequences,
+        )
+        self._on_consequences(consequences)
 
-    def _on_ripple(self, ripple: Consequences) -> None:
+    def _on_consequences(self, consequences: Consequences) -> None:
         """Whoever made it has told of it; what it left to do is for our services."""
-        if ripple.more and self._cascade is not None:
+        if consequences.more and self._cascade is not None:
             self._cascade.nudge()
-        if ripple.closed and self._orphans is not None:
+        if consequences.closed and self._orphans is not None:
             self._orphans.nudge()

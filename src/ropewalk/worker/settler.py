@@ -32,12 +32,12 @@ ALONE_TRIES_MAX: Final = 5
 
 
 class Settler:
-    def __init__(self, bench: WorkerContext, *, busy: Callable[[], bool]) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext, *, busy: Callable[[], bool]) -> None:
+        self._worker_context = worker_context
         self._busy = busy
         """whether more attempts are about to finish anyway"""
         self._pending: list[tuple[Attempt, Settlement]] = []
-        self._news = Wake(bench.runtime)
+        self._news = Wake(worker_context.runtime)
         self.flushed = Signal()
         self.full = False
         """so much waits to be settled that slots do, too"""
@@ -49,14 +49,14 @@ class Settler:
         """How many of those that come next are settled alone: they failed together, although the store was there."""
         self._failures: Counter[tuple[int, int]] = Counter()
         """How often each of them failed alone."""
-        self._folding = Folding(bench)
+        self._folding = Folding(worker_context)
         self.settled = 0
         self.flushes = 0
         """Number of settlement batches that the store answered."""
         self.settle_seconds: float | None = None
         """how long the store took to answer last"""
         self.on_settled: Callable[[], object] = lambda: None
-        self.on_ripple: Callable[[Consequences], object] = lambda _: None
+        self.on_consequences: Callable[[Consequences], object] = lambda _: None
 
     @property
     def unsettled(self) -> int:
@@ -64,7 +64,7 @@ class Settler:
 
     def put(self, attempt: Attempt, settlement: Settlement) -> None:
         if not self._pending:
-            self._oldest_at = self._bench.runtime.monotonic()
+            self._oldest_at = self._worker_context.runtime.monotonic()
         self._pending.append((attempt, settlement))
         self.full = len(self._pending) >= UNSETTLED_MAX
         self._news.set()
@@ -95,9 +95,9 @@ class Settler:
         self._news.set()
 
     async def _linger(self) -> None:
-        until = self._oldest_at + self._bench.linger_seconds
+        until = self._oldest_at + self._worker_context.linger_seconds
         while self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
-            left = until - self._bench.runtime.monotonic()
+            left = until - self._worker_context.runtime.monotonic()
             if left <= 0 or not await self._news.wait(left):
                 return
 
@@ -111,9 +111,9 @@ class Settler:
                 batch, later = await self._folding.fold(batch)
                 self._pending = later + self._pending
             asked = [each if attempt.log is None else attempt.with_lines(each) for attempt, each in batch]
-            began = self._bench.runtime.monotonic()
-            answers = await self._bench.store.settle(self._bench.owner, asked)
-            self.settle_seconds = self._bench.runtime.monotonic() - began
+            began = self._worker_context.runtime.monotonic()
+            answers = await self._worker_context.store.settle(self._worker_context.owner, asked)
+            self.settle_seconds = self._worker_context.runtime.monotonic() - began
         except StoreUnavailable:
             # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
             self._pending = batch + self._pending
@@ -154,7 +154,7 @@ class Settler:
                 return
             del self._failures[attempt.key]
             self._one_by_one = max(0, self._one_by_one - 1)
-            self._bench.drop(attempt)
+            self._worker_context.drop(attempt)
             self.flushed.fire()
             self.on_settled()
 
@@ -168,7 +168,7 @@ class Settler:
             if answer.refused is not None:
                 self._settle_otherwise(attempt, asked, answer.refused)
                 continue
-            self._bench.drop(attempt)
+            self._worker_context.drop(attempt)
             if answer.move is None:
                 self._refused(attempt, answer)
                 continue
@@ -182,33 +182,33 @@ class Settler:
             if asked.sequel is not None and answer.move is Move.COMPLETE:
                 queued += written_with(asked.sequel)
         self.settled += len(news)
-        bench, ripple = self._bench, answers.ripple
-        if bench.events.meter is not None:
-            bench.events.meter.settled(accepted)
+        worker_context, consequences = self._worker_context, answers.consequences
+        if worker_context.events.meter is not None:
+            worker_context.events.meter.settled(accepted)
         publish(
             news,
-            store=bench.store,
-            events=bench.events,
-            runtime=bench.runtime,
-            ripple=ripple,
+            store=worker_context.store,
+            events=worker_context.events,
+            runtime=worker_context.runtime,
+            consequences=consequences,
             queued=queued,
             freed=freed,
         )
-        if ripple != NOTHING_ELSE:
-            self.on_ripple(ripple)
+        if consequences != NOTHING_ELSE:
+            self.on_consequences(consequences)
         self.on_settled()
 
     def _settle_otherwise(self, attempt: Attempt, asked: Settlement, error: RopewalkError) -> None:
         """What should follow cannot be written. The lease is still ours, so the attempt gets another ending."""
         if attempt.fold is None:
-            asked = refused_for_good(attempt, error, self._bench)
+            asked = refused_for_good(attempt, error, self._worker_context)
         else:
             attempt.fold.refused = error
         self.put(attempt, asked)
 
     def _refused(self, attempt: Attempt, answer: Settled) -> None:
-        self._bench.refused += 1
-        events = self._bench.events
+        self._worker_context.refused += 1
+        events = self._worker_context.events
         if events.meter is not None:
             events.meter.refused()
         events.tell(attempt.job, "lease_lost", message=None if answer.lost is None else answer.lost.value)

@@ -20,8 +20,8 @@ class StoreCalls:
         thread cannot be told in any other way.
     """
 
-    def __init__(self, bench: WorkerContext, check: Callable[[StoreUnavailable], None]) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext, check: Callable[[StoreUnavailable], None]) -> None:
+        self._worker_context = worker_context
         self._check = check
         self._waiting: list[Wake] = []
 
@@ -32,13 +32,13 @@ class StoreCalls:
             try:
                 return await call()
             except StoreUnavailable as error:
-                bench = self._bench
-                bench.contact.failed()
+                worker_context = self._worker_context
+                worker_context.contact.failed()
                 self._check(error)
                 if failures is None:
                     failures = Failures(BACKING_OF_STORE_CALLS)
-                wait = failures.add(error, bench.runtime.monotonic(), succeeded_before=False)
-                await self._wait(spread(wait, bench.runtime))
+                wait = failures.add(error, worker_context.runtime.monotonic(), succeeded_before=False)
+                await self._wait(spread(wait, worker_context.runtime))
                 self._check(error)
 
     def wake(self) -> None:
@@ -47,7 +47,7 @@ class StoreCalls:
             wake.set()
 
     async def _wait(self, seconds: float) -> None:
-        wake = Wake(self._bench.runtime)
+        wake = Wake(self._worker_context.runtime)
         self._waiting.append(wake)
         try:
             await wake.wait(seconds)

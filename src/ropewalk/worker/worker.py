@@ -70,7 +70,7 @@ class Worker:
     def __init__(
         self,
         core: AppState,
-        make_bench: Callable[[], WorkerContext],
+        make_worker_context: Callable[[], WorkerContext],
         config: WorkerConfig,
         *,
         client: Client,
@@ -80,7 +80,7 @@ class Worker:
         on_orphan_group: OrphanHook | None = None,
     ) -> None:
         self._core = core
-        self._make_bench = make_bench
+        self._make_worker_context = make_worker_context
         self._config = config
         self._client = client
         self._served = served
@@ -115,12 +115,12 @@ class Worker:
 
     @property
     def id(self) -> str:
-        return self._started.bench.owner
+        return self._started.worker_context.owner
 
     @property
     def refused(self) -> int:
         """Late writes of this worker that the store refused."""
-        return self._started.bench.refused
+        return self._started.worker_context.refused
 
     @property
     def settled(self) -> int:
@@ -135,23 +135,23 @@ class Worker:
         patience = 3 * max(self._config.poll_seconds, 1.0)
         if last is None or parts.draining:
             return False
-        return parts.claimer.holds_off or parts.bench.runtime.monotonic() - last < patience
+        return parts.claimer.holds_off or parts.worker_context.runtime.monotonic() - last < patience
 
     async def __aenter__(self) -> Self:
         if self._parts is not None:
             raise RuntimeError("this worker is already running; make another with app.worker()")
         self._stopping, self._clean = asyncio.Lock(), None
         await self._core.open()
-        bench = self._make_bench()
+        worker_context = self._make_worker_context()
         async with AsyncExitStack() as stack:
             if self._lifespan is not None:
                 lifespan = GuardedContext(self._lifespan, "the lifespan of the app")
-                bench.resources = await stack.enter_async_context(lifespan)
-            await declare_limits(bench.registry, bench.store)
-            scheduler = await self._scheduler(bench)
-            orphans = self._orphans(bench)
-            await bench.store.register(self._card(bench))
-            self._parts = WorkerParts(bench, self._config, self._retention, orphans, scheduler)
+                worker_context.resources = await stack.enter_async_context(lifespan)
+            await declare_limits(worker_context.registry, worker_context.store)
+            scheduler = await self._scheduler(worker_context)
+            orphans = self._orphans(worker_context)
+            await worker_context.store.register(self._card(worker_context))
+            self._parts = WorkerParts(worker_context, self._config, self._retention, orphans, scheduler)
             self._parts.start()
             self._stack = stack.pop_all()
         self._core.serves(self)
@@ -253,25 +253,27 @@ class Worker:
             raise RuntimeError("this worker is not running: use `async with worker:` or `await worker.run()`")
         return self._parts
 
-    def _orphans(self, bench: WorkerContext) -> OrphanGroupReporter | None:
+    def _orphans(self, worker_context: WorkerContext) -> OrphanGroupReporter | None:
         """Raises Unsupported where somebody wants to hear of groups, and the store has none."""
         hook = self._on_orphan_group
         if hook is None:
             return None
         describe = Describer(self._core.registry, self._core.codec, self._core.secret_keys)
-        return OrphanGroupReporter(bench, hook, self._core.awaited, describe)
+        return OrphanGroupReporter(worker_context, hook, self._core.awaited, describe)
 
-    async def _scheduler(self, bench: WorkerContext) -> Scheduler | None:
-        if not self._config.scheduler or SCHEDULES not in bench.store.capabilities:
+    async def _scheduler(self, worker_context: WorkerContext) -> Scheduler | None:
+        if not self._config.scheduler or SCHEDULES not in worker_context.store.capabilities:
             return None
-        scheduler = Scheduler(bench, self._core.fires, editor=self._core.schedule_editor, declared=self._core.declared)
+        scheduler = Scheduler(
+            worker_context, self._core.fires, editor=self._core.schedule_editor, declared=self._core.declared
+        )
         await scheduler.declare()
         return scheduler
 
-    def _card(self, bench: WorkerContext) -> WorkerCard:
+    def _card(self, worker_context: WorkerContext) -> WorkerCard:
         return WorkerCard(
-            id=bench.owner,
-            host=bench.host,
+            id=worker_context.owner,
+            host=worker_context.host,
             pid=os.getpid(),
             types=self.types,
             queues=self._config.queues,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.backends.memory.unit_of_work import MemoryLedger
+from ropewalk.backends.memory.unit_of_work import MemoryUnitOfWork
 from ropewalk.domain.jobs import operations, transition
 from ropewalk.domain.jobs.flags import HAS_DEPENDANTS
 from ropewalk.domain.jobs.operations import RetryRequest
@@ -28,10 +28,10 @@ def tables() -> Tables:
 
 
 def insert(tables: Tables, *jobs: JobRecord, now: Instant = NOW) -> None:
-    ledger = MemoryLedger(tables, now)
-    ledger.number(jobs)
-    ledger.insert(jobs)
-    ledger.flush()
+    unit_of_work = MemoryUnitOfWork(tables, now)
+    unit_of_work.number(jobs)
+    unit_of_work.insert(jobs)
+    unit_of_work.flush()
 
 
 def record(job_id: str) -> JobRecord:
@@ -39,11 +39,11 @@ def record(job_id: str) -> JobRecord:
 
 
 def fail(tables: Tables, job: JobRecord, now: Instant) -> None:
-    ledger = MemoryLedger(tables, now)
-    ledger.take(job)
+    unit_of_work = MemoryUnitOfWork(tables, now)
+    unit_of_work.take(job)
     transition.claim(job, owner="w", ticket=1, epoch=0, lease_us=1, now=now)
     transition.settle(job, Settlement(seq=job.seq, fence=job.fence, move=Move.FAIL), now)
-    ledger.flush()
+    unit_of_work.flush()
 
 
 def ready(tables: Tables) -> Iterator[str]:
@@ -58,22 +58,22 @@ def finished(tables: Tables) -> list[str]:
 def test_a_taken_job_is_nowhere_until_the_end(tables: Tables) -> None:
     job = record("a")
     insert(tables, job)
-    ledger = MemoryLedger(tables, NOW)
-    ledger.take(job)
+    unit_of_work = MemoryUnitOfWork(tables, NOW)
+    unit_of_work.take(job)
     assert list(ready(tables)) == []
-    assert ledger.find("default", ["a", "b"]) == {"a": job}, "but it can still be found"
-    ledger.flush()
+    assert unit_of_work.find("default", ["a", "b"]) == {"a": job}, "but it can still be found"
+    unit_of_work.flush()
     assert list(ready(tables)) == ["a"]
 
 
 def test_a_job_taken_twice_goes_back_once(tables: Tables) -> None:
     job = record("a")
     insert(tables, job)
-    ledger = MemoryLedger(tables, NOW)
-    ledger.take(job)
-    ledger.take(job)
-    ledger.flush()
-    ledger.flush()
+    unit_of_work = MemoryUnitOfWork(tables, NOW)
+    unit_of_work.take(job)
+    unit_of_work.take(job)
+    unit_of_work.flush()
+    unit_of_work.flush()
     assert list(ready(tables)) == ["a"]
 
 
@@ -82,10 +82,10 @@ def test_an_unchanged_job_may_be_put_back_any_number_of_times(tables: Tables) ->
     first, second = record("a"), record("b")
     insert(tables, first, second)
     for _ in range(3):
-        ledger = MemoryLedger(tables, NOW)
-        ledger.take(first)
+        unit_of_work = MemoryUnitOfWork(tables, NOW)
+        unit_of_work.take(first)
         first.flags |= HAS_DEPENDANTS
-        ledger.flush()
+        unit_of_work.flush()
     _, by_line = tables.lanes.serving(["t"], lambda _: True, 9)
     [lane] = by_line["default", "default"]
     top = lane.ready.peek()
@@ -99,10 +99,10 @@ def test_a_finished_job_keeps_its_place(tables: Tables) -> None:
     insert(tables, old, young)
     fail(tables, old, NOW + 1)
     fail(tables, young, NOW + 2)
-    ledger = MemoryLedger(tables, NOW + 3)
-    ledger.take(old)
+    unit_of_work = MemoryUnitOfWork(tables, NOW + 3)
+    unit_of_work.take(old)
     old.flags |= HAS_DEPENDANTS
-    ledger.flush()
+    unit_of_work.flush()
     assert finished(tables) == ["old", "young"]
 
 
@@ -111,10 +111,10 @@ def test_a_job_that_finishes_anew_goes_to_the_end(tables: Tables) -> None:
     insert(tables, old, young)
     fail(tables, old, NOW + 1)
     fail(tables, young, NOW + 2)
-    ledger = MemoryLedger(tables, NOW + 3)
-    ledger.take(old)
+    unit_of_work = MemoryUnitOfWork(tables, NOW + 3)
+    unit_of_work.take(old)
     operations.retry(old, RetryRequest(), NOW + 3)
-    ledger.flush()
+    unit_of_work.flush()
     assert (finished(tables), list(ready(tables))) == (["young"], ["old"])
     fail(tables, old, NOW + 4)
     assert finished(tables) == ["young", "old"]
@@ -122,41 +122,41 @@ def test_a_job_that_finishes_anew_goes_to_the_end(tables: Tables) -> None:
 
 def test_an_ending_closes_the_key_at_once(tables: Tables) -> None:
     """Not only when the verb ends: the next settlement of the same call may need it."""
-    ledger = MemoryLedger(tables, NOW)
+    unit_of_work = MemoryUnitOfWork(tables, NOW)
     new = keyed("k", id="a")
     job = new_record(new, seq=0, now=NOW)
     insert(tables, job)
-    ledger.reopen_key(job)
-    held = ledger.key("default", "t", "k")
+    unit_of_work.reopen_key(job)
+    held = unit_of_work.key("default", "t", "k")
     assert held is not None and held.closed_at is None
-    ledger.take(job)
+    unit_of_work.take(job)
     operations.cancel(job, reason=None, force=False, now=NOW)
-    ledger.record(job, Effects(Move.CANCEL))
+    unit_of_work.record(job, Effects(Move.CANCEL))
     assert held.closed_at == NOW
 
 
 def test_an_edge_is_on_one_side_only(tables: Tables) -> None:
     parent = (ParentKind.JOB, 1)
     edge = Edge(kind=ParentKind.JOB, parent=1, parent_id="p", seq=2, position=0)
-    ledger = MemoryLedger(tables, NOW)
-    ledger.add_edges([edge])
-    assert (ledger.waiting_edges([parent], 9), ledger.ended_edges([parent])) == ([edge], [])
-    ledger.set_ending([edge], Ending.FAILED)
-    [ended] = ledger.ended_edges([parent])
-    assert (ledger.waiting_edges([parent], 9), ended.ending) == ([], Ending.FAILED)
-    ledger.set_ending([ended], None)
-    assert (ledger.waiting_edges([parent], 9), ledger.ended_edges([parent])) == ([edge], [])
+    unit_of_work = MemoryUnitOfWork(tables, NOW)
+    unit_of_work.add_edges([edge])
+    assert (unit_of_work.waiting_edges([parent], 9), unit_of_work.ended_edges([parent])) == ([edge], [])
+    unit_of_work.set_ending([edge], Ending.FAILED)
+    [ended] = unit_of_work.ended_edges([parent])
+    assert (unit_of_work.waiting_edges([parent], 9), ended.ending) == ([], Ending.FAILED)
+    unit_of_work.set_ending([ended], None)
+    assert (unit_of_work.waiting_edges([parent], 9), unit_of_work.ended_edges([parent])) == ([edge], [])
 
 
 def test_no_more_edges_than_asked_for(tables: Tables) -> None:
-    ledger = MemoryLedger(tables, NOW)
+    unit_of_work = MemoryUnitOfWork(tables, NOW)
     kinds = (ParentKind.JOB, ParentKind.TREE)
-    ledger.add_edges(
+    unit_of_work.add_edges(
         [
             Edge(kind=kind, parent=1, parent_id="p", seq=seq, position=position)
             for position, kind in enumerate(kinds)
             for seq in (2, 3)
         ]
     )
-    found = [len(ledger.waiting_edges([(kind, 1) for kind in kinds], limit)) for limit in (1, 3, 9)]
+    found = [len(unit_of_work.waiting_edges([(kind, 1) for kind in kinds], limit)) for limit in (1, 3, 9)]
     assert found == [1, 3, 4]

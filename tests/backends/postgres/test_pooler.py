@@ -32,7 +32,7 @@ async def test_a_group_behind_a_pooler(start_postgres: StartPostgres, start_pgbo
             await other.settle("w", [settlement(root)])
             [member] = await claimed(one, 1, owner="w", types=["b"])
             answer = await other.settle("w", [settlement(member)])
-            assert [group.id for group in answer.ripple.closed] == [root.id]
+            assert [group.id for group in answer.consequences.closed] == [root.id]
             assert (await one.groups(DEFAULT_TENANT, [root.id]))[root.id].completed == 2
     finally:
         for store in stores:

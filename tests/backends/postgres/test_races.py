@@ -190,7 +190,7 @@ async def test_a_group_settled_from_two_sides_closes_once(open_store: OpenStore)
                 for store, half in zip((one, other), halves, strict=True)
             ),
         )
-        closed = [group.id for answer in answers for group in answer.ripple.closed]
+        closed = [group.id for answer in answers for group in answer.consequences.closed]
         assert closed == [root.id]
         record = (await other.groups(DEFAULT_TENANT, [root.id]))[root.id]
         assert (record.open, record.completed) == (0, MANY + 1)
@@ -203,7 +203,7 @@ async def test_what_was_left_for_later_is_done_once(open_store: OpenStore) -> No
     children = [new_job("b", id=f"c{n}", gate=gate_on("root")) for n in range(1500)]
     await submitted(stores[0], *children)
     await stores[0].settle("w", [settlement(root)])
-    while any(ripple.more for ripple in await asyncio.gather(*(each.cascade(50) for each in stores))):
+    while any(consequences.more for consequences in await asyncio.gather(*(each.cascade(50) for each in stores))):
         pass
     jobs = await claimed(stores[0], 2000, owner="w", types=["b"])
     assert len(jobs) == len(children)

@@ -186,10 +186,10 @@ async def test_what_was_left_for_later_is_gone_on_with_in_small_steps(store: Sql
     waiting = [plain(f"waiting-{number}", gate=gate_on("a")) for number in range(1500)]
     await submit(store, plain("a"), *waiting)
     [job] = await running(store, "a")
-    ripple = (await store.settle("worker", [settlement(job)])).ripple
+    consequences = (await store.settle("worker", [settlement(job)])).consequences
     rounds = 0
-    while ripple.more:
-        ripple = await store.cascade(200)
+    while consequences.more:
+        consequences = await store.cascade(200)
         rounds += 1
     assert rounds in (3, 4)
     [queue] = await store.queues("default")

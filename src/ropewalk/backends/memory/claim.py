@@ -183,6 +183,6 @@ class Claiming:
     def _bury_expired(self) -> Consequences:
         change = Change(self._tables, self._now)
         for job, effects in self._expired:
-            change.ledger.took(job)
+            change.unit_of_work.took(job)
             change.moved(job, effects)
         return change.end()

@@ -94,7 +94,7 @@ def settle(tables: Tables, owner: str, settlements: Sequence[Settlement], now: I
     for asked, answer in zip(settlements, settled, strict=True):
         if asked.lines and answer.move is not None:
             keep(tables, asked.seq, asked.fence, asked.lines)
-    return Settlements(settled=settled, ripple=settling.end())
+    return Settlements(settled=settled, consequences=settling.end())
 
 
 class Settling:
@@ -130,27 +130,27 @@ class Settling:
 
     def _complete(self, job: JobRecord, asked: Settlement) -> Settled:
         change = self._begun()
-        prepared = None if asked.sequel is None else Prepared(change.ledger, job, asked.sequel)
+        prepared = None if asked.sequel is None else Prepared(change.unit_of_work, job, asked.sequel)
         refused = None if prepared is None else prepared.refusal()
         if refused is not None:
             return Settled(seq=asked.seq, fence=asked.fence, refused=refused)
-        change.ledger.take(job)
+        change.unit_of_work.take(job)
         effects = transition.settle(job, asked, self._now)
         if prepared is not None:
-            prepared.write(change.rippling)
-        change.rippling.ended(job, effects, continued=prepared is not None and prepared.continues)
+            prepared.write(change.propagation)
+        change.propagation.ended(job, effects, continued=prepared is not None and prepared.continues)
         return Settled(seq=asked.seq, fence=asked.fence, move=effects.move)
 
     def _end_otherwise(self, job: JobRecord, asked: Settlement) -> Settled:
         change = self._begun()
-        change.ledger.take(job)
+        change.unit_of_work.take(job)
         effects = transition.settle(job, asked, self._now, signal_arrived=self._signal_arrived(asked))
         if effects.move is Move.SUSPEND:
             self._keep_wait(asked)
         if job.terminal:
-            change.rippling.ended(job, effects)
+            change.propagation.ended(job, effects)
         else:
-            change.ledger.record(job, effects)
+            change.unit_of_work.record(job, effects)
         return Settled(seq=asked.seq, fence=asked.fence, job=copied(job), move=effects.move)
 
     def _begun(self) -> Change:

@@ -81,9 +81,9 @@ def _follow_clock(tables: Tables, change: Change, now: Instant) -> None:
                 job.lease_expires_at -= ahead_us
                 tables.leases.changed(job)
     for job in tables.lanes.began_after(clock.written_ahead_from(now)):
-        change.ledger.take(job)
+        change.unit_of_work.take(job)
         if clock.shorten_wait(job, now) and job.ready_at(now):
-            change.rippling.released(job)
+            change.propagation.released(job)
 
 
 def catch_up(tables: Tables, limit: int, now: Instant, *, take_back: bool) -> Consequences:
@@ -102,15 +102,15 @@ def give_back(tables: Tables, owner: str, tickets: Sequence[TicketRange], now: I
     change = Change(tables, now)
     for job in tables.leases.of(owner):
         if any(job.ticket in each for each in tickets):
-            change.ledger.take(job)
+            change.unit_of_work.take(job)
             change.moved(job, transition.lose(job, started=False, now=now))
     return change.end()
 
 
 def cascade(tables: Tables, limit: int, now: Instant) -> Consequences:
     left_over = [tables.postponed.popleft() for _ in range(min(limit, len(tables.postponed)))]
-    ripple = Change(tables, now, left_over=left_over, budget=limit).end()
-    return structs.replace(ripple, more=bool(tables.postponed))
+    consequences = Change(tables, now, left_over=left_over, budget=limit).end()
+    return structs.replace(consequences, more=bool(tables.postponed))
 
 
 def prune(tables: Tables, retention: Retention, limit: int, now: Instant) -> Pruned:
@@ -152,7 +152,7 @@ def is_taken_once(tables: Tables, tenant: str, key: str, now: Instant) -> bool:
 def _take_back(tables: Tables, over: list[JobRecord], change: Change) -> None:
     for job in over:
         started = _was_started(tables, job)
-        change.ledger.take(job)
+        change.unit_of_work.take(job)
         change.moved(job, transition.lose(job, started=started, now=change.now))
 
 
@@ -167,14 +167,14 @@ def _end_each(
         job = next_over(change.now)
         if job is None:
             return
-        change.ledger.take(job)
+        change.unit_of_work.take(job)
         effects = end(job, change.now)
         if effects is None:
-            change.rippling.released(job)
+            change.propagation.released(job)
         elif job.terminal:
             change.moved(job, effects)
         else:
-            change.rippling.ended(job, effects)
+            change.propagation.ended(job, effects)
 
 
 def _was_started(tables: Tables, job: JobRecord) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ropewalk.backends.memory import maintenance
 from ropewalk.backends.memory.tables import Tables, copied
-from ropewalk.backends.memory.unit_of_work import Change, MemoryLedger
+from ropewalk.backends.memory.unit_of_work import Change, MemoryUnitOfWork
 from ropewalk.backends.workflow import retry as retrying
 from ropewalk.backends.workflow.completion import ended_from_outside
 from ropewalk.domain.jobs import operations
@@ -29,14 +29,14 @@ def cancel(
             answers.append(CancelAnswer(id=each, status=CancelStatus.NOT_FOUND, previous=None))
             continue
         previous = job.state_at(now)
-        change.ledger.take(job)
+        change.unit_of_work.take(job)
         status, event = operations.cancel(job, reason=reason, force=force, now=now)
         if status is CancelStatus.CANCELLED:
-            change.rippling.ended(job, Effects(Move.CANCEL, event=event))
+            change.propagation.ended(job, Effects(Move.CANCEL, event=event))
         elif event is not None:
             tables.record(event)
         answers.append(CancelAnswer(id=each, status=status, previous=previous))
-    return Cancellations(answers=answers, ripple=change.end())
+    return Cancellations(answers=answers, consequences=change.end())
 
 
 def purge(tables: Tables, tenant: str, ids: Sequence[str], now: Instant, *, together: bool) -> Purged:
@@ -47,12 +47,12 @@ def purge(tables: Tables, tenant: str, ids: Sequence[str], now: Instant, *, toge
     change = Change(tables, now)
     waiting = [job for job in jobs.values() if job.status is Status.WAITING]
     for job in waiting:
-        change.ledger.take(job)
+        change.unit_of_work.take(job)
         _, event = operations.cancel(job, reason=PURGED, force=False, now=now)
-        change.rippling.ended(job, Effects(Move.CANCEL, event=event))
-    ripple = change.end()
+        change.propagation.ended(job, Effects(Move.CANCEL, event=event))
+    consequences = change.end()
     cancelled = [copied(job) for job in waiting]
-    return Purged(answers=maintenance.delete(tables, tenant, ids), cancelled=cancelled, ripple=ripple)
+    return Purged(answers=maintenance.delete(tables, tenant, ids), cancelled=cancelled, consequences=consequences)
 
 
 def end(tables: Tables, tenant: str, job_id: str, asked: EndRequest, now: Instant) -> EndAnswer:
@@ -62,15 +62,15 @@ def end(tables: Tables, tenant: str, job_id: str, asked: EndRequest, now: Instan
     if job.terminal:
         return EndAnswer(id=job_id, state=job.state_at(now))
     change = Change(tables, now)
-    ended_from_outside(change.ledger, change.rippling, job, asked)
-    ripple = change.end()
-    return EndAnswer(id=job_id, job=copied(job), state=job.state_at(now), ripple=ripple)
+    ended_from_outside(change.unit_of_work, change.propagation, job, asked)
+    consequences = change.end()
+    return EndAnswer(id=job_id, job=copied(job), state=job.state_at(now), consequences=consequences)
 
 
 def retry(tables: Tables, tenant: str, ids: Sequence[str], asked: RetryRequest, now: Instant) -> list[RetryAnswer]:
-    ledger = MemoryLedger(tables, now)
-    answers = [_retry(tables, ledger, tenant, each, asked) for each in ids]
-    ledger.flush()
+    unit_of_work = MemoryUnitOfWork(tables, now)
+    answers = [_retry(tables, unit_of_work, tenant, each, asked) for each in ids]
+    unit_of_work.flush()
     return answers
 
 
@@ -89,16 +89,18 @@ def update(tables: Tables, tenant: str, job_id: str, request: UpdateRequest, now
     return UpdateAnswer(id=job_id, job=copied(job), state=job.state_at(now))
 
 
-def _retry(tables: Tables, ledger: MemoryLedger, tenant: str, job_id: str, asked: RetryRequest) -> RetryAnswer:
+def _retry(
+    tables: Tables, unit_of_work: MemoryUnitOfWork, tenant: str, job_id: str, asked: RetryRequest
+) -> RetryAnswer:
     job = tables.find(tenant, job_id)
     if job is None:
         return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
     refusal = operations.refusal_to_retry(job, asked)
-    if refusal is None and not ledger.may_reopen(job):
+    if refusal is None and not unit_of_work.may_reopen(job):
         refusal = "key_in_use"
     status = RetryStatus.NOT_RETRIABLE
     if refusal is None:
-        retrying.retry(ledger, job, asked)
+        retrying.retry(unit_of_work, job, asked)
         status = RetryStatus.QUEUED
-    state = job.state_at(ledger.now)
+    state = job.state_at(unit_of_work.now)
     return RetryAnswer(id=job_id, status=status, state=state, run_at=job.run_at, reason=refusal)

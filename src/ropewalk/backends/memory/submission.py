@@ -1,6 +1,6 @@
 """Accepting jobs: each submission is judged whole before anything of it is written.
 
-Jobs that nothing is tied to take the short way; _ledger.intake knows about all the others.
+Jobs that nothing is tied to take the short way; backends/workflow/submission.py knows about all the others.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ class Submitting:
         change = self._begun()
         try:
             owner = None if submission.under is None else self._holder(submission.under)
-            draft = Draft(change.ledger, submission.jobs, owner)
+            draft = Draft(change.unit_of_work, submission.jobs, owner)
             draft.judge(self._admission)
         except RopewalkError as refusal:
             return refusal.with_traceback(None)
-        change.rippling.written(draft)
+        change.propagation.written(draft)
         return draft.answers()
 
     def _begun(self) -> Change:
@@ -113,7 +113,7 @@ class Submitting:
         paused = (job.tenant, job.queue) in self._tables.paused
         in_time = job.deadline is None or job.deadline > self._now
         if job.ready_at(self._now) and in_time and not paused and self._has_room(job):
-            self._begun().ledger.take(job)
+            self._begun().unit_of_work.take(job)
             transition.claim(
                 job,
                 owner=skip.owner,
@@ -122,7 +122,7 @@ class Submitting:
                 lease_us=skip.lease_us,
                 now=self._now,
             )
-            self._begun().ledger.flush()  # it counts as running for whoever is next
+            self._begun().unit_of_work.flush()  # it counts as running for whoever is next
 
     def _has_room(self, job: JobRecord) -> bool:
         """Under the limits on it; if so, a place is taken."""

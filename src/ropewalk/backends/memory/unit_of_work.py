@@ -3,7 +3,7 @@
 A taken record is in no index until `flush`, so it is put back once however often it changed. Finished jobs stay where
 they are, in the order they finished, unless they finish anew.
 
-One verb's change to more than one plain job: its ledger, what follows from it, and how it ends.
+One verb's change to more than one plain job: its unit of work, what follows from it, and how it ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ropewalk.domain.workflow.scope import Scope
 from ropewalk.ports.store.consequences import Consequences, Moved
 
 
-class MemoryLedger(UnitOfWork):
+class MemoryUnitOfWork(UnitOfWork):
     def __init__(self, tables: Tables, now: Instant) -> None:
         self._tables = tables
         self._now = now
@@ -176,19 +176,21 @@ class MemoryLedger(UnitOfWork):
 class Change:
     def __init__(self, tables: Tables, now: Instant, *, left_over: Iterable[Item] = (), budget: int = BUDGET) -> None:
         self.now = now
-        self.ledger = MemoryLedger(tables, now)
-        self.rippling = Propagation(self.ledger, budget)
-        self.rippling.add(left_over)
+        self.unit_of_work = MemoryUnitOfWork(tables, now)
+        self.propagation = Propagation(self.unit_of_work, budget)
+        self.propagation.add(left_over)
 
     def moved(self, job: JobRecord, effects: Effects) -> None:
         """The store itself moved this job: that is told, too."""
-        self.rippling.moved.append(Moved(job=job, move=effects.move))
-        self.rippling.ended(job, effects)
+        self.propagation.moved.append(Moved(job=job, move=effects.move))
+        self.propagation.ended(job, effects)
 
     def end(self) -> Consequences:
         """What follows happens, everything is put back, and what leaves the store are copies."""
-        ripple = self.rippling.run()
-        self.ledger.flush()
-        if not ripple.moved:
-            return ripple
-        return structs.replace(ripple, moved=[structs.replace(each, job=copied(each.job)) for each in ripple.moved])
+        consequences = self.propagation.run()
+        self.unit_of_work.flush()
+        if not consequences.moved:
+            return consequences
+        return structs.replace(
+            consequences, moved=[structs.replace(each, job=copied(each.job)) for each in consequences.moved]
+        )

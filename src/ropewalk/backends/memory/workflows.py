@@ -12,7 +12,7 @@ from msgspec import structs
 
 from ropewalk.backends.memory import maintenance
 from ropewalk.backends.memory.tables import Tables
-from ropewalk.backends.memory.unit_of_work import MemoryLedger
+from ropewalk.backends.memory.unit_of_work import MemoryUnitOfWork
 from ropewalk.backends.workflow.scopes import scope_of
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason, loss_reason
@@ -75,9 +75,9 @@ def _open_root(tables: Tables, tenant: str, group_id: str, now: Instant) -> JobR
     """The root; one that queued nothing yet gets its scope, for the mark to be on it."""
     root = tables.find(tenant, group_id)
     if root is not None and not root.terminal and root.scope_id is None:
-        ledger = MemoryLedger(tables, now)
-        scope_of(ledger, root)
-        ledger.flush()
+        unit_of_work = MemoryUnitOfWork(tables, now)
+        scope_of(unit_of_work, root)
+        unit_of_work.flush()
     return root
 
 
@@ -122,10 +122,10 @@ def signal(
     if once is not None and not maintenance.once(tables, tenant, once, SIGNAL_KNOWN_FOR, now):
         return SignalAnswer.DUPLICATE
     tables.mailbox.post(job.seq, name, value)
-    ledger = MemoryLedger(tables, now)
-    ledger.take(job)
+    unit_of_work = MemoryUnitOfWork(tables, now)
+    unit_of_work.take(job)
     delivered = gate.signalled(job, name, now)
-    ledger.flush()
+    unit_of_work.flush()
     return SignalAnswer.DELIVERED if delivered else SignalAnswer.KEPT
 
 

@@ -75,7 +75,7 @@ def _asked(owner: str, settlements: Sequence[Settlement], now: Instant | None) -
 def _completed(settlements: Sequence[Settlement]) -> Settlements:
     """The answer, when it is done."""
     settled = [Settled(seq=each.seq, fence=each.fence, move=_COMPLETE) for each in settlements]
-    return Settlements(settled=settled, ripple=Consequences())
+    return Settlements(settled=settled, consequences=Consequences())
 
 
 def _alone(asked: Settlement) -> bool:

@@ -108,7 +108,7 @@ class PostgresTransaction(UserTransaction):
             lost = self._lost(db, owner, settlement)
             if lost is None:
                 raise
-            return Settlements(settled=[lost], ripple=Consequences())
+            return Settlements(settled=[lost], consequences=Consequences())
         [answer] = answers.settled
         if answer.move is None:
             db.execute(b"ROLLBACK")

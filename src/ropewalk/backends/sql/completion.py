@@ -20,7 +20,7 @@ from ropewalk.backends.sql import logs, steps
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import CounterBook, Done
 from ropewalk.backends.sql.tx import Row, Tx
-from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.completion import Prepared
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import transition
@@ -46,17 +46,17 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
     answers = _complete_plain(tx, lanes, owner, settlements)
     if None not in answers:
         logs.keep(tx, settlements)
-        return Settlements(settled=[answer for answer in answers if answer is not None], ripple=Consequences())
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger)
-    settling = Settling(tx, ledger, rippling, owner)
+        return Settlements(settled=[answer for answer in answers if answer is not None], consequences=Consequences())
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    propagation = Propagation(unit_of_work)
+    settling = Settling(tx, unit_of_work, propagation, owner)
     settling.members(settlements, answers)
-    ledger.load([asked.seq for asked, answer in zip(settlements, answers, strict=True) if answer is None])
+    unit_of_work.load([asked.seq for asked, answer in zip(settlements, answers, strict=True) if answer is None])
     settled = [answer or settling.one(asked) for asked, answer in zip(settlements, answers, strict=True)]
-    ripple = rippling.run()
-    ledger.flush()
+    consequences = propagation.run()
+    unit_of_work.flush()
     logs.keep(tx, [asked for asked, answer in zip(settlements, settled, strict=True) if answer.move is not None])
-    return Settlements(settled=settled, ripple=ripple)
+    return Settlements(settled=settled, consequences=consequences)
 
 
 def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
@@ -85,12 +85,12 @@ def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[S
 
 
 class Settling:
-    """One batch under way. The ledger is flushed by whoever made it."""
+    """One batch under way. The unit of work is flushed by whoever made it."""
 
-    def __init__(self, tx: Tx, ledger: SqlLedger, rippling: Propagation, owner: str) -> None:
+    def __init__(self, tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, owner: str) -> None:
         self._tx = tx
-        self._ledger = ledger
-        self._rippling = rippling
+        self._unit_of_work = unit_of_work
+        self._propagation = propagation
         self._owner = owner
 
     def members(self, settlements: Sequence[Settlement], answers: list[Settled | None]) -> None:
@@ -114,33 +114,33 @@ class Settling:
                 added.append((scope_id, asked.seq, contribution))
         self._complete(rows, completing)
         self._contribute(added)
-        self._rippling.add(changes.values())
+        self._propagation.add(changes.values())
 
     def one(self, asked: Settlement) -> Settled:
-        job = next(iter(self._ledger.load([asked.seq])), None)
+        job = next(iter(self._unit_of_work.load([asked.seq])), None)
         reason = loss_reason(job, asked.fence, self._owner)
         if job is None or reason is not None:
             return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
         prepared = None
         if asked.move is _COMPLETE and asked.sequel is not None:
-            prepared = Prepared(self._ledger, job, asked.sequel)
+            prepared = Prepared(self._unit_of_work, job, asked.sequel)
             refused = prepared.refusal()
             if refused is not None:
                 return Settled(seq=asked.seq, fence=asked.fence, refused=refused)
         effects = self._settle(job, asked)
         if prepared is not None:
-            prepared.write(self._rippling)
+            prepared.write(self._propagation)
         if job.terminal:
-            self._rippling.ended(job, effects, continued=prepared is not None and prepared.continues)
+            self._propagation.ended(job, effects, continued=prepared is not None and prepared.continues)
         else:
-            self._ledger.record(job, effects)
+            self._unit_of_work.record(job, effects)
         seen = None if effects.move is _COMPLETE else job
         return Settled(seq=asked.seq, fence=asked.fence, job=seen, move=effects.move)
 
     def _settle(self, job: JobRecord, asked: Settlement) -> Effects:
         suspension = asked.suspension
         arrived = suspension is not None and steps.signal_arrived(self._tx, job.seq, suspension.signal)
-        self._ledger.take(job)
+        self._unit_of_work.take(job)
         effects = transition.settle(job, asked, self._tx.now, signal_arrived=arrived)
         if effects.move is Move.SUSPEND and suspension is not None:
             steps.keep_suspension(self._tx, job.seq, suspension.step_at(self._tx.now))
@@ -157,17 +157,17 @@ class Settling:
     def _complete(self, rows: list[Row], settlements: list[Settlement]) -> None:
         done = complete(self._tx, self._owner, rows, SETTLES_IN_SCOPE)
         assert len(done.seqs) == len(rows), f"{len(rows)} leases were held, {len(done.seqs)} could be completed"
-        self._ledger.counters.completed(done, settlements)
+        self._unit_of_work.counters.completed(done, settlements)
 
     def _contribute(self, added: list[tuple[int, int, Contribution]]) -> None:
-        scopes = self._ledger.scopes({scope_id for scope_id, _, _ in added})
-        roots = self._ledger.scopes({scope.root for scope in scopes.values()})
+        scopes = self._unit_of_work.scopes({scope_id for scope_id, _, _ in added})
+        roots = self._unit_of_work.scopes({scope.root for scope in scopes.values()})
         for scope_id, seq, contribution in added:
             root = roots.get(scopes[scope_id].root) if scope_id in scopes else None
             if root is not None:
                 root.value = contribute(root.value, contribution)
                 if contribution.reducer in KEPT_ONE_BY_ONE:
-                    self._ledger.keep(root.id, seq, contribution)
+                    self._unit_of_work.keep(root.id, seq, contribution)
 
 
 def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:

@@ -12,7 +12,7 @@ from ropewalk.backends.sql.damage import RowsByName, say_set_aside
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import count_removed
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.culprit import change_each
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import clock, transition
@@ -40,21 +40,21 @@ _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
 def sweep(tx: Tx, lanes: LaneBook, limit: int, take_back_until: Instant | None) -> Consequences:
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger)
-    _follow_clock(tx, ledger, rippling, limit)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    propagation = Propagation(unit_of_work)
+    _follow_clock(tx, unit_of_work, propagation, limit)
     if may_take_back(take_back_until, tx.now):
-        _lose(tx, ledger, rippling, _run_out(tx, limit))
-        ledger.flush()
-    expire(ledger, rippling, _ints.decode(tx.value(tx.sql.past_deadline, (tx.now, limit))))
-    ledger.flush()
-    _wake(ledger, rippling, _ints.decode(tx.value(tx.sql.expired_waits, (tx.now, limit))))
-    ripple = rippling.run()
-    ledger.flush()
-    return ripple
+        _lose(tx, unit_of_work, propagation, _run_out(tx, limit))
+        unit_of_work.flush()
+    expire(unit_of_work, propagation, _ints.decode(tx.value(tx.sql.past_deadline, (tx.now, limit))))
+    unit_of_work.flush()
+    _wake(unit_of_work, propagation, _ints.decode(tx.value(tx.sql.expired_waits, (tx.now, limit))))
+    consequences = propagation.run()
+    unit_of_work.flush()
+    return consequences
 
 
-def _follow_clock(tx: Tx, ledger: SqlLedger, rippling: Propagation, limit: int) -> None:
+def _follow_clock(tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, limit: int) -> None:
     """Where the clock was set back: leases of workers and waits of jobs that it had given too far in the future."""
     written_ahead_from = clock.written_ahead_from(tx.now)
     for worker, beat_at in _workers.decode(tx.value(tx.sql.workers_ahead, (written_ahead_from,))):
@@ -62,13 +62,13 @@ def _follow_clock(tx: Tx, ledger: SqlLedger, rippling: Propagation, limit: int) 
         tx.run(tx.sql.bring_beat_nearer, (tx.now, worker))
 
     def shorten(job: JobRecord) -> None:
-        ledger.take(job)
+        unit_of_work.take(job)
         if clock.shorten_wait(job, tx.now) and job.ready_at(tx.now):
-            rippling.released(job)
+            propagation.released(job)
 
     ahead = _ints.decode(tx.value(tx.sql.waits_ahead, (written_ahead_from, SHORTENED_MAX * limit)))
-    change_each(ledger, ledger.load(ahead), shorten)
-    ledger.flush()
+    change_each(unit_of_work, unit_of_work.load(ahead), shorten)
+    unit_of_work.flush()
 
 
 def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequences:
@@ -77,13 +77,13 @@ def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequ
     over = _ints.decode(tx.value(tx.sql.expired_waits, (tx.now, limit)))
     if not lost and not over:
         return Consequences()
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger)
-    _lose(tx, ledger, rippling, lost)
-    _wake(ledger, rippling, over)
-    ripple = rippling.run()
-    ledger.flush()
-    return ripple
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    propagation = Propagation(unit_of_work)
+    _lose(tx, unit_of_work, propagation, lost)
+    _wake(unit_of_work, propagation, over)
+    consequences = propagation.run()
+    unit_of_work.flush()
+    return consequences
 
 
 def give_back(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Consequences:
@@ -92,13 +92,15 @@ def give_back(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Consequences:
     if known is not None:
         tickets = remembered(_known_ranges(known), request.unanswered)
         tx.run(tx.sql.note_unanswered, (_json(tickets), request.turn, request.owner))
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    propagation = Propagation(unit_of_work)
     held = _ints.decode(tx.value(tx.sql.leases_of_tickets, (request.owner, _json(request.unanswered))))
-    change_each(ledger, ledger.load(held), lambda job: _lose_one(rippling, job, started=False, now=tx.now))
-    ripple = rippling.run()
-    ledger.flush()
-    return ripple
+    change_each(
+        unit_of_work, unit_of_work.load(held), lambda job: _lose_one(propagation, job, started=False, now=tx.now)
+    )
+    consequences = propagation.run()
+    unit_of_work.flush()
+    return consequences
 
 
 def _known_ranges(stored: str) -> list[TicketRange]:
@@ -108,41 +110,41 @@ def _known_ranges(stored: str) -> list[TicketRange]:
         return []
 
 
-def expire(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
+def expire(unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence[int]) -> None:
     """Waiting jobs whose deadline passed."""
 
     def end(job: JobRecord) -> None:
-        effects = transition.expire(job, ledger.now)
-        rippling.moved.append(Moved(job=job, move=effects.move))
-        rippling.ended(job, effects)
+        effects = transition.expire(job, unit_of_work.now)
+        propagation.moved.append(Moved(job=job, move=effects.move))
+        propagation.ended(job, effects)
 
-    change_each(ledger, ledger.load(seqs), end)
+    change_each(unit_of_work, unit_of_work.load(seqs), end)
 
 
 def set_aside(tx: Tx, lanes: LaneBook, seqs: frozenset[int]) -> Consequences:
     """Jobs with damaged rows become dead letters, with everything that follows from that (damage.py)."""
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    propagation = Propagation(unit_of_work)
 
     def end(job: JobRecord) -> None:
         effects = transition.set_aside(job, tx.now)
-        rippling.moved.append(Moved(job=job, move=effects.move))
-        rippling.ended(job, effects)
+        propagation.moved.append(Moved(job=job, move=effects.move))
+        propagation.ended(job, effects)
 
-    damaged = [job for job in ledger.load(sorted(seqs)) if job.damaged and not job.terminal]
+    damaged = [job for job in unit_of_work.load(sorted(seqs)) if job.damaged and not job.terminal]
     for job in damaged:
         say_set_aside(job.id, job.damaged)
-    change_each(ledger, damaged, end)
-    ripple = rippling.run()
-    ledger.flush()
-    return ripple
+    change_each(unit_of_work, damaged, end)
+    consequences = propagation.run()
+    unit_of_work.flush()
+    return consequences
 
 
 def _run_out(tx: Tx, limit: int) -> list[int]:
     return _ints.decode(tx.value(tx.sql.expired_leases, (tx.now, limit)))
 
 
-def _lose(tx: Tx, ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
+def _lose(tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence[int]) -> None:
     if not seqs:
         return
     known = _started.decode(tx, tx.value(tx.sql.started_tickets))
@@ -150,31 +152,31 @@ def _lose(tx: Tx, ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int])
     def lose(job: JobRecord) -> None:
         # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
         tickets = known.get(job.owner or "")
-        _lose_one(rippling, job, started=tickets is None or tickets.covers(job.ticket), now=tx.now)
+        _lose_one(propagation, job, started=tickets is None or tickets.covers(job.ticket), now=tx.now)
 
-    change_each(ledger, ledger.load(seqs), lose)
+    change_each(unit_of_work, unit_of_work.load(seqs), lose)
 
 
-def _lose_one(rippling: Propagation, job: JobRecord, *, started: bool, now: Instant) -> None:
+def _lose_one(propagation: Propagation, job: JobRecord, *, started: bool, now: Instant) -> None:
     effects = transition.lose(job, started=started, now=now)
-    rippling.moved.append(Moved(job=job, move=effects.move))
-    rippling.ended(job, effects)
+    propagation.moved.append(Moved(job=job, move=effects.move))
+    propagation.ended(job, effects)
 
 
-def _wake(ledger: SqlLedger, rippling: Propagation, seqs: Sequence[int]) -> None:
+def _wake(unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence[int]) -> None:
     """Waits that are over: a gate is given up, a job that waited for a signal goes back to its handler."""
 
     def wake(job: JobRecord) -> None:
-        ledger.take(job)
-        effects = gate.wait_is_over(job, ledger.now)
+        unit_of_work.take(job)
+        effects = gate.wait_is_over(job, unit_of_work.now)
         if effects is None:
-            rippling.released(job)
+            propagation.released(job)
             return
         if job.terminal:
-            rippling.moved.append(Moved(job=job, move=effects.move))
-        rippling.ended(job, effects)
+            propagation.moved.append(Moved(job=job, move=effects.move))
+        propagation.ended(job, effects)
 
-    change_each(ledger, ledger.load(seqs), wake)
+    change_each(unit_of_work, unit_of_work.load(seqs), wake)
 
 
 def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:

@@ -10,7 +10,7 @@ from ropewalk.backends.sql import records
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.maintenance import remove
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow import retry as retrying
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.domain.jobs import operations
@@ -26,38 +26,38 @@ _ints = msgspec.json.Decoder(list[int])
 def cancel(
     tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], *, reason: str | None, force: bool
 ) -> Cancellations:
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger)
-    jobs = ledger.find(tenant, ids)
-    answers = [_cancel(ledger, rippling, jobs.get(each), each, reason=reason, force=force) for each in ids]
-    ripple = rippling.run()
-    ledger.flush()
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    propagation = Propagation(unit_of_work)
+    jobs = unit_of_work.find(tenant, ids)
+    answers = [_cancel(unit_of_work, propagation, jobs.get(each), each, reason=reason, force=force) for each in ids]
+    consequences = propagation.run()
+    unit_of_work.flush()
     if any(answer.status is CancelStatus.CANCEL_REQUESTED for answer in answers):
         tx.run(tx.sql.bump_control)
-    return Cancellations(answers=answers, ripple=ripple)
+    return Cancellations(answers=answers, consequences=consequences)
 
 
 def retry(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
-    ledger = SqlLedger(tx, lanes)
-    jobs = ledger.find(tenant, ids)
-    answers = [_retry(ledger, jobs.get(each), each, request) for each in ids]
-    ledger.flush()
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    jobs = unit_of_work.find(tenant, ids)
+    answers = [_retry(unit_of_work, jobs.get(each), each, request) for each in ids]
+    unit_of_work.flush()
     return answers
 
 
 def update(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, request: UpdateRequest) -> UpdateAnswer:
-    ledger = SqlLedger(tx, lanes)
-    job = ledger.find(tenant, [job_id]).get(job_id)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    job = unit_of_work.find(tenant, [job_id]).get(job_id)
     if job is None:
         return UpdateAnswer(id=job_id)
     if job.status is not Status.WAITING:
         return UpdateAnswer(id=job_id, state=job.state_at(tx.now))
     event = operations.update(job, request, tx.now)
     if event is not None:
-        ledger.note(job, event)
+        unit_of_work.note(job, event)
         if request.input is not None:
-            ledger.move_key(job)
-        ledger.flush()
+            unit_of_work.move_key(job)
+        unit_of_work.flush()
     return UpdateAnswer(id=job_id, job=job, state=job.state_at(tx.now))
 
 
@@ -71,18 +71,18 @@ def delete(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, Deletion]:
 
 
 def purge(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], *, together: bool) -> Purged:
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger)
-    jobs = ledger.find(tenant, ids)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    propagation = Propagation(unit_of_work)
+    jobs = unit_of_work.find(tenant, ids)
     running = {each: Deletion.NOT_TERMINAL for each, job in jobs.items() if job.status is Status.RUNNING}
     if together and running:
         return Purged(answers=running)
     waiting = [job for job in jobs.values() if job.status is Status.WAITING]
     for job in waiting:
-        _cancel(ledger, rippling, job, job.id, reason=PURGED, force=False)
-    ripple = rippling.run()
-    ledger.flush()
-    return Purged(answers=delete(tx, tenant, ids), cancelled=waiting, ripple=ripple)
+        _cancel(unit_of_work, propagation, job, job.id, reason=PURGED, force=False)
+    consequences = propagation.run()
+    unit_of_work.flush()
+    return Purged(answers=delete(tx, tenant, ids), cancelled=waiting, consequences=consequences)
 
 
 def _deletion(job: JobRecord | None, in_use: set[int]) -> Deletion:
@@ -94,28 +94,34 @@ def _deletion(job: JobRecord | None, in_use: set[int]) -> Deletion:
 
 
 def _cancel(
-    ledger: SqlLedger, rippling: Propagation, job: JobRecord | None, job_id: str, *, reason: str | None, force: bool
+    unit_of_work: SqlUnitOfWork,
+    propagation: Propagation,
+    job: JobRecord | None,
+    job_id: str,
+    *,
+    reason: str | None,
+    force: bool,
 ) -> CancelAnswer:
     if job is None:
         return CancelAnswer(id=job_id, status=CancelStatus.NOT_FOUND, previous=None)
-    previous = job.state_at(ledger.now)
-    status, event = operations.cancel(job, reason=reason, force=force, now=ledger.now)
+    previous = job.state_at(unit_of_work.now)
+    status, event = operations.cancel(job, reason=reason, force=force, now=unit_of_work.now)
     if status is CancelStatus.CANCELLED:
-        rippling.ended(job, Effects(Move.CANCEL, event=event))
+        propagation.ended(job, Effects(Move.CANCEL, event=event))
     elif event is not None:
-        ledger.note(job, event)
+        unit_of_work.note(job, event)
     return CancelAnswer(id=job_id, status=status, previous=previous)
 
 
-def _retry(ledger: SqlLedger, job: JobRecord | None, job_id: str, request: RetryRequest) -> RetryAnswer:
+def _retry(unit_of_work: SqlUnitOfWork, job: JobRecord | None, job_id: str, request: RetryRequest) -> RetryAnswer:
     if job is None:
         return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
     refusal = operations.refusal_to_retry(job, request)
-    if refusal is None and not ledger.may_reopen(job):
+    if refusal is None and not unit_of_work.may_reopen(job):
         refusal = "key_in_use"
     if refusal is not None:
-        state = job.state_at(ledger.now)
+        state = job.state_at(unit_of_work.now)
         return RetryAnswer(id=job_id, status=RetryStatus.NOT_RETRIABLE, state=state, run_at=job.run_at, reason=refusal)
-    retrying.retry(ledger, job, request)
-    state = job.state_at(ledger.now)
+    retrying.retry(unit_of_work, job, request)
+    state = job.state_at(unit_of_work.now)
     return RetryAnswer(id=job_id, status=RetryStatus.QUEUED, state=state, run_at=job.run_at)

@@ -157,11 +157,11 @@ class SqlStore(SqlReading, DatabaseStore, ABC):
     # ── upkeep
 
     async def sweep(self, limit: int, *, take_back_until: Instant | None = None) -> Consequences:
-        ripple = await self._write(lambda tx: maintenance.sweep(tx, tx.lanes, limit, take_back_until))
-        return ripple if not self._aside else self._joined(ripple)
+        consequences = await self._write(lambda tx: maintenance.sweep(tx, tx.lanes, limit, take_back_until))
+        return consequences if not self._aside else self._joined(consequences)
 
-    def _joined(self, ripple: Consequences) -> Consequences:
-        aside = [ripple, *self._taken_aside()]
+    def _joined(self, consequences: Consequences) -> Consequences:
+        aside = [consequences, *self._taken_aside()]
         return Consequences(
             moved=[moved for each in aside for moved in each.moved],
             ready=sorted({queue for each in aside for queue in each.ready}),

@@ -23,7 +23,7 @@ from ropewalk.backends.sql import quotas, records
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
 from ropewalk.backends.sql.tx import AlreadyThere, SqlValue, Tx
-from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import owned_scope, root_scope, scope_of
 from ropewalk.backends.workflow.submission import Draft
@@ -39,26 +39,26 @@ from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission, Sub
 
 
 def spawn_alike(
-    tx: Tx, lanes: LaneBook, ledger: SqlLedger, owner: JobRecord, jobs: Sequence[NewJob]
+    tx: Tx, lanes: LaneBook, unit_of_work: SqlUnitOfWork, owner: JobRecord, jobs: Sequence[NewJob]
 ) -> list[Accepted] | None:
     """None: nothing was written, this is no case for it."""
     if not jobs or any(new.spawn_key is None for new in jobs) or not are_alike(jobs):
         return None
-    if jobs[0].key is not None or jobs[0].gate is not None or _is_cancelled(ledger, owner):
+    if jobs[0].key is not None or jobs[0].gate is not None or _is_cancelled(unit_of_work, owner):
         return None
-    ledger.flush()  # what this transaction inserted counts, too
+    unit_of_work.flush()  # what this transaction inserted counts, too
     try:
         with tx.savepoint():
             accepted = _add_alike(tx, lanes, jobs, tx.take_seqs(len(jobs)), owner=owner)
     except AlreadyThere:
         lanes.forget()
         return None
-    join(scope_of(ledger, owner), len(jobs))
+    join(scope_of(unit_of_work, owner), len(jobs))
     return accepted
 
 
-def _is_cancelled(ledger: SqlLedger, owner: JobRecord) -> bool:
-    scope = owned_scope(ledger, owner) or root_scope(ledger, owner)
+def _is_cancelled(unit_of_work: SqlUnitOfWork, owner: JobRecord) -> bool:
+    scope = owned_scope(unit_of_work, owner) or root_scope(unit_of_work, owner)
     return scope is not None and scope.cancel is not None
 
 
@@ -69,13 +69,13 @@ class Intake:
         self._tx = tx
         self._lanes = lanes
         self._admission = admission
-        self._ledger = SqlLedger(tx, lanes, wait=wait)
-        self._rippling = Propagation(self._ledger)
+        self._unit_of_work = SqlUnitOfWork(tx, lanes, wait=wait)
+        self._propagation = Propagation(self._unit_of_work)
 
     def submit(self, submissions: Sequence[Submission]) -> list[SubmitAnswer]:
         drafts = [self._accept(submission) for submission in submissions]
-        self._rippling.run()
-        self._ledger.flush()
+        self._propagation.run()
+        self._unit_of_work.flush()
         quotas.spend(self._tx, self._admission)
         for submission, draft in zip(submissions, drafts, strict=True):
             if submission.skip_queue is not None and isinstance(draft, Draft):
@@ -87,19 +87,19 @@ class Intake:
         try:
             owner = None if submission.under is None else self._holder(submission.under)
             if owner is not None:
-                accepted = spawn_alike(self._tx, self._lanes, self._ledger, owner, submission.jobs)
+                accepted = spawn_alike(self._tx, self._lanes, self._unit_of_work, owner, submission.jobs)
                 if accepted is not None:
                     self._admission.join(submission.jobs)
                     return accepted
-            draft = Draft(self._ledger, submission.jobs, owner)
+            draft = Draft(self._unit_of_work, submission.jobs, owner)
             draft.judge(self._admission)
         except RopewalkError as refusal:
             return refusal.with_traceback(None)
-        self._rippling.written(draft)
+        self._propagation.written(draft)
         return draft
 
     def _holder(self, under: Holder) -> JobRecord:
-        job = next(iter(self._ledger.load([under.seq])), None)
+        job = next(iter(self._unit_of_work.load([under.seq])), None)
         lost = loss_reason(job, under.fence, under.owner)
         if job is None or lost is not None:
             reason = lost or LossReason.NOT_FOUND

@@ -30,7 +30,7 @@ from ropewalk.domain.workflow.scope import Scope, ScopeChange
 _left = msgspec.json.Decoder(list[tuple[str, str]])
 
 
-class SqlLedger(UnitOfWork):
+class SqlUnitOfWork(UnitOfWork):
     def __init__(self, tx: Tx, lanes: LaneBook, *, wait: bool = True) -> None:
         """Without `wait`, asking for an idempotency key that another transaction holds raises MustWait."""
         self._tx = tx

@@ -17,7 +17,7 @@ from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.rows import Pieces, load
 from ropewalk.backends.sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.completion import ended_from_outside
 from ropewalk.backends.workflow.propagation import Propagation
 from ropewalk.backends.workflow.scopes import is_whole_group, scope_of
@@ -101,27 +101,27 @@ def dependencies(tx: Tx, seq: int) -> list[Dependency]:
 
 
 def end(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: EndRequest) -> EndAnswer:
-    ledger = SqlLedger(tx, lanes)
-    job = ledger.find(tenant, [job_id]).get(job_id)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    job = unit_of_work.find(tenant, [job_id]).get(job_id)
     if job is None:
         return EndAnswer(id=job_id)
     if job.terminal:
         return EndAnswer(id=job_id, state=job.state_at(tx.now))
     if job.status is Status.RUNNING:
         tx.run(tx.sql.bump_control)  # its holder hears of it soon
-    rippling = Propagation(ledger)
-    ended_from_outside(ledger, rippling, job, asked)
-    ripple = rippling.run()
-    ledger.flush()
-    return EndAnswer(id=job_id, job=job, state=job.state_at(tx.now), ripple=ripple)
+    propagation = Propagation(unit_of_work)
+    ended_from_outside(unit_of_work, propagation, job, asked)
+    consequences = propagation.run()
+    unit_of_work.flush()
+    return EndAnswer(id=job_id, job=job, state=job.state_at(tx.now), consequences=consequences)
 
 
 def signal(
     tx: Tx, lanes: LaneBook, tenant: str, job_id: str, *, name: str, value: bytes | None, once: str | None
 ) -> SignalAnswer:
     """Under the key `once` it is put only once."""
-    ledger = SqlLedger(tx, lanes)
-    job = ledger.find(tenant, [job_id]).get(job_id)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    job = unit_of_work.find(tenant, [job_id]).get(job_id)
     if job is None:
         return SignalAnswer.NOT_FOUND
     if job.terminal:
@@ -132,41 +132,41 @@ def signal(
     steps.put_signal(tx, job.seq, name, value)
     if not gate.signalled(job, name, tx.now):
         return SignalAnswer.KEPT
-    ledger.take(job)
-    ledger.flush()
+    unit_of_work.take(job)
+    unit_of_work.flush()
     return SignalAnswer.DELIVERED
 
 
 def cancel_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, request: CancelRequest) -> bool:
     """A root that queued nothing yet gets its scope for it: what it queues later is born cancelled."""
-    ledger = SqlLedger(tx, lanes)
-    scopes = list(ledger.scopes(_ints.decode(tx.value(tx.sql.scopes_of_group, (group_id, tenant)))).values())
-    root = None if scopes else ledger.find(tenant, [group_id]).get(group_id)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    scopes = list(unit_of_work.scopes(_ints.decode(tx.value(tx.sql.scopes_of_group, (group_id, tenant)))).values())
+    root = None if scopes else unit_of_work.find(tenant, [group_id]).get(group_id)
     if root is not None and root.scope_id is None and not root.terminal:
-        scopes = [scope_of(ledger, root)]
+        scopes = [scope_of(unit_of_work, root)]
     for scope in scopes:
         scope.cancel = request
-    ledger.flush()
+    unit_of_work.flush()
     return bool(scopes) or root is not None
 
 
 def await_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, span_us: Span) -> None:
     """Here, too: a scope opened later would not know that somebody waits."""
-    ledger = SqlLedger(tx, lanes)
-    root = ledger.find(tenant, [group_id]).get(group_id)
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    root = unit_of_work.find(tenant, [group_id]).get(group_id)
     if root is not None and root.scope_id is None and not root.terminal:
-        scope_of(ledger, root)
-        ledger.flush()
+        scope_of(unit_of_work, root)
+        unit_of_work.flush()
     tx.run(tx.sql.await_group, (tx.now + span_us, group_id, tenant))
 
 
 def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
-    ledger = SqlLedger(tx, lanes)
-    rippling = Propagation(ledger, limit)
-    taken = ledger.take_postponed(limit)
-    rippling.add(taken)
-    ripple = rippling.run()
-    ledger.flush()
+    unit_of_work = SqlUnitOfWork(tx, lanes)
+    propagation = Propagation(unit_of_work, limit)
+    taken = unit_of_work.take_postponed(limit)
+    propagation.add(taken)
+    consequences = propagation.run()
+    unit_of_work.flush()
     if tx.passed_over:  # what was put off because of that is there for ever, and no reason to go on at once
-        return structs.replace(ripple, more=ripple.more or len(taken) == limit)
-    return structs.replace(ripple, more=tx.row(tx.sql.any_cascade) is not None)
+        return structs.replace(consequences, more=consequences.more or len(taken) == limit)
+    return structs.replace(consequences, more=tx.row(tx.sql.any_cascade) is not None)

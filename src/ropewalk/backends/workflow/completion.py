@@ -16,27 +16,27 @@ from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE, TAKE_THE_RESUL
 from ropewalk.errors import Conflict, RopewalkError
 
 
-def ended_from_outside(ledger: UnitOfWork, rippling: Propagation, job: JobRecord, asked: EndRequest) -> None:
+def ended_from_outside(unit_of_work: UnitOfWork, propagation: Propagation, job: JobRecord, asked: EndRequest) -> None:
     """Somebody outside ends a job, with everything an ending brings; its value counts for its group like any other."""
-    ledger.take(job)
-    effects = operations.end(job, asked, ledger.now)
+    unit_of_work.take(job)
+    effects = operations.end(job, asked, unit_of_work.now)
     if asked.result is not None:
         value = Contribution(type=job.type, value=asked.result)
-        Prepared(ledger, job, CompletionPlan(contribution=value)).write(rippling)
-    rippling.ended(job, effects)
+        Prepared(unit_of_work, job, CompletionPlan(contribution=value)).write(propagation)
+    propagation.ended(job, effects)
 
 
 class Prepared:
     """A sequel found possible, before anything is written. `write` it after the job completed."""
 
-    def __init__(self, ledger: UnitOfWork, job: JobRecord, sequel: CompletionPlan) -> None:
-        self._ledger = ledger
+    def __init__(self, unit_of_work: UnitOfWork, job: JobRecord, sequel: CompletionPlan) -> None:
+        self._unit_of_work = unit_of_work
         self._job = job
         self._sequel = sequel
-        self._children = Draft(ledger, sequel.children, job) if sequel.children else None
+        self._children = Draft(unit_of_work, sequel.children, job) if sequel.children else None
         self._next = None
         if sequel.continuation is not None:
-            self._next = Draft(ledger, [sequel.continuation], self._head())
+            self._next = Draft(unit_of_work, [sequel.continuation], self._head())
 
     @property
     def continues(self) -> bool:
@@ -56,12 +56,12 @@ class Prepared:
             return refused.with_traceback(None)
         return None
 
-    def write(self, rippling: Propagation) -> None:
+    def write(self, propagation: Propagation) -> None:
         """The job is completed already; its own ending is passed on after this."""
         if self._children is not None:
-            rippling.written(self._children)
+            propagation.written(self._children)
         if self._next is not None:
-            self._continue(self._next, rippling)
+            self._continue(self._next, propagation)
         if self._sequel.contribution is not None:
             self._contribute(self._sequel.contribution)
 
@@ -69,7 +69,7 @@ class Prepared:
         """None: it was deleted, and its scope with it. The chain goes on without being counted."""
         if not self._job.chain_index:
             return self._job
-        heads = self._ledger.load([chain_head(self._job)])
+        heads = self._unit_of_work.load([chain_head(self._job)])
         return heads[0] if heads else None
 
     def _check_new(self, draft: Draft) -> None:
@@ -83,10 +83,10 @@ class Prepared:
         if job.idempotency_key is not None and any(_same_key(child, job) for child in self._sequel.children):
             raise Conflict(f"continue_with: key {job.idempotency_key!r} is that of a child, too; use another one")
 
-    def _continue(self, draft: Draft, rippling: Propagation) -> None:
+    def _continue(self, draft: Draft, propagation: Propagation) -> None:
         """(chain, index) is unique, and a job continues only once: when it completes."""
         job = self._job
-        self._ledger.take(job)
+        self._unit_of_work.take(job)
         [(following, _)] = draft.answers()
         if job.chain_index:
             following.scope_id = job.scope_id
@@ -98,26 +98,26 @@ class Prepared:
         assert self._sequel.continuation is not None
         if self._sequel.continuation.inherits_priority:
             take_over_priority(following, job.priority)
-        rippling.written(draft)
+        propagation.written(draft)
 
     def _check_fold(self, added: Contribution) -> None:
         if added.reducer != "custom":
             return
-        root = root_scope(self._ledger, self._job)
+        root = root_scope(self._unit_of_work, self._job)
         version = 0 if root is None else root.value.version
         if added.expected_version != version:
             raise Conflict(f"the group's value is at version {version}, this was folded over {added.expected_version}")
 
     def _contribute(self, added: Contribution) -> None:
         """The group of a job alone has no value of its own: it is the job's result, unless it asks for a fold."""
-        root = root_scope(self._ledger, self._job)
+        root = root_scope(self._unit_of_work, self._job)
         if root is None:
             if self._job.scope_id is not None or added.reducer in TAKE_THE_RESULT:
                 return
-            root = scope_of(self._ledger, self._job)
+            root = scope_of(self._unit_of_work, self._job)
         root.value = contribute(root.value, added)
         if added.reducer in KEPT_ONE_BY_ONE:
-            self._ledger.keep(root.id, self._job.seq, added)
+            self._unit_of_work.keep(root.id, self._job.seq, added)
 
 
 def _same_key(child: NewJob, job: JobRecord) -> bool:

@@ -51,9 +51,9 @@ def culprit_of(error: BaseException) -> Culprit | None:
     return found
 
 
-def change_each(ledger: UnitOfWork, jobs: Iterable[JobRecord], change: Callable[[JobRecord], object]) -> None:
+def change_each(unit_of_work: UnitOfWork, jobs: Iterable[JobRecord], change: Callable[[JobRecord], object]) -> None:
     """Change these jobs one after another, but for those that this transaction passes over."""
     for job in jobs:
-        if not ledger.passes_over("job", job.seq):
+        if not unit_of_work.passes_over("job", job.seq):
             with blaming("job", job.seq, f"job {job.id}"):
                 change(job)

@@ -46,12 +46,12 @@ def parents_of(new: NewJob) -> Sequence[ParentRef]:
     return () if new.gate is None else new.gate.parents
 
 
-def found(ledger: UnitOfWork, gate: NewGate, tenant: str, drafted: Mapping[str, JobRecord]) -> list[Parent]:
+def found(unit_of_work: UnitOfWork, gate: NewGate, tenant: str, drafted: Mapping[str, JobRecord]) -> list[Parent]:
     """Every parent, in order, each once. `drafted` are the jobs submitted together with this one. Raises NotFound."""
-    outside = ledger.find_shared(tenant, [ref.id for ref in gate.parents if ref.id not in drafted])
+    outside = unit_of_work.find_shared(tenant, [ref.id for ref in gate.parents if ref.id not in drafted])
     parents: dict[tuple[ParentKind, str], Parent] = {}
     for ref in gate.parents:
-        parent = _parent(ledger, ref, drafted.get(ref.id) or outside.get(ref.id))
+        parent = _parent(unit_of_work, ref, drafted.get(ref.id) or outside.get(ref.id))
         if parent.job is None and not gate.allow_missing:
             what = "job" if ref.kind is not ParentKind.CHAIN or ref.id not in outside else "end of the chain of"
             raise NotFound(
@@ -63,7 +63,7 @@ def found(ledger: UnitOfWork, gate: NewGate, tenant: str, drafted: Mapping[str, 
 
 
 def check_inside(
-    ledger: UnitOfWork, parents: list[Parent], scope_id: int, root: int, siblings: Collection[str]
+    unit_of_work: UnitOfWork, parents: list[Parent], scope_id: int, root: int, siblings: Collection[str]
 ) -> None:
     """From inside a group only siblings and older groups: whatever is queued later, nothing can wait for itself.
 
@@ -73,7 +73,7 @@ def check_inside(
         job = parent.job
         if job is None or parent.ending is not None or job.id in siblings or job.scope_id == scope_id:
             continue
-        if root_of(ledger, job) >= root:
+        if root_of(unit_of_work, job) >= root:
             raise InvalidInput(
                 f"depends_on: {job.id} is neither a sibling (queued by the same job) nor of a group opened before "
                 "this one, so the two could come to wait for each other",
@@ -96,30 +96,30 @@ def highest_priority(parents: list[Parent]) -> int | None:
     return max((parent.job.priority for parent in parents if parent.job is not None), default=None)
 
 
-def _parent(ledger: UnitOfWork, ref: ParentRef, job: JobRecord | None) -> Parent:
+def _parent(unit_of_work: UnitOfWork, ref: ParentRef, job: JobRecord | None) -> Parent:
     if job is None:
         return Parent(ref, None, Ending.COMPLETED)
     match ref.kind:
         case ParentKind.JOB | ParentKind.MISSING:
             return Parent(ref, job, ending_of(job.status) if job.terminal else None)
         case ParentKind.TREE:
-            return _tree(ledger, ref, job)
+            return _tree(unit_of_work, ref, job)
         case ParentKind.CHAIN:
-            return _chain(ledger, ref, job)
+            return _chain(unit_of_work, ref, job)
 
 
-def _tree(ledger: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
-    scope = owned_scope(ledger, job)
+def _tree(unit_of_work: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
+    scope = owned_scope(unit_of_work, job)
     if scope is not None:
         return Parent(ref, job, scope.ending if scope.closed_at is not None else None, scope.failure)
     return Parent(ref, job, ending_of(job.status) if job.terminal else None)
 
 
-def _chain(ledger: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
+def _chain(unit_of_work: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
     if not job.flags & CHAINED or job.chain_id is None:
         return Parent(ref, job, ending_of(job.status) if job.terminal else None)
-    first = job if job.id == job.chain_id else ledger.find_shared(job.tenant, [job.chain_id]).get(job.chain_id)
-    tail = ledger.chain_tail(job.tenant, job.chain_id) or job
+    first = job if job.id == job.chain_id else unit_of_work.find_shared(job.tenant, [job.chain_id]).get(job.chain_id)
+    tail = unit_of_work.chain_tail(job.tenant, job.chain_id) or job
     if tail.flags & CONTINUED:
         return Parent(ref, None, Ending.COMPLETED)  # how the chain ended went with the member that ended it
     if not tail.terminal:

@@ -44,8 +44,8 @@ def both(first: Consequences, then: Consequences) -> Consequences:
 class Propagation:
     """One transaction's consequences. Feed it with `ended` and `add`, then `run` it once."""
 
-    def __init__(self, ledger: UnitOfWork, budget: int = BUDGET) -> None:
-        self._ledger = ledger
+    def __init__(self, unit_of_work: UnitOfWork, budget: int = BUDGET) -> None:
+        self._unit_of_work = unit_of_work
         self._budget = budget
         self._resolve: dict[tuple[ParentKind, int], Resolve] = {}
         self._changes: dict[int, ScopeChange] = {}
@@ -57,7 +57,7 @@ class Propagation:
 
     def ended(self, job: JobRecord, effects: Effects, *, continued: bool = False) -> None:
         """A job ended: its attempt and event are recorded, its compensation queued, its ending passed on."""
-        self._ledger.record(job, effects)
+        self._unit_of_work.record(job, effects)
         if effects.follow_up is not None:
             self.queue([effects.follow_up], job)
             self._ready.add(effects.follow_up.queue)
@@ -72,7 +72,7 @@ class Propagation:
 
     def queue(self, jobs: Sequence[NewJob], owner: JobRecord) -> None:
         """Jobs written under one that is ending; they were judged before, or cannot be refused."""
-        draft = Draft(self._ledger, jobs, owner)
+        draft = Draft(self._unit_of_work, jobs, owner)
         draft.judge()
         self.written(draft)
 
@@ -95,7 +95,7 @@ class Propagation:
             self._change_scopes()
         left: list[Item] = [*self._resolve.values(), *self._changes.values()]
         if left or self._put_off:
-            self._ledger.postpone([*left, *self._put_off.values()])
+            self._unit_of_work.postpone([*left, *self._put_off.values()])
         return Consequences(moved=self.moved, ready=sorted(self._ready), closed=self._closed, more=bool(left))
 
     def _born(self, born: Ended) -> None:
@@ -108,7 +108,7 @@ class Propagation:
         if not asked or self._budget <= 0:
             return
         # Of parents that end together the first in depends_on is the one a doomed job names, in every store.
-        edges = sorted(self._ledger.waiting_edges(list(asked), self._budget), key=_PLACE)
+        edges = sorted(self._unit_of_work.waiting_edges(list(asked), self._budget), key=_PLACE)
         exhausted = len(edges) >= self._budget
         self._budget -= len(edges)
         edges = [edge for edge in edges if not self._passed_over(edge)]
@@ -121,20 +121,20 @@ class Propagation:
             by_ending[resolve.ending].append(edge)
             by_child[edge.seq].append(ParentEnd(edge.parent_id, resolve.ending, resolve.told))
         for ending, resolved in by_ending.items():
-            self._ledger.set_ending(resolved, ending)
-        waiting = [job for job in self._ledger.load(by_child) if job.gate is not None and not job.start_rev]
-        change_each(self._ledger, waiting, lambda job: self._parents_ended(job, by_child[job.seq]))
+            self._unit_of_work.set_ending(resolved, ending)
+        waiting = [job for job in self._unit_of_work.load(by_child) if job.gate is not None and not job.start_rev]
+        change_each(self._unit_of_work, waiting, lambda job: self._parents_ended(job, by_child[job.seq]))
 
     def _passed_over(self, edge: Edge) -> bool:
-        if not self._ledger.passes_over("job", edge.seq):
+        if not self._unit_of_work.passes_over("job", edge.seq):
             return False
         self._put_off[edge.kind, edge.parent] = self._resolve[edge.kind, edge.parent]
         return True
 
     def _parents_ended(self, job: JobRecord, ends: Sequence[ParentEnd]) -> None:
-        self._ledger.take(job)
+        self._unit_of_work.take(job)
         waited = job.unmet > 0
-        effects = gate.parents_ended(job, ends, self._ledger.now)
+        effects = gate.parents_ended(job, ends, self._unit_of_work.now)
         if effects is not None:
             self._born(Ended(job, effects))
         elif waited and not job.unmet:
@@ -142,13 +142,13 @@ class Propagation:
 
     def _change_scopes(self) -> None:
         changes, self._changes = self._changes, {}
-        held = self._ledger.scopes(changes)
+        held = self._unit_of_work.scopes(changes)
         self._budget -= len(changes)
         for scope_id, changed in changes.items():
             scope = held.get(scope_id)  # None: its root was deleted, nobody counts any more
             if scope is None:
                 continue
-            if self._ledger.passes_over("scope", scope_id):
+            if self._unit_of_work.passes_over("scope", scope_id):
                 self._put_off[None, scope_id] = self._with_what_was_put_off(changed)
                 continue
             with blaming("scope", scope_id, f"group {scope.group_id}"):
@@ -161,7 +161,7 @@ class Propagation:
         return changed
 
     def _change_scope(self, scope: Scope, changed: ScopeChange) -> None:
-        if scopes.change(scope, changed, self._ledger.now):
+        if scopes.change(scope, changed, self._unit_of_work.now):
             self._closes(scope)
 
     def _closes(self, scope: Scope) -> None:
@@ -172,6 +172,6 @@ class Propagation:
             self.add([above])
             return
         self._closed.append(ClosedGroup(scope.tenant, scope.group_id))
-        awaited = scope.awaited_until is not None and scope.awaited_until > self._ledger.now
+        awaited = scope.awaited_until is not None and scope.awaited_until > self._unit_of_work.now
         if not awaited:
-            self._ledger.report_orphan(scope)
+            self._unit_of_work.report_orphan(scope)

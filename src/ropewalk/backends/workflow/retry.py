@@ -16,26 +16,26 @@ from ropewalk.domain.workflow.dependency import Edge, ParentKind
 _DOOMED = frozenset({Move.DOOM, Move.CANCEL})
 
 
-def retry(ledger: UnitOfWork, job: JobRecord, asked: RetryRequest) -> None:
+def retry(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest) -> None:
     """The caller found no reason to refuse it."""
     was = job.status
-    ledger.take(job)
-    event = operations.retry(job, asked, ledger.now)
-    ledger.record(job, Effects(Move.RESTART, event=event, left=was))
-    ledger.reopen_key(job)
+    unit_of_work.take(job)
+    event = operations.retry(job, asked, unit_of_work.now)
+    unit_of_work.record(job, Effects(Move.RESTART, event=event, left=was))
+    unit_of_work.reopen_key(job)
     if asked.fresh:
-        ledger.forget_steps(job)
-    trees = _reopen(ledger, job, was)
+        unit_of_work.forget_steps(job)
+    trees = _reopen(unit_of_work, job, was)
     if asked.cascade:
         open_again = [(ParentKind.JOB, job.seq), (ParentKind.CHAIN, chain_head(job))]
         open_again += [(ParentKind.TREE, seq) for seq in trees]
-        for edge in ledger.ended_edges(open_again):
-            _retry_dependant(ledger, edge)
+        for edge in unit_of_work.ended_edges(open_again):
+            _retry_dependant(unit_of_work, edge)
 
 
-def _reopen(ledger: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
+def _reopen(unit_of_work: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
     """The trees that had ended and are open again, by the number of their owner."""
-    own = owned_scope(ledger, job)
+    own = owned_scope(unit_of_work, job)
     broken = was is not Status.COMPLETED
     closed = True
     if own is not None:
@@ -44,9 +44,9 @@ def _reopen(ledger: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
         broken = ended_broken
     reopened = [job.seq] if closed else []
     above_id = job.scope_id
-    if above_id is not None and (above := ledger.scopes([above_id]).get(above_id)) is not None:
+    if above_id is not None and (above := unit_of_work.scopes([above_id]).get(above_id)) is not None:
         scopes.uncount(above, was)
-    while closed and above_id is not None and (above := ledger.scopes([above_id]).get(above_id)) is not None:
+    while closed and above_id is not None and (above := unit_of_work.scopes([above_id]).get(above_id)) is not None:
         ended_broken = above.broken > 0
         closed = scopes.reopen(above, was_broken=broken)
         broken = ended_broken
@@ -56,20 +56,20 @@ def _reopen(ledger: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
     return reopened
 
 
-def _retry_dependant(ledger: UnitOfWork, edge: Edge) -> None:
+def _retry_dependant(unit_of_work: UnitOfWork, edge: Edge) -> None:
     """What never started waits for this parent again; what its failure had ended is retried for that.
 
     Unless another parent keeps the gate from opening: then it waits to be retried together with that one.
     """
-    for job in ledger.load([edge.seq]):
+    for job in unit_of_work.load([edge.seq]):
         if job.start_rev or job.gate is None:
             continue
-        ledger.take(job)
-        ledger.set_ending([edge], None)
+        unit_of_work.take(job)
+        unit_of_work.set_ending([edge], None)
         if not gate.parent_reopened(job):
             continue
-        if _was_doomed(job) and ledger.may_reopen(job):
-            retry(ledger, job, RetryRequest(cascade=True, include_cancelled=True, fresh=True))
+        if _was_doomed(job) and unit_of_work.may_reopen(job):
+            retry(unit_of_work, job, RetryRequest(cascade=True, include_cancelled=True, fresh=True))
         if job.status is Status.WAITING:
             gate.block_again(job)
 

@@ -19,36 +19,36 @@ from ropewalk.domain.workflow.scope import Scope, ScopeChange
 from ropewalk.ports.store.workflows import OrphanRecord
 
 
-def scope_of(ledger: UnitOfWork, owner: JobRecord) -> Scope:
+def scope_of(unit_of_work: UnitOfWork, owner: JobRecord) -> Scope:
     """The owner's scope; opened if it has none yet."""
-    held = owned_scope(ledger, owner)
+    held = owned_scope(unit_of_work, owner)
     if held is not None:
         return held
-    root = root_scope(ledger, owner)
+    root = root_scope(unit_of_work, owner)
     opened = scopes.opened(owner, root=root)
-    ledger.take(owner)
+    unit_of_work.take(owner)
     owner.flags |= OWNS_SCOPE
-    ledger.add_scope(opened)
+    unit_of_work.add_scope(opened)
     return opened
 
 
-def owned_scope(ledger: UnitOfWork, owner: JobRecord) -> Scope | None:
-    return ledger.scopes([owner.seq]).get(owner.seq) if owner.flags & OWNS_SCOPE else None
+def owned_scope(unit_of_work: UnitOfWork, owner: JobRecord) -> Scope | None:
+    return unit_of_work.scopes([owner.seq]).get(owner.seq) if owner.flags & OWNS_SCOPE else None
 
 
-def root_scope(ledger: UnitOfWork, job: JobRecord) -> Scope | None:
+def root_scope(unit_of_work: UnitOfWork, job: JobRecord) -> Scope | None:
     """The scope of the group's root; None for a root without one, and where the root is deleted."""
     if job.scope_id is None:
-        return owned_scope(ledger, job)
-    above = ledger.scopes([job.scope_id]).get(job.scope_id)
-    return None if above is None else ledger.scopes([above.root]).get(above.root)
+        return owned_scope(unit_of_work, job)
+    above = unit_of_work.scopes([job.scope_id]).get(job.scope_id)
+    return None if above is None else unit_of_work.scopes([above.root]).get(above.root)
 
 
-def root_of(ledger: UnitOfWork, job: JobRecord) -> int:
+def root_of(unit_of_work: UnitOfWork, job: JobRecord) -> int:
     """The number of its group's root."""
     if job.scope_id is None:
         return job.seq
-    above = ledger.scopes([job.scope_id]).get(job.scope_id)
+    above = unit_of_work.scopes([job.scope_id]).get(job.scope_id)
     return job.seq if above is None else above.root
 
 

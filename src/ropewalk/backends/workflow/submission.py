@@ -54,8 +54,8 @@ class Draft:
     `owner` is the job in whose scope these are written; None for the roots of new groups.
     """
 
-    def __init__(self, ledger: UnitOfWork, jobs: Sequence[NewJob], owner: JobRecord | None = None) -> None:
-        self._ledger = ledger
+    def __init__(self, unit_of_work: UnitOfWork, jobs: Sequence[NewJob], owner: JobRecord | None = None) -> None:
+        self._unit_of_work = unit_of_work
         self._jobs = jobs
         self._owner = owner
         self._known: dict[str, dict[str, JobRecord]] = {}
@@ -79,18 +79,18 @@ class Draft:
 
     def write(self) -> list[Ended]:
         """Nothing is refused any more. Answers what was born ended: doomed already, or into a cancelled group."""
-        ledger, drafted = self._ledger, list(self._fresh.values())
+        unit_of_work, drafted = self._unit_of_work, list(self._fresh.values())
         jobs = [each.job for each in drafted]
         for held in self._keys.values():
-            ledger.put_key(held)
+            unit_of_work.put_key(held)
         if not jobs:
             return []
-        ledger.number(jobs)
+        unit_of_work.number(jobs)
         scope = None
         if self._owner is not None:
-            scope = scope_of(ledger, self._owner)
+            scope = scope_of(unit_of_work, self._owner)
             enter(scope, jobs)
-        ledger.insert(jobs)
+        unit_of_work.insert(jobs)
         gated = [each for each in drafted if each.parents]
         self._tie(gated)
         # In this order nothing ends twice: of what is cancelled already, the parents that ended are only counted.
@@ -114,9 +114,9 @@ class Draft:
             if new.parent_id is not None and new.spawn_key is not None:
                 spawned[new.tenant, new.parent_id].append(new.spawn_key)
         for tenant, wanted in ids.items():
-            self._known[tenant] = dict(self._ledger.find_shared(tenant, wanted))
+            self._known[tenant] = dict(self._unit_of_work.find_shared(tenant, wanted))
         for (tenant, parent_id), keys in spawned.items():
-            for key, job in self._ledger.spawned(tenant, parent_id, keys).items():
+            for key, job in self._unit_of_work.spawned(tenant, parent_id, keys).items():
                 self._children[tenant, parent_id, key] = job
 
     def _add(self, new: NewJob) -> None:
@@ -125,7 +125,7 @@ class Draft:
         if held is not None:
             known[new.id] = held
             return
-        job = new_record(new, seq=0, now=self._ledger.now)
+        job = new_record(new, seq=0, now=self._unit_of_work.now)
         if job.tags:
             job.tags = dict(job.tags)
         drafted = Drafted(new, job, [])
@@ -140,13 +140,13 @@ class Draft:
     def _bind(self, new: NewJob, job: JobRecord, known: Mapping[str, JobRecord]) -> list[Parent]:
         gate = new.gate
         assert gate is not None
-        found = parents.found(self._ledger, gate, new.tenant, known)
+        found = parents.found(self._unit_of_work, gate, new.tenant, known)
         if self._owner is not None:
-            root = root_of(self._ledger, self._owner)
-            parents.check_inside(self._ledger, found, self._owner.seq, root, self._fresh_ids)
+            root = root_of(self._unit_of_work, self._owner)
+            parents.check_inside(self._unit_of_work, found, self._owner.seq, root, self._fresh_ids)
         depth = parents.depth_below(found, gate.depth_max)
         inherited = parents.highest_priority(found) if new.inherits_priority else None
-        pending.bind(job, gate, total=len(found), depth=depth, priority=inherited, now=self._ledger.now)
+        pending.bind(job, gate, total=len(found), depth=depth, priority=inherited, now=self._unit_of_work.now)
         return found
 
     def _same_id(self, new: NewJob, known: Mapping[str, JobRecord]) -> JobRecord | None:
@@ -168,24 +168,28 @@ class Draft:
             return None
         name = (new.tenant, new.type, key.key)
         hashed = input_hash(new.input)
-        held = self._keys.get(name) or self._ledger.key(*name)
-        verdict = judge_key(held, key, hashed, self._ledger.now)
+        held = self._keys.get(name) or self._unit_of_work.key(*name)
+        verdict = judge_key(held, key, hashed, self._unit_of_work.now)
         if held is None or verdict is KeyMatch.FREE:
-            self._keys[name] = opened(new, key, hashed, self._ledger.now)
+            self._keys[name] = opened(new, key, hashed, self._unit_of_work.now)
             return None
         if verdict is KeyMatch.CONFLICT:
             raise key_taken(held)
         self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, key.window_us))
         fresh = self._fresh.get((new.tenant, held.job_id))
-        job = fresh.job if fresh is not None else self._ledger.find_shared(new.tenant, [held.job_id]).get(held.job_id)
+        job = (
+            fresh.job
+            if fresh is not None
+            else self._unit_of_work.find_shared(new.tenant, [held.job_id]).get(held.job_id)
+        )
         assert job is not None, f"key {key.key!r} outlived its job {held.job_id}"
         return job
 
     def _tie(self, gated: Sequence[Drafted]) -> None:
         edges = [parent.edge(each.job.seq, position) for each in gated for position, parent in enumerate(each.parents)]
-        self._ledger.add_edges(edges)
+        self._unit_of_work.add_edges(edges)
         jobs = {job.seq: job for each in gated for parent in each.parents if (job := parent.job) is not None}
-        self._ledger.note_dependants([job for job in jobs.values() if not job.flags & HAS_DEPENDANTS])
+        self._unit_of_work.note_dependants([job for job in jobs.values() if not job.flags & HAS_DEPENDANTS])
 
     def _born_decided(self, gated: Sequence[Drafted]) -> list[Ended]:
         """Parents that had ended before may have opened or doomed the gate already."""
@@ -193,8 +197,8 @@ class Draft:
         for each in gated:
             ends = parents.ends(each.parents)
             if ends:
-                self._ledger.take(each.job)
-                effects = pending.parents_ended(each.job, ends, self._ledger.now)
+                self._unit_of_work.take(each.job)
+                effects = pending.parents_ended(each.job, ends, self._unit_of_work.now)
                 if effects is not None:
                     ended.append(Ended(each.job, effects))
         return ended
@@ -206,7 +210,7 @@ class Draft:
         for job in jobs:
             if job.terminal:
                 continue
-            self._ledger.take(job)
-            _, event = operations.cancel(job, reason=scope.cancel.reason, force=False, now=self._ledger.now)
+            self._unit_of_work.take(job)
+            _, event = operations.cancel(job, reason=scope.cancel.reason, force=False, now=self._unit_of_work.now)
             ended.append(Ended(job, Effects(Move.CANCEL, event=event)))
         return ended

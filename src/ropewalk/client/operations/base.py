@@ -63,7 +63,7 @@ class TenantOperations:
         cancelled = await (await self._store()).cancel(self._tenant, ids, reason=reason, force=force)
         ended = tuple(answer.id for answer in cancelled.answers if answer.status is CancelStatus.CANCELLED)
         self._core.store.notifier.publish(Hint(finished=ended, control=True))
-        self._publish(await self._cancelled(ended), cancelled.ripple)
+        self._publish(await self._cancelled(ended), cancelled.consequences)
         return [answer.status for answer in cancelled.answers]
 
     async def _cancelled(self, ids: Sequence[str]) -> list[Change]:
@@ -78,9 +78,11 @@ class TenantOperations:
             return []
         return [Change(job, Move.CANCEL, job.error) for job in read.jobs.values()]
 
-    def _publish(self, news: Iterable[Change], ripple: Consequences, *, control: bool = False) -> None:
+    def _publish(self, news: Iterable[Change], consequences: Consequences, *, control: bool = False) -> None:
         core = self._core
-        publish(news, store=core.store, events=core.events, runtime=core.runtime, ripple=ripple, control=control)
+        publish(
+            news, store=core.store, events=core.events, runtime=core.runtime, consequences=consequences, control=control
+        )
 
 
 REPEATED_AFTER_SECONDS: Final = (0.1, 0.4, 1.6)

@@ -220,7 +220,7 @@ class RemovalOperations(TenantOperations):
         if result is not None:
             result.cancelled += len(purged.cancelled)
         self._core.store.notifier.publish(Hint(finished=tuple(job.id for job in purged.cancelled), control=True))
-        self._publish([Change(job, Move.CANCEL, job.error) for job in purged.cancelled], purged.ripple)
+        self._publish([Change(job, Move.CANCEL, job.error) for job in purged.cancelled], purged.consequences)
         return purged.answers
 
     async def _in_use(self, ids: Sequence[str]) -> Conflict:

@@ -166,7 +166,7 @@ class WorkflowOperations(TenantOperations):
                 raise missing(job_id)
             raise Conflict(f"job {job_id} is already {answer.state.value}")
         job = answer.job
-        self._publish([Change(job, Move.END, job.error)], answer.ripple or NOTHING_ELSE, control=True)
+        self._publish([Change(job, Move.END, job.error)], answer.consequences or NOTHING_ELSE, control=True)
         return self._describe.job(job, job.updated_at)
 
     def _encoded(self, value: object) -> bytes | None:

@@ -115,7 +115,7 @@ class Settlements(Struct, frozen=True, kw_only=True):
 
     settled: list[Settled]
     """The answers in the order of the settlements."""
-    ripple: Consequences
+    consequences: Consequences
 
 
 class Note(Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ class Cancellations(Struct, frozen=True, kw_only=True):
 
     answers: list[CancelAnswer]
     """The answers in the order of the ids."""
-    ripple: Consequences
+    consequences: Consequences
 
 
 class RetryAnswer(Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class Purged(Struct, frozen=True, kw_only=True):
     """What became of each job, by id: NOT_TERMINAL where it runs. With `together` and any that run, these alone."""
     cancelled: list[JobRecord] = []
     """The jobs that waited, as they were cancelled, whether they could be removed or not."""
-    ripple: Consequences = Consequences()
+    consequences: Consequences = Consequences()
 
 
 class Operating(Protocol):

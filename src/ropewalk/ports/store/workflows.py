@@ -28,7 +28,7 @@ class EndAnswer(Struct, frozen=True, kw_only=True):
     job: JobRecord | None = None
     """as resolved; None with `state` None: not found; None with a state: it had ended already"""
     state: State | None = None
-    ripple: Consequences | None = None
+    consequences: Consequences | None = None
 
 
 class SignalAnswer(StrEnum):

@@ -29,12 +29,12 @@ class CascadeContract(Contract):
     async def test_a_wide_fan_out(self, bench: Bench, move: Move, state: State) -> None:
         flow = Flow(bench)
         await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN)), node("other"))
-        ended = (await flow.ended("p", move)).ripple
+        ended = (await flow.ended("p", move)).consequences
         assert ended.more
         assert await bench.store.count("default", Filter(types=("t",), states=(State.PENDING,))) >= FAN - 1000
-        ripples = [ended, *await _cascade_all(bench)]
+        all_consequences = [ended, *await _cascade_all(bench)]
         assert await bench.store.count("default", Filter(types=("t",), states=(state,))) == FAN
-        moved = [each.job.id for ripple in ripples for each in ripple.moved]
+        moved = [each.job.id for consequences in all_consequences for each in consequences.moved]
         assert len(moved) == len(set(moved)) == (FAN if move is Move.FAIL else 0)
         assert await bench.state("other") is State.SCHEDULED
 
@@ -43,8 +43,8 @@ class CascadeContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("root"), node("after", tree("root")))
         await flow.end("root", left=sequel(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN))))
-        ripples = [(await flow.ended("p", Move.FAIL)).ripple, *await _cascade_all(bench)]
-        assert [closed_by(each) for each in ripples].count(["root"]) == 1
+        all_consequences = [(await flow.ended("p", Move.FAIL)).consequences, *await _cascade_all(bench)]
+        assert [closed_by(each) for each in all_consequences].count(["root"]) == 1
         assert await flow.counts("root") == (0, 1, FAN + 1, 0)
         assert await flow.states("after") == ["failed"]
 
@@ -52,8 +52,8 @@ class CascadeContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(1500)))
         await flow.end("p", Move.FAIL)
-        ripple = await bench.store.cascade(100)
-        assert 0 < len(ripple.moved) <= 100
+        consequences = await bench.store.cascade(100)
+        assert 0 < len(consequences.moved) <= 100
 
     async def test_it_is_told_while_something_is_left(self, bench: Bench) -> None:
         """Of this fan-out or of another one."""
@@ -64,15 +64,15 @@ class CascadeContract(Contract):
         left = 2200 - await bench.store.count("default", Filter(types=("t",), states=(State.FAILED,)))
         limits = iter([1, 1, 1])
         while left > 0:
-            ripple = await bench.store.cascade(next(limits, 400))
-            left -= len(ripple.moved)
-            assert ripple.more or left == 0, f"{left} left, and nobody is told"
+            consequences = await bench.store.cascade(next(limits, 400))
+            left -= len(consequences.moved)
+            assert consequences.more or left == 0, f"{left} left, and nobody is told"
 
     async def test_several_workers_go_on_with_it_together(self, bench: Bench) -> None:
         other = await bench.second()
         flow = Flow(bench)
         await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN)))
-        moved = [each.job.id for each in (await flow.ended("p", Move.FAIL)).ripple.moved]
+        moved = [each.job.id for each in (await flow.ended("p", Move.FAIL)).consequences.moved]
         for _ in range(20):
             steps = await asyncio.gather(*(each.store.cascade(100) for each in (bench, other)))
             moved += [each.job.id for step in steps for each in step.moved]
@@ -127,7 +127,7 @@ class FlowRaceContract(Contract):
             answers = await asyncio.gather(
                 *(benches[n % 2].store.settle("worker", [settlement(job)]) for n, job in enumerate(jobs))
             )
-            assert [each.ripple.ready for each in answers].count(["default"]) == 1
+            assert [each.consequences.ready for each in answers].count(["default"]) == 1
             assert await flow.states(f"a{turn}") == ["scheduled"]
 
     async def test_one_spawn_key_from_two_attempts_at_once(self, bench: Bench) -> None:
@@ -147,8 +147,8 @@ class FlowRaceContract(Contract):
 
 async def _cascade_all(bench: Bench) -> list[Consequences]:
     """Until nothing is left."""
-    ripples = [await bench.store.cascade(1000)]
-    while ripples[-1].more:
-        ripples.append(await bench.store.cascade(1000))
-        assert len(ripples) < 50, "it never ends"
-    return ripples
+    all_consequences = [await bench.store.cascade(1000)]
+    while all_consequences[-1].more:
+        all_consequences.append(await bench.store.cascade(1000))
+        assert len(all_consequences) < 50, "it never ends"
+    return all_consequences

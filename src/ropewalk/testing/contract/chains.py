@@ -52,7 +52,7 @@ class ChainContract(Contract):
         for number in range(30):
             assert (
                 await flow.ended(f"c{number}", Move.COMPLETE, sequel(then=node(f"c{number + 1}")))
-            ).ripple.closed == []
+            ).consequences.closed == []
             assert await flow.counts("root") == (1, number + 2, 0, 0)
         job = await bench.job("c30")
         assert (job.group_id, job.chain_id, job.chain_index) == ("root", "c0", 30)

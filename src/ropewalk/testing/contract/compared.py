@@ -13,8 +13,8 @@ from ropewalk.ports.store.submission import SubmitAnswer
 from ropewalk.ports.store.workflows import EndAnswer
 
 
-def rippled(ripple: Consequences) -> Consequences:
-    return structs.replace(ripple, moved=moved(ripple.moved), closed=sorted(ripple.closed))
+def ordered_consequences(consequences: Consequences) -> Consequences:
+    return structs.replace(consequences, moved=moved(consequences.moved), closed=sorted(consequences.closed))
 
 
 def claimed(claimed: Claimed) -> Claimed:
@@ -23,20 +23,22 @@ def claimed(claimed: Claimed) -> Claimed:
 
 def settled(settlements: Settlements) -> tuple[object, Consequences]:
     answers = [(structs.replace(each, refused=None), type(each.refused)) for each in settlements.settled]
-    return answers, rippled(settlements.ripple)
+    return answers, ordered_consequences(settlements.consequences)
 
 
 def cancelled(cancellations: Cancellations) -> tuple[object, Consequences]:
-    return cancellations.answers, rippled(cancellations.ripple)
+    return cancellations.answers, ordered_consequences(cancellations.consequences)
 
 
 def purged(answer: Purged) -> Purged:
     cancelled = sorted(answer.cancelled, key=lambda job: job.seq)
-    return structs.replace(answer, cancelled=cancelled, ripple=rippled(answer.ripple))
+    return structs.replace(answer, cancelled=cancelled, consequences=ordered_consequences(answer.consequences))
 
 
 def resolved(answer: EndAnswer) -> EndAnswer:
-    return structs.replace(answer, ripple=None if answer.ripple is None else rippled(answer.ripple))
+    return structs.replace(
+        answer, consequences=None if answer.consequences is None else ordered_consequences(answer.consequences)
+    )
 
 
 def renewed(renewed: Renewed) -> Renewed:

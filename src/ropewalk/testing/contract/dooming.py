@@ -198,9 +198,9 @@ class GateTimeoutContract(Contract):
         await bench.runtime.advance(59.999_999)
         assert await bench.sweep() == []
         await bench.runtime.advance(0.000_001)
-        ripple = await bench.store.sweep(9)
+        consequences = await bench.store.sweep(9)
         assert await flow.states("a") == [state]
-        assert {moved.job.id for moved in ripple.moved} >= ({"a"} if state != "scheduled" else set())
+        assert {moved.job.id for moved in consequences.moved} >= ({"a"} if state != "scheduled" else set())
         assert await flow.states("b") == [
             {"completed": "scheduled", "scheduled": "pending"}.get(state, state),
         ]

@@ -37,7 +37,7 @@ class EndingContract(Contract):
         answer = await bench.store.end("default", "a", asked)
         job = await bench.job("a")
         ended = State.COMPLETED if asked is DONE else State.FAILED
-        assert (answer.job, answer.state, answer.ripple is not None) == (job, ended, True)
+        assert (answer.job, answer.state, answer.consequences is not None) == (job, ended, True)
         assert (job.status.value, job.result, job.error, job.last_move) == (
             ended,
             asked.result,
@@ -88,13 +88,13 @@ class EndingContract(Contract):
         await flow.submit(node("root"), node("good", "root"), node("bad", "root"))
         await flow.end("root", left=sequel(node("a"), node("b"), node("after-a", "a"), node("after-b", "b")))
         answer = await bench.store.end("default", "a", DONE)
-        assert answer.ripple is not None
-        assert (answer.ripple.ready, closed_by(answer)) == (["default"], [])
+        assert answer.consequences is not None
+        assert (answer.consequences.ready, closed_by(answer)) == (["default"], [])
         answer = await bench.store.end("default", "b", FAILED)
-        assert answer.ripple is not None
-        assert [moved.job.id for moved in answer.ripple.moved] == ["after-b"]
+        assert answer.consequences is not None
+        assert [moved.job.id for moved in answer.consequences.moved] == ["after-b"]
         answer = await bench.store.end("default", "after-a", DONE)
-        assert answer.ripple is not None
+        assert answer.consequences is not None
         assert closed_by(answer) == ["root"]
         assert await flow.counts("root") == (0, 3, 2, 0)
 

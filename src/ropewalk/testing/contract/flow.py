@@ -37,8 +37,8 @@ def sequel(
 def closed_by(what: Consequences | Claimed | Settlements | EndAnswer) -> list[str]:
     """The ids of the groups that closed with it."""
     if isinstance(what, Settlements | EndAnswer):
-        assert what.ripple is not None
-        return closed_by(what.ripple)
+        assert what.consequences is not None
+        return closed_by(what.consequences)
     return [group.id for group in what.closed]
 
 

@@ -185,14 +185,14 @@ class GateContract(Contract):
         await flow.submit(node("p"), node("child", "p", queue="q"))
         assert await bench.claim(9, types=["child"]) == []
         ended = await flow.ended("p")
-        assert (ended.ripple.ready, ended.ripple.moved) == (["q"], [])
+        assert (ended.consequences.ready, ended.consequences.moved) == (["q"], [])
         assert (await flow.start("child")).rev == 2, "becoming ready is no move"
 
     async def test_what_is_doomed_is_told(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("p"), node("child", "p"), node("grandchild", "child"))
         ended = await flow.ended("p", Move.FAIL)
-        assert [(moved.job.id, moved.move) for moved in ended.ripple.moved] == [
+        assert [(moved.job.id, moved.move) for moved in ended.consequences.moved] == [
             ("child", Move.DOOM),
             ("grandchild", Move.DOOM),
         ]

@@ -26,7 +26,7 @@ class CancelGroupContract(Contract):
         assert cancel is not None
         assert cancel.reason == "enough"
         ended = await flow.ended("a", Move.COMPLETE, sequel(node("aa"), then=node("next")))
-        assert {moved.job.id for moved in ended.ripple.moved} == {"aa", "next"}
+        assert {moved.job.id for moved in ended.consequences.moved} == {"aa", "next"}
         assert await flow.states("root", "a", "aa", "next") == ["running", "completed", "cancelled", "cancelled"]
         assert closed_by(await flow.ended("root")) == ["root"]
         group = await flow.group("root")

@@ -42,7 +42,15 @@ from ropewalk.testing.contract import draws
 from ropewalk.testing.contract.backend import Backend
 from ropewalk.testing.contract.bench import holder
 from ropewalk.testing.contract.build import LEASE, claim_request
-from ropewalk.testing.contract.compared import cancelled, claimed, purged, renewed, rippled, settled, submitted
+from ropewalk.testing.contract.compared import (
+    cancelled,
+    claimed,
+    ordered_consequences,
+    purged,
+    renewed,
+    settled,
+    submitted,
+)
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
 from ropewalk.testing.contract.machine_flow import FlowRules, pick, picks
 from ropewalk.testing.contract.machine_schedules import ScheduleRules
@@ -205,7 +213,7 @@ class StoreMachine(FlowRules, ScheduleRules):
     def time_passes(self, *, seconds: float, swept: bool) -> None:
         self.stores.advance(seconds)
         if swept:
-            self.stores.ask(lambda store: store.sweep(MANY), compared=rippled)
+            self.stores.ask(lambda store: store.sweep(MANY), compared=ordered_consequences)
 
     @rule(retention=draws.retentions)
     def prune(self, retention: Retention) -> None:

@@ -19,7 +19,7 @@ from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.contract import draws, flow_draws
 from ropewalk.testing.contract.bench import holder
 from ropewalk.testing.contract.build import BOOM
-from ropewalk.testing.contract.compared import resolved, rippled, settled
+from ropewalk.testing.contract.compared import ordered_consequences, resolved, settled
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
 
 pick = st.integers(0, 30)
@@ -107,7 +107,7 @@ class FlowRules(RuleBasedStateMachine):
 
     @rule(limit=st.sampled_from((1, MANY)))
     def cascade(self, limit: int) -> None:
-        self.stores.ask(lambda store: store.cascade(limit), compared=rippled)
+        self.stores.ask(lambda store: store.cascade(limit), compared=ordered_consequences)
 
     @rule(limit=st.integers(1, 4), span_us=draws.spans)
     def take_orphans(self, limit: int, span_us: int) -> None:

@@ -57,7 +57,7 @@ class PurgeContract(Contract):
         await flow.submit(node("a"), node("b", "a"), node("c", "b"), node("other"))
         answer = await bench.store.purge("default", ["a"])
         assert answer.answers == {"a": Deletion.DELETED}
-        assert [moved.job.id for moved in answer.ripple.moved] == ["b", "c"]
+        assert [moved.job.id for moved in answer.consequences.moved] == ["b", "c"]
         assert await flow.states("b", "c", "other") == ["cancelled", "cancelled", "scheduled"]
 
     @needs(WORKFLOWS)
@@ -76,7 +76,7 @@ class PurgeContract(Contract):
         await flow.end("root", left=sequel(node("x"), node("y")))
         await flow.end("x")
         answer = await bench.store.purge("default", ["y"])
-        assert closed_by(answer.ripple) == ["root"]
+        assert closed_by(answer.consequences) == ["root"]
         assert (await bench.store.purge("default", ["root", "x"])).answers == dict.fromkeys(
             ("root", "x"), Deletion.DELETED
         )

@@ -92,8 +92,8 @@ class ScopeContract(Contract):
         await flow.end("buried", Move.BURY)
         await flow.end("cancelled", Move.CANCEL)
         await bench.store.end("default", "resolved", EndRequest(error=BOOM))
-        ripple = await flow.lose("lost")
-        assert closed_by(ripple) == ["root"], "the sweep also found the passed deadline"
+        consequences = await flow.lose("lost")
+        assert closed_by(consequences) == ["root"], "the sweep also found the passed deadline"
         assert await flow.counts("root") == (0, 2, 5, 1)
 
     @pytest.mark.parametrize("move", [Move.FAIL, Move.BURY])

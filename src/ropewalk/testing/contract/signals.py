@@ -91,8 +91,8 @@ class SignalContract(Contract):
         assert await bench.sweep() == []
         assert await bench.state(job.id) is State.PENDING
         await bench.runtime.advance(0.000_001)
-        ripple = await bench.store.sweep(9)
-        assert (ripple.moved, ripple.ready) == ([], ["default"])
+        consequences = await bench.store.sweep(9)
+        assert (consequences.moved, consequences.ready) == ([], ["default"])
         assert (await bench.claim_one()).attempt == 1
 
     async def test_a_signal_before_the_end_of_the_wait(self, bench: Bench) -> None:

@@ -67,7 +67,7 @@ class Ask(NamedTuple):
 class Admission:
     def __init__(
         self,
-        bench: WorkerContext,
+        worker_context: WorkerContext,
         buffer: Buffer,
         executor: Executor,
         settler: Settler,
@@ -75,19 +75,23 @@ class Admission:
         concurrency: Concurrency,
         accept: Accept | None,
     ) -> None:
-        self._bench = bench
+        self._worker_context = worker_context
         self._buffer = buffer
         self._executor = executor
         self._settler = settler
         self._accept = accept
         self._declined = Declined()
-        self._types = bench.leases()
-        own = {each.name: each.options.concurrency for each in bench.registry if each.options.concurrency is not None}
+        self._types = worker_context.leases()
+        own = {
+            each.name: each.options.concurrency
+            for each in worker_context.registry
+            if each.options.concurrency is not None
+        }
         self._most = {name: most for name, each in own.items() if (most := most_at_once(each)) is not None}
         self._ordered = {name: each for name, each in own.items() if isinstance(each, Ordered)}
         self._batched = {
             each.name: each.options.batch.size
-            for each in bench.registry
+            for each in worker_context.registry
             if each.options.batch is not None and each.options.batch.max_batches is not None
         }
         """the size of a batch of each type with `max_batches`"""
@@ -118,7 +122,9 @@ class Admission:
         types = {name: span for name, span in self._types.items() if room.get(name, 1) > 0}
         if types.keys() <= room.keys():
             limit = min(limit, sum(room[name] for name in types))
-        passing = self._declined.passing(self._bench.runtime.monotonic()) | self._bench.misfits.passing()
+        passing = (
+            self._declined.passing(self._worker_context.runtime.monotonic()) | self._worker_context.misfits.passing()
+        )
         return Ask(limit, types if limit else {}, {name: room[name] for name in types if name in room}, passing)
 
     def _places(self, here: Iterable[Attempt]) -> dict[str, int]:
@@ -138,7 +144,7 @@ class Admission:
 
     def pass_over(self, attempts: Iterable[Attempt]) -> None:
         """They were here and could not start: claims look past them for a while, and other workers get them."""
-        now = self._bench.runtime.monotonic()
+        now = self._worker_context.runtime.monotonic()
         for attempt in attempts:
             self._declined.add(attempt.job.seq, now)
 
@@ -163,10 +169,10 @@ class Admission:
         try:
             accepted = guarded(_is_true, self._accept, Offer(attempt.job, attempt.job_type))
         except Exception as error:
-            self._bench.events.report(error, "accept")
+            self._worker_context.events.report(error, "accept")
             return True
         if not accepted:
-            remembered = self._declined.add(attempt.job.seq, self._bench.runtime.monotonic())
+            remembered = self._declined.add(attempt.job.seq, self._worker_context.runtime.monotonic())
             self._settler.release([attempt], after_us=0 if remembered else SECOND)
         return accepted
 
@@ -187,7 +193,7 @@ class Admission:
         try:
             return guarded(_text_of, paced.policy.per, Offer(attempt.job, attempt.job_type))
         except Exception as error:
-            self._bench.events.report(error, "per")
+            self._worker_context.events.report(error, "per")
             return None
 
     def _paced_of(self, attempt: Attempt) -> list[Paced]:
@@ -198,7 +204,7 @@ class Admission:
         return [*self._paced.values(), *(() if self._whole is None else (self._whole,))]
 
     def _now(self) -> Instant:
-        return round(self._bench.runtime.monotonic() * SECOND)
+        return round(self._worker_context.runtime.monotonic() * SECOND)
 
 
 def _is_true(accept: Accept, offer: Offer) -> bool:

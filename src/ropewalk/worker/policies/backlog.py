@@ -54,8 +54,8 @@ class Backlog:
 
 
 class Alarm:
-    def __init__(self, bench: WorkerContext, alarm: BacklogAlarm) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext, alarm: BacklogAlarm) -> None:
+        self._worker_context = worker_context
         self._backlog = Backlog(alarm)
         self._about: JobRecord | None = None
         """the job the last alarm was about"""
@@ -63,10 +63,10 @@ class Alarm:
     def saw(self, claimed: Claimed, *, filled: bool) -> None:
         oldest = min(claimed.jobs, key=lambda job: job.run_at, default=None)
         waited = 0.0 if oldest is None else (claimed.now - oldest.run_at) / SECOND
-        change = self._backlog.saw(waited, filled=filled, now=self._bench.runtime.monotonic())
+        change = self._backlog.saw(waited, filled=filled, now=self._worker_context.runtime.monotonic())
         if change == "backlog":
             self._about = oldest
         if change is None or self._about is None:
             return
         message = f"waited {waited:.1f} s" if change == "backlog" else None
-        self._bench.events.tell(self._about, change, message=message)
+        self._worker_context.events.tell(self._about, change, message=message)

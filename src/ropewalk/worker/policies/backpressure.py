@@ -120,8 +120,8 @@ def _wait_of(answer: Asked) -> float:
 
 
 class Backpressure:
-    def __init__(self, bench: WorkerContext, hook: Hook | AdaptiveDelay) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext, hook: Hook | AdaptiveDelay) -> None:
+        self._worker_context = worker_context
         self._hook: Hook = Throttle(hook) if isinstance(hook, AdaptiveDelay) else hook
 
     async def wait_seconds(self, load: Load) -> float:
@@ -132,12 +132,12 @@ class Backpressure:
             seconds = await guarded_await(answer) if inspect.isawaitable(answer) else answer
             return guarded(_wait_of, seconds)
         except Exception as error:
-            self._bench.events.report(error, "backpressure")
+            self._worker_context.events.report(error, "backpressure")
             return 0.0
 
     async def _lag_seconds(self) -> float:
         """One turn of the loop: everything that was ready to run has run."""
-        began, turned = self._bench.runtime.monotonic(), asyncio.Event()
-        self._bench.loop.call_soon(turned.set)
+        began, turned = self._worker_context.runtime.monotonic(), asyncio.Event()
+        self._worker_context.loop.call_soon(turned.set)
         await turned.wait()
-        return self._bench.runtime.monotonic() - began
+        return self._worker_context.runtime.monotonic() - began

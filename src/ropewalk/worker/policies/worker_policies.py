@@ -33,7 +33,7 @@ class WorkerPolicies:
 
 
 def regime_of(
-    bench: WorkerContext,
+    worker_context: WorkerContext,
     buffer: Buffer,
     executor: Executor,
     settler: Settler,
@@ -43,12 +43,12 @@ def regime_of(
     backpressure: Hook | AdaptiveDelay | None,
     backlog_alarm: BacklogAlarm | None,
 ) -> WorkerPolicies:
-    admission = Admission(bench, buffer, executor, settler, concurrency=concurrency, accept=accept)
+    admission = Admission(worker_context, buffer, executor, settler, concurrency=concurrency, accept=accept)
     return WorkerPolicies(
         admission=admission if admission else None,
-        pressure=None if backpressure is None else Backpressure(bench, backpressure),
-        alarm=None if backlog_alarm is None else Alarm(bench, backlog_alarm),
-        ahead=max(map(_ahead, (concurrency, *_of_types(bench.registry).values()))),
+        pressure=None if backpressure is None else Backpressure(worker_context, backpressure),
+        alarm=None if backlog_alarm is None else Alarm(worker_context, backlog_alarm),
+        ahead=max(map(_ahead, (concurrency, *_of_types(worker_context.registry).values()))),
         free_slots=FREE_SLOTS if isinstance(concurrency, Unlimited) else None,
     )
 

@@ -38,16 +38,16 @@ class PrunerConfig(Struct, frozen=True):
 
 
 class Pruner:
-    def __init__(self, bench: WorkerContext, retention: Retention, config: PrunerConfig | None = None) -> None:
-        self._bench = bench
+    def __init__(self, worker_context: WorkerContext, retention: Retention, config: PrunerConfig | None = None) -> None:
+        self._worker_context = worker_context
         self._retention = retention
         self._config = config or PrunerConfig()
 
     async def run(self) -> None:
-        await every(self._config.every_seconds, self.run_once, self._bench.runtime)
+        await every(self._config.every_seconds, self.run_once, self._worker_context.runtime)
 
     async def run_once(self) -> bool:
-        pruned = await self._bench.store.prune(self._retention, self._config.batch)
+        pruned = await self._worker_context.store.prune(self._retention, self._config.batch)
         return max(pruned.jobs, pruned.results, pruned.keys) >= self._config.batch
 
 
@@ -59,33 +59,40 @@ class ReclaimerConfig(Struct, frozen=True):
 
 class Reclaimer:
     def __init__(
-        self, bench: WorkerContext, on_ripple: Callable[[Consequences], object], config: ReclaimerConfig | None = None
+        self,
+        worker_context: WorkerContext,
+        on_consequences: Callable[[Consequences], object],
+        config: ReclaimerConfig | None = None,
     ) -> None:
-        self._bench = bench
-        self._on_ripple = on_ripple
+        self._worker_context = worker_context
+        self._on_consequences = on_consequences
         self._config = config or ReclaimerConfig()
 
     async def run(self) -> None:
         """Look more often while this worker may not judge others yet: it has to stay in contact until it may."""
-        runtime, config = self._bench.runtime, self._config
+        runtime, config = self._worker_context.runtime, self._config
         while True:
-            seconds = config.every_seconds if self._bench.contact.steady else config.unsteady_seconds
+            seconds = config.every_seconds if self._worker_context.contact.steady else config.unsteady_seconds
             await runtime.sleep(seconds * (0.5 + runtime.random()))
             while await self.run_once():
                 pass
 
     async def run_once(self) -> bool:
-        if not self._bench.guard.calm:
+        if not self._worker_context.guard.calm:
             return False
-        store, contact, monotonic = self._bench.store, self._bench.contact, self._bench.runtime.monotonic
+        store, contact, monotonic = (
+            self._worker_context.store,
+            self._worker_context.contact,
+            self._worker_context.runtime.monotonic,
+        )
         asked_at = monotonic()
         contact.answered("clock", asked_at, await store.clock())
         asked_at = monotonic()
-        ripple = await store.sweep(self._config.batch, take_back_until=self._bench.take_back_until())
+        consequences = await store.sweep(self._config.batch, take_back_until=self._worker_context.take_back_until())
         contact.answered("sweep", asked_at)
-        if ripple != NOTHING_ELSE:
-            self._on_ripple(ripple)
-        return len(ripple.moved) >= self._config.batch
+        if consequences != NOTHING_ELSE:
+            self._on_consequences(consequences)
+        return len(consequences.moved) >= self._config.batch
 
 
 class CounterFolderConfig(Struct, frozen=True):
@@ -94,14 +101,16 @@ class CounterFolderConfig(Struct, frozen=True):
 
 
 class CounterFolder:
-    def __init__(self, bench: WorkerContext, retention: Retention, config: CounterFolderConfig | None = None) -> None:
-        self._bench = bench
-        self._store = STATISTICS.of(bench.store)
+    def __init__(
+        self, worker_context: WorkerContext, retention: Retention, config: CounterFolderConfig | None = None
+    ) -> None:
+        self._worker_context = worker_context
+        self._store = STATISTICS.of(worker_context.store)
         self._retention = retention
         self._config = config or CounterFolderConfig()
 
     async def run(self) -> None:
-        await every(self._config.every_seconds, self.run_once, self._bench.runtime)
+        await every(self._config.every_seconds, self.run_once, self._worker_context.runtime)
 
     async def run_once(self) -> bool:
         folded = await self._store.fold_counters(self._retention.statistics_us, self._config.batch)
@@ -116,27 +125,30 @@ class CascadeConfig(Struct, frozen=True):
 
 class Cascade:
     def __init__(
-        self, bench: WorkerContext, on_ripple: Callable[[Consequences], object], config: CascadeConfig | None = None
+        self,
+        worker_context: WorkerContext,
+        on_consequences: Callable[[Consequences], object],
+        config: CascadeConfig | None = None,
     ) -> None:
-        self._bench = bench
-        self._store = WORKFLOWS.of(bench.store)
-        self._on_ripple = on_ripple
+        self._worker_context = worker_context
+        self._store = WORKFLOWS.of(worker_context.store)
+        self._on_consequences = on_consequences
         self._config = config or CascadeConfig()
-        self._wake = Wake(bench.runtime)
+        self._wake = Wake(worker_context.runtime)
 
     def nudge(self) -> None:
         """Something was left behind just now."""
         self._wake.set()
 
     async def run(self) -> None:
-        runtime = self._bench.runtime
+        runtime = self._worker_context.runtime
         while True:
             await self._wake.wait(self._config.every_seconds * (0.5 + runtime.random()))
             while await self.run_once():
                 pass
 
     async def run_once(self) -> bool:
-        ripple = await self._store.cascade(self._config.batch)
-        if ripple != NOTHING_ELSE:
-            self._on_ripple(ripple)
-        return ripple.more
+        consequences = await self._store.cascade(self._config.batch)
+        if consequences != NOTHING_ELSE:
+            self._on_consequences(consequences)
+        return consequences.more

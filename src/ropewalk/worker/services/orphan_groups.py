@@ -61,26 +61,26 @@ class OrphanGroupReporter:
 
     def __init__(
         self,
-        bench: WorkerContext,
+        worker_context: WorkerContext,
         hook: OrphanHook,
         awaited: AwaitedGroups,
         describe: Describer,
         config: OrphansConfig | None = None,
     ) -> None:
-        self._bench = bench
+        self._worker_context = worker_context
         self._describe = describe
-        self._store = WORKFLOWS.of(bench.store)
+        self._store = WORKFLOWS.of(worker_context.store)
         self._hook = hook
         self._awaited = awaited
         self._config = config or OrphansConfig()
-        self._wake = Wake(bench.runtime)
+        self._wake = Wake(worker_context.runtime)
 
     def nudge(self) -> None:
         """A group closed just now."""
         self._wake.set()
 
     async def run(self) -> None:
-        runtime = self._bench.runtime
+        runtime = self._worker_context.runtime
         while True:
             # At once, too: from the first call on, the store records the orphan groups of every client.
             while await self.run_once():
@@ -100,7 +100,7 @@ class OrphanGroupReporter:
 
     def _failed(self, orphan: OrphanRecord, error: Exception) -> None:
         """The group is given out again when it is no longer hidden. The others are reported now."""
-        self._bench.events.report(error, f"orphan group {orphan.group_id}")
+        self._worker_context.events.report(error, f"orphan group {orphan.group_id}")
 
     async def _reported(self, orphan: OrphanRecord) -> bool:
         group = await self._described(orphan)
@@ -109,7 +109,7 @@ class OrphanGroupReporter:
             if inspect.isawaitable(answer):
                 await guarded_await(answer)
         except Exception as error:
-            self._bench.events.report(error, "on_orphan_group")
+            self._worker_context.events.report(error, "on_orphan_group")
             return False
         return True
 
@@ -117,7 +117,7 @@ class OrphanGroupReporter:
         states: Mapping[State, int] = {}
         value: object = None
         missing: str | None = "the group is gone: deleted, or pruned after its retention"
-        root = (await self._bench.store.get(orphan.tenant, [orphan.group_id])).jobs.get(orphan.group_id)
+        root = (await self._worker_context.store.get(orphan.tenant, [orphan.group_id])).jobs.get(orphan.group_id)
         if root is not None:
             try:
                 record = (await self._store.groups(orphan.tenant, [root.id])).get(root.id)
@@ -151,7 +151,7 @@ class OrphanGroupReporter:
         return {state: number for state, number in states.items() if number}
 
     async def _count(self, root: JobRecord, state: State) -> int:
-        return await self._bench.store.count(root.tenant, Filter(group_id=root.id, states=(state,)))
+        return await self._worker_context.store.count(root.tenant, Filter(group_id=root.id, states=(state,)))
 
     async def _value(self, root: JobRecord, record: GroupRecord | None) -> tuple[object, str | None]:
         """The value, or why it cannot be told. A codec of the user's may raise anything."""

@@ -69,12 +69,12 @@ class Redrive(Struct, frozen=True, kw_only=True):
 class Redriver:
     def __init__(
         self,
-        bench: WorkerContext,
+        worker_context: WorkerContext,
         config: Redrive,
         idle: Callable[[], bool],
         tenants: Sequence[str] | None = None,
     ) -> None:
-        self._bench = bench
+        self._worker_context = worker_context
         self._config = config
         self._idle = idle
         self._tenants = config.tenants or tenants
@@ -86,7 +86,7 @@ class Redriver:
         """tenant → where the last look ended; those that are used up are not looked through every time"""
 
     async def run(self) -> None:
-        await every(to_span(self._config.every, "every") / SECOND, self.run_once, self._bench.runtime)
+        await every(to_span(self._config.every, "every") / SECOND, self.run_once, self._worker_context.runtime)
 
     async def run_once(self) -> bool:
         """Never more than one batch: what came back is to be done first."""
@@ -105,7 +105,7 @@ class Redriver:
 
     async def _in_turn(self) -> list[str]:
         """Those whose jobs may come back, behind the one that was last."""
-        whose = self._tenants or await STATISTICS.of(self._bench.store).tenants_with(
+        whose = self._tenants or await STATISTICS.of(self._worker_context.store).tenants_with(
             Status.DEAD_LETTER, self._config.names()
         )
         names = sorted(set(whose))
@@ -117,7 +117,7 @@ class Redriver:
         """And how many pages that took."""
         found: list[JobRecord] = []
         for looked in range(1, pages + 1):
-            page = await self._bench.store.search(
+            page = await self._worker_context.store.search(
                 tenant,
                 self._wanted,
                 order=Order.CREATED_ASC,
@@ -140,7 +140,7 @@ class Redriver:
         for run, alike in groupby(sorted(jobs, key=by_run), key=by_run):
             some = {job.id: job for job in alike}
             retry = partial(
-                self._bench.store.retry, tenant, request=RetryRequest(fresh=True, of_run=run, reason=REASON)
+                self._worker_context.store.retry, tenant, request=RetryRequest(fresh=True, of_run=run, reason=REASON)
             )
             for answers in await together_or_alone(list(some), retry, self._failed):
                 back.extend(some[answer.id] for answer in answers if answer.status is RetryStatus.QUEUED)
@@ -148,11 +148,11 @@ class Redriver:
 
     def _failed(self, job_id: str, error: Exception) -> None:
         """It stays a dead letter, and the others come back."""
-        self._bench.events.report(error, f"redrive of job {job_id}")
+        self._worker_context.events.report(error, f"redrive of job {job_id}")
 
     def _tell(self, jobs: list[JobRecord]) -> None:
-        bench = self._bench
+        worker_context = self._worker_context
         for job in jobs:
-            bench.events.tell(structs.replace(job, attempt=0), "queued", message=REASON)
+            worker_context.events.tell(structs.replace(job, attempt=0), "queued", message=REASON)
         if jobs:
-            bench.store.notifier.publish(Hint(ready=tuple({job.queue for job in jobs})))
+            worker_context.store.notifier.publish(Hint(ready=tuple({job.queue for job in jobs})))

@@ -38,21 +38,21 @@ class SchedulerConfig(Struct, frozen=True):
 class Scheduler:
     def __init__(
         self,
-        bench: WorkerContext,
+        worker_context: WorkerContext,
         fires: Fires,
         config: SchedulerConfig | None = None,
         *,
         editor: ScheduleEditor | None = None,
         declared: Iterable[DeclaredSchedule] = (),
     ) -> None:
-        self._bench = bench
-        self._store = SCHEDULES.of(bench.store)
+        self._worker_context = worker_context
+        self._store = SCHEDULES.of(worker_context.store)
         self._fires = fires
         self._config = config or SchedulerConfig()
         self._editor = editor
         self._undeclared = [(each, 0.0) for each in declared]
         """Schedules that code declares and that are not stored yet, each with the time from which to try again."""
-        self._wake = Wake(bench.runtime)
+        self._wake = Wake(worker_context.runtime)
         self._wait_seconds = 0.0
         self._broken: dict[tuple[str, str, int], float] = {}
         """(tenant, name, version) → until when it is left alone"""
@@ -74,7 +74,7 @@ class Scheduler:
         """
         if self._editor is None or not self._undeclared:
             return
-        clock = self._bench.runtime.monotonic()
+        clock = self._worker_context.runtime.monotonic()
         for each, _ in self._undeclared:
             self._editor.plan_of(each)
         left: list[tuple[DeclaredSchedule, float]] = []
@@ -89,13 +89,13 @@ class Scheduler:
         except (StoreUnavailable, StoreRefused, OutcomeUnknown):
             raise
         except Exception as error:
-            self._bench.events.report(error, f"schedule {each.name}")
+            self._worker_context.events.report(error, f"schedule {each.name}")
             return False
         return True
 
     async def run_once(self) -> bool:
         """Fire what is due. True where something was: then another look tells when to look again."""
-        if not self._bench.guard.calm:
+        if not self._worker_context.guard.calm:
             self._wait_seconds = self._config.poll_seconds
             return False
         await self.declare()
@@ -126,11 +126,11 @@ class Scheduler:
 
     def _leave_alone(self, record: ScheduleRecord, error: Exception) -> None:
         """For a while, so that it holds up no other schedule."""
-        self._broken[_key(record)] = self._bench.runtime.monotonic() + self._config.broken_seconds
-        self._bench.events.report(error, f"schedule {record.schedule.name}")
+        self._broken[_key(record)] = self._worker_context.runtime.monotonic() + self._config.broken_seconds
+        self._worker_context.events.report(error, f"schedule {record.schedule.name}")
 
     async def _take(self, record: ScheduleRecord, now: Instant) -> PlannedChange | None:
-        clock = self._bench.runtime.monotonic()
+        clock = self._worker_context.runtime.monotonic()
         self._broken = {each: until for each, until in self._broken.items() if until > clock}
         if _key(record) in self._broken:
             return None
@@ -141,7 +141,7 @@ class Scheduler:
             return None
 
     def _until(self, found: DueSchedules) -> float:
-        runtime, config = self._bench.runtime, self._config
+        runtime, config = self._worker_context.runtime, self._config
         poll = config.poll_seconds * (0.5 + runtime.random() / 2)
         if found.next_fire is None:
             return poll

@@ -23,7 +23,7 @@ from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
 from ropewalk.backends.sql.maintenance import catch_up, expire, give_back
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.backends.sql.unit_of_work import SqlLedger
+from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.propagation import Propagation, both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
@@ -286,12 +286,12 @@ class Claiming:
         return jobs
 
     def _expire(self) -> Consequences:
-        ledger = SqlLedger(self._tx, self._lanes)
-        rippling = Propagation(ledger)
-        expire(ledger, rippling, self._overdue)
-        ripple = rippling.run()
-        ledger.flush()
-        return ripple
+        unit_of_work = SqlUnitOfWork(self._tx, self._lanes)
+        propagation = Propagation(unit_of_work)
+        expire(unit_of_work, propagation, self._overdue)
+        consequences = propagation.run()
+        unit_of_work.flush()
+        return consequences
 
     def _next_due(self) -> Instant | None:
         """When there is something to do again: a job of these types comes due, a limit leaves room, there are more
