@@ -58,6 +58,7 @@ async def terminate_until_done(app: App, fleet: Fleet, random: Random) -> list[P
     """SIGTERM a worker every two seconds while jobs are left; those told so have all left when this returns."""
     told: list[Popen[bytes]] = []
     while not await nothing_lives(app):
+        await fleet.serving()  # a process that is still starting does not handle SIGTERM yet, and would end by it
         told.append(fleet.terminate(random))
         next_at = time.monotonic() + EVERY_SECONDS
         while time.monotonic() < next_at and not await nothing_lives(app):
