@@ -226,13 +226,15 @@ async def test_a_computing_thread_does_not_starve_the_store(store: SqliteStore) 
 
     computing = threading.Thread(target=compute)
     computing.start()
-    started_at = time.perf_counter()
-    await submit(store, *(plain(f"job-{number}") for number in range(1000)))
-    jobs = (await store.claim(claim_request(limit=1000))).jobs
-    await store.settle("worker", [settlement(job) for job in jobs])
-    spent_seconds = time.perf_counter() - started_at
-    stop.set()
-    computing.join()
+    try:
+        started_at = time.perf_counter()
+        await submit(store, *(plain(f"job-{number}") for number in range(1000)))
+        jobs = (await store.claim(claim_request(limit=1000))).jobs
+        await store.settle("worker", [settlement(job) for job in jobs])
+        spent_seconds = time.perf_counter() - started_at
+    finally:
+        stop.set()
+        computing.join()
     assert len(jobs) == 1000
     assert spent_seconds < 6
 

@@ -148,7 +148,6 @@ CREATE TABLE queue (
     tenant text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
     paused integer NOT NULL DEFAULT 0,
-    weight integer NOT NULL DEFAULT 1,
     PRIMARY KEY (tenant, name)
 );
 

@@ -105,7 +105,6 @@ CREATE TABLE queue (
     tenant TEXT NOT NULL,
     name TEXT NOT NULL,
     paused INTEGER NOT NULL DEFAULT 0,
-    weight INTEGER NOT NULL DEFAULT 1,
     PRIMARY KEY (tenant, name)
 ) WITHOUT ROWID;
 
