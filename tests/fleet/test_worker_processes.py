@@ -27,15 +27,19 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def url(place: Path) -> str:
-    return f"sqlite:///{place}/jobs.db"
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(place: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{place}/jobs.db"
+    else:
+        schema = f"fleet_{os.urandom(4).hex()}"
+        yield f"{request.getfixturevalue('newest_postgres').dsn()}?schema={schema}"
 
 
 @pytest.fixture
 def app(url: str) -> Iterator[App]:
     """The same store, from here."""
-    app = App(url, jobs=errand.TYPES)
+    app = App(url, jobs=errand.TYPES, allow_weaker_durability=True)
     yield app
     app.sync.close()
 
@@ -209,6 +213,7 @@ def test_without_the_program_that_started_them_they_drain(start: Start, app: App
 
 SCRIPT = """\
 import asyncio
+import logging
 import os
 from ropewalk import App, job
 
@@ -220,7 +225,8 @@ async def who() -> int:
 def where() -> int:
     return os.getppid()
 
-app = App(jobs=[who, where])
+logging.getLogger("ropewalk.postgres").setLevel("ERROR")
+app = App(jobs=[who, where], allow_weaker_durability=True)
 
 async def main() -> None:
     async with app, app.worker(processes=2) as workers:
