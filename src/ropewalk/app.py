@@ -26,6 +26,7 @@ from ropewalk.domain import checks
 from ropewalk.domain.bounds import DEFAULT_BOUNDS, Bounds
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.retention import Retention
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import SECOND, Seconds, Span, to_span
 from ropewalk.errors import DefinitionError, InvalidInput
 from ropewalk.observe.events import ErrorHook, EventHook, EventHub
@@ -374,6 +375,6 @@ def _item(value: object, field: str) -> Item:
     if isinstance(value, JobType | Registry | ModuleType):
         return cast("Item", value)
     raise InvalidInput(
-        f"{field}={checks.shown(value)} is no job type, Registry or module; is the function decorated with @job?",
+        f"{field}={shown(value)} is no job type, Registry or module; is the function decorated with @job?",
         field=field,
     )

@@ -10,7 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.domain.time import DAY, HOUR, MINUTE, SECOND, SPAN_MAX, to_datetime, to_instant, to_seconds, to_span
+from ropewalk.domain.time import (
+    DAY,
+    HOUR,
+    INSTANT_MAX,
+    INSTANT_MIN,
+    MINUTE,
+    SECOND,
+    SPAN_MAX,
+    to_datetime,
+    to_delay,
+    to_instant,
+    to_seconds,
+    to_span,
+)
 from ropewalk.errors import InvalidInput
 
 
@@ -110,3 +123,33 @@ def test_what_is_no_instant(value: Any, told: str) -> None:
     with pytest.raises(InvalidInput, match=f"^run_at=.*{told}") as refused:
         to_instant(value, "run_at")
     assert refused.value.field == "run_at"
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        datetime.max.replace(tzinfo=ZoneInfo("America/New_York")),
+        datetime.min.replace(tzinfo=ZoneInfo("Asia/Tokyo")),
+        datetime.max.replace(tzinfo=timezone(timedelta(microseconds=-1))),
+    ],
+)
+def test_what_no_datetime_in_utc_can_say_is_refused(beyond: datetime) -> None:
+    with pytest.raises(InvalidInput, match=r"^deadline=.* is outside the years 1 to 9999 in UTC$") as refused:
+        to_instant(beyond, "deadline")
+    assert refused.value.field == "deadline"
+
+
+@pytest.mark.parametrize("last", [datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)])
+def test_the_first_and_the_last_instant_can_be_given_back(last: datetime) -> None:
+    instant = to_instant(last, "at")
+    assert instant in (INSTANT_MIN, INSTANT_MAX)
+    assert to_datetime(instant) == last
+
+
+@pytest.mark.parametrize("secret", [{"password": "hunter2"}, [{"token": "hunter2"}]])
+def test_a_refused_time_shows_no_secret(secret: Any) -> None:
+    for convert in (to_span, to_delay, to_instant):
+        with pytest.raises(InvalidInput) as refused:
+            convert(secret, "at")
+        assert "[hidden]" in str(refused.value)
+        assert "hunter2" not in str(refused.value)

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import pytest
 
 from ropewalk import Batch, Context, InvalidInput, JobInfo, Logs, Secret, batch_job, job
-from ropewalk.domain import checks
 from ropewalk.domain.redaction import redacted
 from ropewalk.domain.shown_errors import error_text
+from ropewalk.domain.shown_values import shown
 from ropewalk.logging import JsonFormatter, TextFormatter
 from tests.apps import MakeApp
 
@@ -178,7 +178,7 @@ def test_what_a_job_shows_of_itself() -> None:
 
 @pytest.mark.parametrize("value", [pay(CARD), [pay(CARD)], {"job": pay(CARD)}, Login("ada", PASSWORD)])
 def test_messages_about_values_hide_what_is_secret(value: object) -> None:
-    assert hides(checks.shown(value))
+    assert hides(shown(value))
 
 
 @pytest.mark.parametrize(

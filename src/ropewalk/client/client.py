@@ -29,6 +29,7 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.submission import skips_queue
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.shown_values import shown
 from ropewalk.errors import InvalidInput, LimitExceeded, RopewalkError
 from ropewalk.ports.store.submission import Accepted, Submission
 from ropewalk.ports.store.user_transactions import UserConnection
@@ -223,7 +224,7 @@ def job_to_enqueue(client: Client, job: object, arguments: object) -> Job[Any, A
         )
     if arguments is not None:
         raise InvalidInput(
-            f"arguments={checks.shown(arguments)} is given beside {checks.shown(job)}: arguments of a job go into the "
+            f"arguments={shown(arguments)} is given beside {shown(job)}: arguments of a job go into the "
             'call that makes it, as in enqueue(mail(to="a@b.c")), and beside a name, as in '
             'enqueue("mail", {"to": "a@b.c"})',
             field="arguments",

@@ -10,6 +10,7 @@ from msgspec import Struct
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.states import TERMINAL, State
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import to_seconds
 from ropewalk.domain.workflow.dependency import NamedCondition, NewGate, Of, ParentKind, ParentRef, Policy, needed
 from ropewalk.errors import InvalidInput, LimitExceeded
@@ -195,7 +196,7 @@ def _id_of(value: object, field: str = "depends_on") -> str:
     found = value if isinstance(value, str) else getattr(value, "id", None)
     if not isinstance(found, str):
         raise InvalidInput(
-            f"{field}: {checks.shown(value)} has no id: give a job, a handle, an id, Group(...) or Chain(...)",
+            f"{field}: {shown(value)} has no id: give a job, a handle, an id, Group(...) or Chain(...)",
             field=field,
         )
     return checks.text(found, field)

@@ -20,6 +20,7 @@ from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.domain import checks
 from ropewalk.domain.ids import counted, random_part, time_part
 from ropewalk.domain.redaction import HIDDEN, Hide, redacted
+from ropewalk.domain.shown_values import shown
 from ropewalk.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -170,4 +171,4 @@ def checked_job(value: object, call: str, field: str = "job") -> Job[Any, Any]:
         hint = f"call it: {call}({getattr(value, '__name__', 'job_type')}(...))"
     else:
         hint = f"give what calling a job type makes, as in {call}(send_email(...))"
-    raise InvalidInput(f"{field}={checks.shown(value)} is no job; {hint}", field=field)
+    raise InvalidInput(f"{field}={shown(value)} is no job; {hint}", field=field)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from ropewalk.domain import checks
 from ropewalk.domain.limits.fleet_limit import ANY, EVERY_TENANT, FlowLimit
 from ropewalk.domain.limits.rate import RATE_EXAMPLE, Rate
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
@@ -50,7 +51,9 @@ class Limit(Struct, frozen=True, kw_only=True):
             return self.key
         key = guarded(self.key, arguments)
         if not isinstance(key, str) or not key:
-            raise InvalidInput(f"key= of the limit of {job_type} returned {key!r}: return some text", field="limit")
+            raise InvalidInput(
+                f"key= of the limit of {job_type} returned {shown(key)}: return some text", field="limit"
+            )
         return f"{job_type}:{key}"
 
     def of(self, job_type: str) -> FlowLimit | None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 from ropewalk.domain import checks
+from ropewalk.domain.shown_values import shown
 from ropewalk.errors import DefinitionError, InvalidInput
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Provided:
             raise InvalidInput(f"provide({kind!r}, ...): give the class to find it by", field="kind")
         if not isinstance(value, kind):
             raise InvalidInput(
-                f"provide({kind.__name__}, {checks.shown(value)}): the value is no {kind.__name__}", field="value"
+                f"provide({kind.__name__}, {shown(value)}): the value is no {kind.__name__}", field="value"
             )
         self._values.pop(kind, None)  # so that the newest is the last
         self._values[kind] = value

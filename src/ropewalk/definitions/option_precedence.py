@@ -16,6 +16,7 @@ from ropewalk.definitions import enqueue_options
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions, TypeOptions
 from ropewalk.domain.jobs.retry import Backoff
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Span
 from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
@@ -71,7 +72,7 @@ def limit_key_of(job: Job[Any, Any], given: Mapping[str, Any]) -> str | None:
 def _computed(options: object, job: Job[Any, Any]) -> Mapping[str, object]:
     if not isinstance(options, Mapping):
         raise InvalidInput(
-            f"options= of {job.type.name} returned {options!r}: return a dict of options", field="options"
+            f"options= of {job.type.name} returned {shown(options)}: return a dict of options", field="options"
         )
     return cast("Mapping[str, object]", options)
 

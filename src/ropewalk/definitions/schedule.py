@@ -18,6 +18,7 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.schedules.cron import parse_cron
 from ropewalk.domain.schedules.fire_times import zone_name, zone_of
 from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Missed, Timing, settled
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Seconds
 from ropewalk.errors import InvalidInput
 
@@ -93,9 +94,7 @@ def check_options(options: ScheduleOptions) -> None:
         if len(named) > 1:
             raise InvalidInput(f"{_listed(named)} are both given: give one of {_listed(names)}", field=named[1])
     if "job" in given and not isinstance(given["job"], Job):
-        raise InvalidInput(
-            f"job={checks.shown(given['job'])} is no job: call a job type, like job=report()", field="job"
-        )
+        raise InvalidInput(f"job={shown(given['job'])} is no job: call a job type, like job=report()", field="job")
     if "cron" in given:
         parse_cron(checks.text(given["cron"], "cron"))
     if "timezone" in given:

@@ -22,6 +22,7 @@ from ropewalk.definitions.codec.codec import TypedCodec, wire
 from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import STEPPED
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Seconds, Span, to_delay
 from ropewalk.domain.workflow.completion import StepKind, StepRecord, Suspension
 from ropewalk.errors import Abort, InvalidInput, LimitExceeded, Outcome, RopewalkError, WaitTimeout
@@ -295,7 +296,7 @@ def _check_function(name: str, fn: object) -> None:
         fn.close()
     raise Abort(
         InvalidInput(
-            f"step {name!r}: {fn!r} is no function: give the function itself and then its arguments, "
+            f"step {name!r}: {shown(fn)} is no function: give the function itself and then its arguments, "
             "as in ctx.step('charge', charge, order)",
             field="fn",
         )
@@ -303,7 +304,7 @@ def _check_function(name: str, fn: object) -> None:
 
 
 def _shown(fn: Callable[..., object]) -> str:
-    return getattr(fn, "__qualname__", None) or repr(fn)
+    return getattr(fn, "__qualname__", None) or shown(fn)
 
 
 def _done(place: int, name: str, value: bytes | None) -> StepRecord:

@@ -16,6 +16,7 @@ from ropewalk.definitions.option_precedence import base_of, limit_key_of, option
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.domain.bounds import Bounds, check
 from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import DAY
 from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
@@ -101,7 +102,8 @@ def _key(job: Job[Any, Any], given: dict[str, Any]) -> IdempotencyKey | None:
     if key is None and unique is not None:
         key = guarded(unique, job.arguments)
         if not isinstance(key, str):
-            raise InvalidInput(f"unique= of {job.type.name} returned {key!r}: return a string", field="idempotency_key")
+            told = f"unique= of {job.type.name} returned {shown(key)}: return a string"
+            raise InvalidInput(told, field="idempotency_key")
     if key is not None:
         scope, window_us = given.get("idempotency_scope", "open"), given.get("idempotency_window", DAY)
         return IdempotencyKey(key=key, scope=scope, window_us=window_us)

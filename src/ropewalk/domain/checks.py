@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar, cast
 
-from ropewalk.domain.redaction import message_value
-from ropewalk.domain.time import SECOND, Seconds, Span, to_delay, to_span
+from ropewalk.domain.shown_values import shown
+from ropewalk.domain.time import SECOND, SPAN_MAX, Seconds, Span, to_delay, to_span
 from ropewalk.errors import InvalidInput, Outcome
 
 T = TypeVar("T")
@@ -23,8 +23,6 @@ E = TypeVar("E", bound=StrEnum)
 
 Check: TypeAlias = Callable[[Any, str], Any]
 
-SHOWN_CHARS_MAX: Final = 80
-"""Longer values are cut in messages."""
 INTEGER_MAX: Final = 2**63 - 1
 """Larger numbers do not fit into a column of any store."""
 
@@ -196,7 +194,7 @@ def positive_span_or_none(value: Seconds | None, field: str) -> Span | None:
 
 def span_us_or_none(value: object, field: str) -> Span | None:
     """A duration that is already in microseconds, as settings keep it."""
-    return None if value is None else between(value, field, 0, None)
+    return None if value is None else between(value, field, 0, SPAN_MAX)
 
 
 def timeout(value: Seconds | None, field: str = "timeout") -> float | None:
@@ -290,17 +288,6 @@ def _is_exception_type(value: object) -> TypeGuard[type[BaseException]]:
 
 def wrong(field: str, value: object, wanted: str) -> InvalidInput:
     return InvalidInput(f"{field}={shown(value)} must be {wanted}", field=field)
-
-
-def shown(value: object) -> str:
-    """A value as messages show it: secrets hidden, and cut where it is long."""
-    if isinstance(value, str | bytes) and len(value) > SHOWN_CHARS_MAX:
-        return f"{value[:SHOWN_CHARS_MAX]!r}... ({len(value):,} long)"
-    try:
-        whole = repr(message_value(value))
-    except ValueError:  # an int with more digits than Python writes
-        whole = "a number with very many digits"
-    return whole if len(whole) <= SHOWN_CHARS_MAX else f"{whole[:SHOWN_CHARS_MAX]}..."
 
 
 def _either(words: list[str]) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta
 
+from ropewalk.domain.shown_values import shown
 from ropewalk.errors import InvalidInput
 
 Instant: TypeAlias = int
@@ -20,7 +21,7 @@ Seconds: TypeAlias = float | timedelta
 
 INSTANT_MIN: Final = -62_135_596_800_000_000
 INSTANT_MAX: Final = 253_402_300_799_999_999
-"""the first and the last microsecond that a datetime can tell"""
+"""The first and the last microsecond that a datetime in UTC can tell. Every stored instant lies between them."""
 SMALL_MAX: Final = (1 << 31) - 1
 """the largest number in a column of four bytes"""
 StoredInstant: TypeAlias = Annotated[Instant, Meta(ge=INSTANT_MIN, le=INSTANT_MAX)]
@@ -35,7 +36,8 @@ MINUTE: Span = 60 * SECOND
 HOUR: Span = 60 * MINUTE
 DAY: Span = 24 * HOUR
 SPAN_MAX: Span = 36_525 * DAY
-"""a hundred years from now still fits a datetime, and the 53 bits some stores sort by"""
+"""No span is longer. So the sum of a clock's time and a span is never after INSTANT_MAX, and it fits the 53 bits that
+some stores sort by."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -48,13 +50,13 @@ def to_span(value: Seconds, field: str) -> Span:
     if isinstance(value, timedelta):
         span: float = value // _MICROSECOND
     elif isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value < math.inf:
-        raise InvalidInput(f"{field}={value!r} is not a duration: give seconds or a timedelta", field=field)
+        raise InvalidInput(f"{field}={shown(value)} is not a duration: give seconds or a timedelta", field=field)
     else:
         span = value * SECOND
     if span < 0:
-        raise InvalidInput(f"{field}={value!r} is negative: give 0 or more seconds", field=field)
+        raise InvalidInput(f"{field}={shown(value)} is negative: give 0 or more seconds", field=field)
     if span > SPAN_MAX:
-        raise InvalidInput(f"{field}={value!r} is over 100 years: leave it out if it means for ever", field=field)
+        raise InvalidInput(f"{field}={shown(value)} is over 100 years: leave it out if it means for ever", field=field)
     return round(span)
 
 
@@ -68,14 +70,21 @@ def to_delay(value: Seconds, field: str) -> Span:
 
 
 def to_instant(value: datetime, field: str) -> Instant:
-    """An aware datetime as an instant; a naive one is refused, because nobody knows which zone it means."""
+    """An aware datetime as an instant.
+
+    A naive one is refused, because nobody knows which zone it means. So is one that lies outside the years 1 to 9999 in
+    UTC, as `datetime.max` does west of Greenwich: it could not be given back.
+    """
     if not isinstance(value, datetime):
-        raise InvalidInput(f"{field}={value!r} is not a datetime", field=field)
+        raise InvalidInput(f"{field}={shown(value)} is not a datetime", field=field)
     if value.utcoffset() is None:
         raise InvalidInput(
-            f"{field}={value!r} has no time zone: use datetime.now(UTC) or .replace(tzinfo=...)", field=field
+            f"{field}={shown(value)} has no time zone: use datetime.now(UTC) or .replace(tzinfo=...)", field=field
         )
-    return (value - _EPOCH) // _MICROSECOND
+    instant = (value - _EPOCH) // _MICROSECOND
+    if not INSTANT_MIN <= instant <= INSTANT_MAX:
+        raise InvalidInput(f"{field}={shown(value)} is outside the years 1 to 9999 in UTC", field=field)
+    return instant
 
 
 def to_datetime(instant: Instant) -> datetime:

@@ -13,6 +13,7 @@ from ropewalk.definitions.job import Job
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.schedules.due import advance, due
 from ropewalk.domain.schedules.schedule import Schedule, job_of
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.errors import InvalidInput, RopewalkError
 from ropewalk.observe.events import Event, EventHub
@@ -103,7 +104,7 @@ class Fires:
             return None
         if not isinstance(made, Job):
             raise InvalidInput(
-                f"run={work} of schedule {schedule.name!r} returned {made!r}: it must return a job or None"
+                f"run={work} of schedule {schedule.name!r} returned {shown(made)}: it must return a job or None"
             )
         return self._make_job(made, schedule.tenant)
 

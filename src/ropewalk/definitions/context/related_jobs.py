@@ -15,12 +15,12 @@ from msgspec import Struct
 from ropewalk.definitions.codec.codec import DEFAULT_CODEC
 from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.definitions.results.group_values import check_group, value_of
-from ropewalk.domain import checks
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.flags import CONTINUED, FORGOTTEN
 from ropewalk.domain.jobs.record import CompensatedJob, JobRecord
 from ropewalk.domain.jobs.states import State, Status
 from ropewalk.domain.redaction import Hide
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.workflow.dependency import Ending, ParentKind
 from ropewalk.errors import Conflict, InvalidInput, JobCancelled, JobFailed, NotFound, RopewalkError
 from ropewalk.ports.store import workflows
@@ -94,7 +94,7 @@ class Dependency(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         name = getattr(job_type, "name", None)
         if not isinstance(name, str):
             raise InvalidInput(
-                f"job_type={checks.shown(job_type)} must be a job type: a function decorated with @job",
+                f"job_type={shown(job_type)} must be a job type: a function decorated with @job",
                 field="job_type",
             )
         if self.type is None:

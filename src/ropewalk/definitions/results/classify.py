@@ -16,6 +16,7 @@ from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
 from ropewalk.domain.shown_errors import told, traceback_text
+from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import to_delay, to_instant
 from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry
@@ -200,4 +201,4 @@ def _meant(decision: object, error: BaseException, whose: str, secrets: Collecti
         case int() | float() | timedelta() as delay:
             return Deferred(delay_us=to_delay(delay, "decide"))
         case other:
-            raise InvalidInput(f"{whose} returned {other!r}: return 'retry', 'abort', seconds, a datetime or None")
+            raise InvalidInput(f"{whose} returned {shown(other)}: return 'retry', 'abort', seconds, a datetime or None")

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from ropewalk.domain.schedules.calendar import DayRule, Pattern, can_come, month_shapes
+from ropewalk.domain.shown_values import shown
 from ropewalk.errors import InvalidInput
 
 EXPRESSION_CHARS_MAX: Final = 1000
@@ -45,7 +46,7 @@ def parse_cron(expression: str) -> Cron:
     never come, like 30 February, is refused.
     """
     if not isinstance(expression, str):
-        raise InvalidInput(f"cron={expression!r} is not a string: write it like '30 6 * * MON-FRI'", field="cron")
+        raise InvalidInput(f"cron={shown(expression)} is not a string: write it like '30 6 * * MON-FRI'", field="cron")
     if len(expression) > EXPRESSION_CHARS_MAX:
         raise InvalidInput(
             f"cron has {len(expression):,} characters, over {EXPRESSION_CHARS_MAX:,}: use ranges and steps",

@@ -26,7 +26,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from ropewalk.domain import checks
+from ropewalk.domain import shown_values
 from ropewalk.domain.schedules.calendar import YEAR_MAX, Wall, next_wall
 from ropewalk.domain.schedules.cron import Cron, NeverComes, parse_cron
 from ropewalk.domain.time import SECOND, Instant, to_datetime, to_instant
@@ -79,7 +79,7 @@ def zone_of(name: str) -> tzinfo:
 
 def _no_zone(given: object) -> InvalidInput:
     return InvalidInput(
-        f"timezone={checks.shown(given)} is not in the tz database: give a name like 'Europe/Oslo' or 'UTC' "
+        f"timezone={shown_values.shown(given)} is not in the tz database: give a name like 'Europe/Oslo' or 'UTC' "
         "(and install the package tzdata where the system has no such database)",
         field="timezone",
     )
