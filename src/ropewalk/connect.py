@@ -70,8 +70,9 @@ def check_store(store: object, url: str | None, *, allow_weaker_durability: bool
 def _scheme(url: str) -> str:
     try:
         return urlsplit(url).scheme
-    except ValueError as error:
-        raise InvalidInput(f"url={masked(url)!r} is not a URL ({error}): use one of {KNOWN}", field="url") from error
+    except ValueError:  # it may quote the password
+        refused = InvalidInput(f"url={masked(url)!r} is not a URL: use one of {KNOWN}", field="url")
+    raise refused
 
 
 def _bundled(scheme: str) -> FromUrl:

@@ -135,7 +135,23 @@ class TestAddress:
         [
             ("postgresql://u:secret@h/d?shema=mine", "the parameter 'shema', .* did you mean 'schema'"),
             ("postgresql://u:secret@h/d?wait=1", "the parameter 'wait', .* take it away"),
-            ("postgresql://u:secret@h:abc/d", "port='abc' is no number"),
+            ("postgresql://u:secret@h:abc/d", "cannot be read: .*host:5432"),
+            ("postgresql://u:secret#x@h/d", "url='postgresql://\\*\\*\\*' cannot be read: .* as .* %23"),
+            ("postgresql://u:secret/x@h/d", "cannot be read"),
+            ("postgresql://u:secret?x@h/d", "cannot be read"),
+            ("postgresql://u:1?secret@h/d", "cannot be read"),
+            ("postgresql://u:?secret@h/d", "cannot be read"),
+            ("postgresql://u:a@secret@h/d", "cannot be read"),
+            ("postgresql://u:secret", "cannot be read"),
+            ("postgresql://u:secret x@h/d", "cannot be read"),
+            ("postgresql://u:\u2100secret@h/d", "is not a URL"),
+            ("postgresql://u:secret@[::1/d", "is not a URL"),
+            ("postgresql//u:secret@h/d", "unknown scheme"),
+            ("u:secret@h/d", "unknown scheme"),
+            ("host=h user=u password=secret", "unknown scheme"),
+            ("redis://secret@h", "unknown scheme"),
+            ("sqlite://secret@/x", "names no file"),
+            ("sqlite:///x.db?secret", "a query or a fragment"),
             ("postgresql://u:secret@h:99999/d", "port='99999' is no number"),
             ("postgresql://u:secret@h/d?connect_timeout=soon", "connect_timeout='soon' is no number"),
             ("postgresql://u:secret%zz@h/d", "cannot be read: .* as %25"),
@@ -147,6 +163,7 @@ class TestAddress:
             connect(url, SystemRuntime())
         assert refused.value.field == "url"
         assert "secret" not in str(refused.value)
+        assert refused.value.__context__ is None
 
     @pytest.mark.asyncio
     @pytest.mark.parametrize("option", ["sslmode=bogus", "target_session_attrs=bogus"])

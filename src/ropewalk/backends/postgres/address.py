@@ -13,7 +13,7 @@ from msgspec import Struct
 from psycopg.pq import Conninfo
 
 from ropewalk.errors import InvalidInput
-from ropewalk.ports.store.urls import masked
+from ropewalk.ports.store.urls import is_well_formed, masked
 
 DEFAULT_SCHEMA: Final = "ropewalk"
 NAME_BYTES_MAX: Final = 63
@@ -36,13 +36,14 @@ class Address(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, url: str) -> Address:
+        shown = masked(url).partition("?")[0]
+        if not is_well_formed(url):
+            raise _unreadable(shown)
         parts = urlsplit(url)
         options = parse_qsl(parts.query, keep_blank_values=True)
         ours = {name: value for name, value in options if name in _OURS}
         # Of several hosts the one that takes writes, unless told otherwise: after a failover it is another one.
         theirs = _WRITABLE | {name: value for name, value in options if name not in ours}
-        # The library knows both spellings of the scheme.
-        shown = masked(f"{parts.scheme}://{parts.netloc}{parts.path}")
         # Put together by hand: without a host (a Unix socket) the library wants to see the slashes all the same.
         read = f"{parts.scheme}://{parts.netloc}{parts.path}?{urlencode(theirs)}"
         _check(read, theirs, shown)
@@ -58,6 +59,8 @@ def _check(url: str, names: Iterable[str], shown: str) -> None:
     """Refuse here what the library would refuse later, in words that may hold a password."""
     for name in names:
         if name not in _KNOWN:
+            if not _PLAIN.fullmatch(name):
+                raise _unreadable(shown)
             close = get_close_matches(name, [*_OURS, *sorted(_KNOWN)], n=1)
             meant = f"did you mean {close[0]!r}?" if close else "take it away."
             raise InvalidInput(
@@ -65,18 +68,29 @@ def _check(url: str, names: Iterable[str], shown: str) -> None:
                 "notify, and those of PostgreSQL's client library (sslmode, connect_timeout, application_name, ...)",
                 field="url",
             )
-    try:
-        options = {each.keyword.decode(): (each.val or b"").decode() for each in Conninfo.parse(url.encode())}
-    except psycopg.Error:
-        raise InvalidInput(
-            f"url={shown!r} cannot be read: write postgresql://user:password@host:port/database, and characters like "
-            "% @ : / in the user or the password as %25 %40 %3A %2F",
-            field="url",
-        ) from None
+    options = _parsed(url)
+    if options is None:
+        raise _unreadable(shown)
     for name in ("port", "connect_timeout"):
         for value in filter(None, options[name].split(",")):
             if not value.isascii() or not value.removeprefix("-").isdigit() or int(value) > PORT_MAX:
                 raise InvalidInput(f"url={shown!r}: {name}={value!r} is no number up to {PORT_MAX}", field="url")
+
+
+def _parsed(url: str) -> dict[str, str] | None:
+    """None where the library cannot read it. Its own error may quote the password, so nobody gets to see it."""
+    try:
+        return {each.keyword.decode(): (each.val or b"").decode() for each in Conninfo.parse(url.encode())}
+    except psycopg.Error:
+        return None
+
+
+def _unreadable(shown: str) -> InvalidInput:
+    return InvalidInput(
+        f"url={shown!r} cannot be read: write postgresql://user:password@host:5432/database, and characters like "
+        "% @ : / ? # in the user or the password as %25 %40 %3A %2F %3F %23",
+        field="url",
+    )
 
 
 def _schema(name: str) -> str:

@@ -9,8 +9,16 @@ from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.core import Store
 
-_IN_QUERY: Final = re.compile(r"([?&](?:ssl)?password=)[^&#]+")
-"""a password among the parameters, where some client libraries take one"""
+_HOST: Final = r"(?:\[[\w:.%]*\]|[\w.%-]*)(?::\d*)?"
+_WELL_FORMED: Final = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?:(?P<user>[^:@/?#]*)(?P<password>:[^@/?#]*)?@)?"
+    rf"(?P<place>{_HOST}(?:,{_HOST})*(?:/[^?#@]*)?)(?:\?(?P<query>[^#@]*))?",
+    re.IGNORECASE,
+)
+"""A URL of which it is certain where its password stands. A password with an unescaped @ / ? or # makes it another."""
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_OF_A_FILE: Final = re.compile(r"sqlite:///[^?#]*", re.IGNORECASE)
+_SECRET_PARAMETER: Final = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 
 
 class FromUrl(Protocol):
@@ -26,17 +34,40 @@ class FromUrl(Protocol):
 
 
 def masked(url: str) -> str:
-    """The URL with any password hidden: fit for messages and logs."""
-    url = _IN_QUERY.sub(r"\1***", url)
-    head, at, tail = url.rpartition("@")
-    if not at or "://" not in head:
+    """The URL with everything hidden that is a password or may be one: fit for messages and logs.
+
+    Of a URL that is not well-formed only the scheme is shown, because any part of it may belong to the password.
+    """
+    if _OF_A_FILE.fullmatch(url):
         return url
-    scheme, _, credentials = head.partition("://")
-    user, _, password = credentials.partition(":")
-    return f"{scheme}://{user}{':***' if password else ''}@{tail}"
+    parts = _WELL_FORMED.fullmatch(url)
+    if parts is None:
+        scheme = _SCHEME.match(url)
+        return f"{'' if scheme is None else scheme[0]}***"
+    user, password, query = parts["user"], parts["password"] or "", parts["query"]
+    who = "" if user is None else f"{_shown_user(parts['scheme'], user)}{':***' if len(password) > 1 else ''}@"
+    parameters = "" if query is None else f"?{'&'.join(_shown_parameter(each) for each in query.split('&'))}"
+    return f"{parts['scheme']}://{who}{parts['place']}{parameters}"
+
+
+def is_well_formed(url: str) -> bool:
+    """Whether it is certain where the password of this URL begins and ends."""
+    return _WELL_FORMED.fullmatch(url) is not None
+
+
+def _shown_user(scheme: str, user: str) -> str:
+    """URLs of other stores may have a token in the place of the user."""
+    return user if scheme.lower().startswith("postgres") else "***"
+
+
+def _shown_parameter(parameter: str) -> str:
+    name, equals, _ = parameter.partition("=")
+    if not equals:
+        return "***" if parameter else ""
+    return f"{name}=***" if _SECRET_PARAMETER.search(name) else parameter
 
 
 def refuse_extras(url: str, extras: str) -> None:
     """Raises InvalidInput where a URL has parts that its store would not look at."""
     if extras:
-        raise InvalidInput(f"url={masked(url)!r} has parts that mean nothing here: {extras!r}", field="url")
+        raise InvalidInput(f"url={masked(url)!r} has a query or a fragment, which means nothing here", field="url")
