@@ -218,7 +218,7 @@ class Abort(Outcome):
     """The job ends as failed at once. `cause` is the error to record."""
 
     def __init__(self, cause: BaseException | str = "aborted") -> None:
-        super().__init__(str(cause))
+        super().__init__(cause)
         self.cause = cause
 
 

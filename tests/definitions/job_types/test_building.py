@@ -122,17 +122,6 @@ def test_defaults_fill_in_what_an_older_producer_did_not_know() -> None:
     assert visit.decode_input(b'{"address":{"street":"a"}}') == {"address": Address("a"), "extra": None, "limit": 3}
 
 
-def test_a_mutable_default_is_the_functions_own() -> None:
-    sizes = [1, 2]
-
-    @job
-    async def resize(a: int, sizes: list[int] = sizes) -> None: ...
-
-    assert resize(1).input == b'{"a":1}'
-    assert resize(1).arguments["sizes"] is sizes
-    assert resize.decode_input(b'{"a":1}')["sizes"] is sizes
-
-
 def test_unannotated_parameters_take_what_the_untyped_codec_restores() -> None:
     @job
     async def loose(ctx: Context, a, b: Any = None) -> None: ...  # type: ignore[no-untyped-def]

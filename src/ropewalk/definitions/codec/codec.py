@@ -143,7 +143,8 @@ class TypedCodec:
             back = self.decode(data)
         except ValueMismatch as error:
             at_fault = _part(value, error.path)
-            raise ValueMismatch(f"it could not be read back: {error.problem}", error.path, at_fault) from error
+            problem = f"it could not be read back: {error.problem}"
+            raise ValueMismatch(problem, error.path, at_fault, quotes=error.quotes) from error
         if not (self._shape.comparable and self._is(back, value)):
             check_same(value, back)
 

@@ -170,7 +170,7 @@ def _check_declared(given: Given, back: object, fields: Mapping[object, str]) ->
     normalized = hasattr(back, "__post_init__")
     for key, item in given.items():
         if key not in fields and key != tag_field:
-            raise ValueMismatch(f"{type(back).__qualname__} has no field {key!r}, so it would be lost")
+            raise ValueMismatch(f"{type(back).__qualname__} has no field {key!r}, so it would be lost", quotes=True)
         if key in fields and not normalized:
             _check_field(item, getattr(back, fields[key], _MISSING), key)
 

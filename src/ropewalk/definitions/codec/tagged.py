@@ -173,11 +173,13 @@ def _untagged(node: dict[str, object]) -> object:
     if read is None and isinstance(name, str) and (known := custom.tagged(name)) is not None:
         read = known.decode
     if read is None or node.keys() != {TAG, VALUE}:
-        raise ValueMismatch(f"{TAG}={name!r} is no tag known here: register its type, or escape the key")
+        problem = f"{TAG}={name!r} is no tag known here: register its type, or escape the key"
+        raise ValueMismatch(problem, quotes=True)
     try:
         return read(revive(value))
     except Exception as error:  # a registered type's function may raise anything
-        raise ValueMismatch(f"{TAG}={name!r} does not hold a {name}: {misfit(error).problem}") from error
+        problem = f"{TAG}={name!r} does not hold a {name}: {misfit(error).problem}"
+        raise ValueMismatch(problem, quotes=True) from error
 
 
 _PLAIN: Final = frozenset({str, int, bool, type(None)})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property
 from typing import Any, Final, cast
 
@@ -19,9 +20,9 @@ from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec
 from ropewalk.definitions.codec.mismatch import ROOT, ValueMismatch
 from ropewalk.definitions.codec.shape import shape_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Parameter
-from ropewalk.domain import checks
 from ropewalk.domain.redaction import is_secret
 from ropewalk.domain.secret_marks import is_marked_secret, secret_names
+from ropewalk.domain.shown_values import shown
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.codec import Codec
 
@@ -45,7 +46,7 @@ class Arguments:
         self._parameters = {each.name: each for each in parameters}
         self._known = frozenset(self.names)
         self._positional = tuple(each.name for each in parameters if not each.keyword_only)
-        self._defaults = {each.name: each.default for each in parameters if each.default is not REQUIRED}
+        self._defaults = {each.name: _copied(each.default) for each in parameters if each.default is not REQUIRED}
         self._plain_defaults = {name: each for name, each in self._defaults.items() if isinstance(each, _SCALARS)}
         self.plain_json = type(codec) is JsonCodec
         """each argument can be taken from the encoded whole"""
@@ -67,7 +68,7 @@ class Arguments:
         """Every argument, in the order of the signature: as given in a mapping by name, or its default."""
         if not isinstance(given, Mapping):
             secret = any(is_secret(name, self.secrets) for name in (*self.names, *self.secrets))
-            told = f"a value of type {type(given).__name__}" if secret else checks.shown(given)
+            told = f"a value of type {type(given).__name__}" if secret else shown(given)
             raise InvalidInput(f"{self.job_type}: {told} is no mapping of arguments by name ({self._takes()})")
         return self._completed(cast("Mapping[str, object]", given))
 
@@ -79,7 +80,7 @@ class Arguments:
         for name in self.names:
             if name not in given and name not in self._defaults:
                 raise self._missing(name)
-        return {name: given[name] if name in given else self._defaults[name] for name in self.names}
+        return {name: given[name] if name in given else _copied(self._defaults[name]) for name in self.names}
 
     def encode(self, arguments: Mapping[str, object]) -> bytes:
         """`arguments` are complete. Raises InvalidInput naming the argument that does not fit.
@@ -111,8 +112,7 @@ class Arguments:
         try:
             return self._wire.encode(value)
         except ValueMismatch as error:
-            told = error.hiding(self.secrets)
-            raise self._named(told) from (error if told is error else None)
+            raise self._refused(error) from error.unless_hidden(self.secrets)
 
     @cached_property
     def _other_defaults(self) -> dict[str, bytes]:
@@ -130,8 +130,7 @@ class Arguments:
         try:
             value = self._wire.decode(data)
         except ValueMismatch as error:
-            told = error.hiding(self.secrets)
-            raise self._named(told) from (error if told is error else None)
+            raise self._refused(error) from error.unless_hidden(self.secrets)
         assert isinstance(value, self.struct), f"the codec of {self.job_type} returned a {type(value).__name__}"
         return dict(zip(self.names, structs.astuple(value), strict=True))
 
@@ -143,7 +142,7 @@ class Arguments:
         try:
             value = self._by_annotation.decode(data)
         except ValueMismatch as error:
-            raise self._named(error) from error
+            raise self._refused(error) from error.unless_hidden(self.secrets)
         return dict(zip(self.names, structs.astuple(cast("Struct", value)), strict=True))
 
     @cached_property
@@ -153,7 +152,8 @@ class Arguments:
     def _held(self, arguments: Mapping[str, object]) -> Struct:
         return self.struct(**dict(zip(self.struct.__struct_fields__, arguments.values(), strict=True)))
 
-    def _named(self, error: ValueMismatch) -> InvalidInput:
+    def _refused(self, mismatch: ValueMismatch) -> InvalidInput:
+        error = mismatch.hiding(self.secrets)
         if error.path == ROOT and (absent := _ABSENT.fullmatch(error.problem)) is not None:
             what, name = absent.groups()
             return self._missing(name) if what == "missing required" else self._unknown(name)
@@ -206,9 +206,20 @@ def _struct(job_type: str, parameters: Sequence[Parameter]) -> type[Struct]:
 def _default(value: object) -> tuple[Any, ...]:
     if value is REQUIRED:
         return ()
-    # A factory keeps msgspec from refusing or copying a mutable default: it is the function's own, as in Python.
-    plain = isinstance(value, _SCALARS)
-    return (value,) if plain else (msgspec.field(default_factory=lambda: value),)
+    if isinstance(value, _SCALARS):
+        return (value,)
+    own = _copied(value)
+    return (msgspec.field(default_factory=lambda: _copied(own)),)
+
+
+def _copied(default: object) -> object:
+    """A default for one call: what a handler changes in it reaches neither another job nor another attempt."""
+    if isinstance(default, _SCALARS):
+        return default
+    try:
+        return deepcopy(default)
+    except Exception:  # of a class that cannot be copied
+        return default
 
 
 ITEM: Final = "item"
@@ -241,15 +252,13 @@ class Item:
         try:
             return self._wire.encode(arguments[ITEM])
         except ValueMismatch as error:
-            told = error.hiding(self.secrets, ITEM)
-            raise self._named(told) from (error if told is error else None)
+            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
 
     def decode(self, data: bytes) -> dict[str, object]:
         try:
             return {ITEM: self._wire.decode(data)}
         except ValueMismatch as error:
-            told = error.hiding(self.secrets, ITEM)
-            raise self._named(told) from (error if told is error else None)
+            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
 
     def from_json(self, data: bytes) -> object:
         """The item, from JSON of itself or, as jobs are shown, of an object that holds it as `item`."""
@@ -272,7 +281,7 @@ class Item:
         try:
             return (self._wire if isinstance(self._wire, TypedCodec) else TypedCodec(self.annotation)).decode(data)
         except ValueMismatch as error:
-            raise self._named(error) from error
+            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
 
-    def _named(self, error: ValueMismatch) -> InvalidInput:
-        return InvalidInput(f"{self.job_type}: the item does not fit: {error}", field=ITEM)
+    def _refused(self, error: ValueMismatch) -> InvalidInput:
+        return InvalidInput(f"{self.job_type}: the item does not fit: {error.hiding(self.secrets, ITEM)}", field=ITEM)

@@ -40,20 +40,16 @@ class Returns:
             data = self._wire.encode(value)
         except ValueMismatch as error:
             hint = "; annotate the return type" if self.annotation in (Any, object) else ""
-            told = error.hiding(self.secrets, RESULT)
-            raise InvalidInput(f"{self._job_type}: the result does not fit: {told}{hint}", field="result") from (
-                error if told is error else None
-            )
+            told = f"{self._job_type}: the result does not fit: {error.hiding(self.secrets, RESULT)}{hint}"
+            raise InvalidInput(told, field="result") from error.unless_hidden(self.secrets, RESULT)
         return None if value is None else data
 
     def decode(self, data: bytes | None) -> object:
         try:
             return None if data is None else self._wire.decode(data)
         except ValueMismatch as error:
-            told = error.hiding(self.secrets, RESULT)
-            raise InvalidInput(f"{self._job_type}: the stored result does not fit: {told}", field="result") from (
-                error if told is error else None
-            )
+            told = f"{self._job_type}: the stored result does not fit: {error.hiding(self.secrets, RESULT)}"
+            raise InvalidInput(told, field="result") from error.unless_hidden(self.secrets, RESULT)
 
 
 class Contract(Struct, frozen=True, kw_only=True):
