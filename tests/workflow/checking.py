@@ -32,8 +32,8 @@ async def check(store: Store, runtime: FakeRuntime, graph: Graph, tenant: str) -
     await _check_all(store, tenant, expected, dict.fromkeys(closings, 1))
     assert driver.closings == closings
     if graph.retried is not None:
-        await driver.retry()
         after = AfterRetry(expected).run()
+        await driver.retry(refused=after.refused)
         roots = [root.name for root in graph.roots if _has_record(after, root.name)]
         closings.update(filter(after.closed_again, roots))
         generations = {root: 1 + (after.had_record(root) and after.closed_again(root)) for root in roots}

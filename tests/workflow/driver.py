@@ -6,7 +6,7 @@ from collections import Counter
 from random import Random
 from typing import Final
 
-from ropewalk.domain.jobs.operations import EndRequest, RetryRequest, RetryStatus
+from ropewalk.domain.jobs.operations import UNMET_DEPENDENCIES, EndRequest, RetryRequest, RetryStatus
 from ropewalk.domain.jobs.record import CompensationSpec, JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement
@@ -56,11 +56,14 @@ class Driver:
             self._hear((await self._store.cancel(self._tenant, ids, reason=None, force=False)).consequences)
         await self._until_quiet()
 
-    async def retry(self) -> None:
+    async def retry(self, *, refused: bool) -> None:
         name = self._graph.retried
         assert name is not None
         asked = RetryRequest(cascade=self._graph.cascade, include_cancelled=True)
         [answer] = await self._store.retry(self._tenant, [name], asked)
+        if refused:
+            assert (answer.status, answer.reason) == (RetryStatus.NOT_RETRIABLE, UNMET_DEPENDENCIES)
+            return
         assert answer.status is RetryStatus.QUEUED, answer
         self._starts[name] = 0
         self._again = True

@@ -94,15 +94,24 @@ class Evaluation:
 
     def _doomed(self, node: Node, gate: Gate) -> Status | None:
         """None: it runs."""
-        endings = [self.ending(ref) for ref in gate.parents]
-        hits = len(endings) if gate.of == "done" else endings.count("completed")
-        if hits >= gate.need or gate.policy == "run":
+        if self._lets_run(gate):
             return None
+        endings = [self.ending(ref) for ref in gate.parents]
         bad = {ending for ending in endings if ending != "completed"}
         if gate.policy is None and len(bad) > 1:
             raise AmbiguousError(node.name)
         policy = gate.policy or ("cancel" if bad == {"cancelled"} else "fail")
         return _BY_POLICY[policy]
+
+    def _lets_run(self, gate: Gate) -> bool:
+        endings = [self.ending(ref) for ref in gate.parents]
+        hits = len(endings) if gate.of == "done" else endings.count("completed")
+        return hits >= gate.need or gate.policy == "run"
+
+    def refuses_retry_of(self, name: str) -> bool:
+        """It never started, and with its parents as they ended it cannot start either."""
+        gate = self.graph.nodes[name].gate
+        return gate is not None and not self.life(name).started and not self._lets_run(gate)
 
     def ending(self, ref: Ref) -> Ending:
         match ref.kind:
@@ -176,9 +185,10 @@ class AfterRetry(Evaluation):
         assert before.graph.retried is not None
         self._before = before
         self._first = before.graph.retried
-        self.again = {self._first}
+        self.refused = before.refuses_retry_of(self._first)
+        self.again = set() if self.refused else {self._first}
         """the jobs that have another run"""
-        if before.graph.cascade:
+        if before.graph.cascade and not self.refused:
             self._spread()
 
     def _spread(self) -> None:
@@ -207,7 +217,7 @@ class AfterRetry(Evaluation):
         if name in self.lives:
             return self.lives[name]
         before = self._before.lives.get(name)
-        if name == self._first:
+        if name == self._first and not self.refused:
             assert before is not None
             life = _perform(self.graph.nodes[name], self.graph.nodes[name].rerun)
             life.children = [*before.children, *life.children]

@@ -117,6 +117,16 @@ def test_a_retry_spreads_only_in_cascade_and_only_to_what_may_open() -> None:
     }
 
 
+def test_a_retry_is_refused_while_the_gate_of_a_job_that_never_started_cannot_open() -> None:
+    held = Node("b", OK, gate=gate(Ref("job", "a")), rerun=OK)
+    of = replace(graph(Node("a", ABORT), held), retried="b", cascade=True)
+    after = AfterRetry(Evaluation(of).run()).run()
+    assert (after.refused, after.again, after.lives["b"].status) == (True, set(), "failed")
+    done = replace(of.nodes["b"], gate=replace(gate(Ref("job", "a")), of="done"))
+    runs = Evaluation(replace(of, nodes={**of.nodes, "b": done}, cancelled=("b",))).run()
+    assert AfterRetry(runs).run().lives["b"].status == "completed"
+
+
 def test_graphs_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
     """Power of the test: what is drawn really has failures, dooms, chains, trees, compensations and cascades."""
     graphs = [draw(seed) for seed in range(300)]
@@ -129,4 +139,5 @@ def test_graphs_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
     assert sum(bool(node.compensation) for each in graphs for node in each.nodes.values()) > 100
     retried = [AfterRetry(each) for each in found if each.graph.retried]
     assert sum(len(each.again) > 1 for each in retried) > 30
+    assert sum(each.refused for each in retried) > 3
     assert max(len(each.nodes) for each in graphs) > 50

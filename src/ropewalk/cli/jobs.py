@@ -20,11 +20,15 @@ from ropewalk.client.client import Client
 from ropewalk.client.filter import Filter
 from ropewalk.client.views.answers import LogInfo, RetryResult
 from ropewalk.client.views.jobs import INCLUDABLE, HistoryInfo, JobInfo
-from ropewalk.domain.jobs.operations import CancelStatus, RetryStatus
+from ropewalk.domain.jobs.operations import DEPENDANTS_UNRESOLVED, UNMET_DEPENDENCIES, CancelStatus, RetryStatus
 from ropewalk.domain.jobs.states import State
 from ropewalk.fleet.exit_codes import ExitCode
 
-_REFUSED: Final = {"damaged_row": "repair the columns that its error names, see `ropewalk jobs show`"}
+_REFUSED: Final = {
+    "damaged_row": "repair the columns that its error names, see `ropewalk jobs show`",
+    UNMET_DEPENDENCIES: "it never started and waits for a job that failed; retry that one first",
+    DEPENDANTS_UNRESOLVED: "jobs that depend on it have yet to learn how it ended; try again in a few seconds",
+}
 STATES: Final = click.Choice([each.value for each in State])
 STATES_HELP: Final = f"Only jobs in this state. Repeatable. One of {', '.join(State)}."
 

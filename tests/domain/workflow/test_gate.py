@@ -14,13 +14,15 @@ from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import settle
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.domain.workflow.completion import Suspension
-from ropewalk.domain.workflow.dependency import Ending, NewGate, Policy
+from ropewalk.domain.workflow.dependency import Ending, NewGate, Opening, Policy, opening
 from ropewalk.domain.workflow.gate import (
     ParentEnd,
     bind,
     block_again,
+    counted_again,
+    decides,
     doom,
-    parent_reopened,
+    keeps_from_starting,
     parents_ended,
     signalled,
     take_over_priority,
@@ -171,20 +173,32 @@ def test_a_started_job_waits_for_nobody() -> None:
 def test_a_parent_that_opens_again_is_waited_for_unless_another_one_decides() -> None:
     job = gated(parents=3, gate={"policy": "run"})
     parents_ended(job, [BAD, GONE, OK], LATER)
-    assert not parent_reopened(job), "the other one still keeps it from opening"
-    assert parent_reopened(job)
-    block_again(job)
+    assert job.gate is not None
+    job.gate = counted_again(job, [None, Ending.CANCELLED, Ending.COMPLETED])
+    assert opening(job.gate) is Opening.DOOMED, "the other one still keeps it from opening"
+    job.gate = counted_again(job, [None, None, Ending.COMPLETED])
+    assert opening(job.gate) is Opening.CLOSED
+    block_again(job, LATER)
     assert (job.unmet, job.state_at(LATER)) == (2, State.PENDING)
     parents_ended(job, [OK], LATER)
     parents_ended(job, [OK], LATER)
     assert job.ready_at(LATER)
 
 
-def test_an_open_gate_does_not_close_again() -> None:
-    job = gated(gate={"when": "any_success"})
-    parents_ended(job, [OK, BAD], LATER)
-    assert not parent_reopened(job)
-    assert job.ready_at(LATER)
+def test_a_new_wait_has_a_new_timeout() -> None:
+    job = gated(gate={"timeout_us": 60})
+    assert job.wake_at == NOW + 60
+    block_again(job, LATER)
+    assert job.wake_at == LATER + 60
+
+
+@pytest.mark.parametrize(("policy", "kept"), [(None, True), ("fail", True), ("skip", True), ("run", False)])
+def test_a_gate_that_can_no_longer_open_keeps_a_job_from_starting(policy: Policy | None, *, kept: bool) -> None:
+    job = gated(gate={"policy": policy})
+    assert decides(job)
+    assert keeps_from_starting(job, [Ending.FAILED, None]) is kept
+    assert not keeps_from_starting(job, [Ending.COMPLETED, None])
+    assert not keeps_from_starting(job, [Ending.COMPLETED, Ending.COMPLETED])
 
 
 # ── timeout and signals ─────────────────────────────────────────────────────────────────────────────────────

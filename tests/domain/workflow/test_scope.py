@@ -6,17 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.domain.jobs.record import CancelRequest
+from ropewalk.domain.jobs.record import CancelRequest, CompensatedJob
 from ropewalk.domain.jobs.states import TERMINAL, Status
 from ropewalk.domain.workflow.dependency import Ending
-from ropewalk.domain.workflow.scope import Scope, ScopeChange, change, join, opened, reopen, uncount
-from tests.domain.records import NOW, a_job
+from ropewalk.domain.workflow.scope import (
+    Scope,
+    ScopeChange,
+    cancel,
+    cancels,
+    change,
+    join,
+    opened,
+    reopen,
+    uncount,
+)
+from tests.domain.records import NOW, OOPS, a_job
 
 LATER = NOW + 5
+ORIGIN = CompensatedJob(id="job-1", run=1, type="t", input=b"{}", error=OOPS, started=True)
 
 
 def a_scope(**fields: object) -> Scope:
-    scope = opened(a_job(**fields), root=None)
+    scope = opened(a_job(**fields), root=None, above=None)
     join(scope, 2)
     return scope
 
@@ -29,7 +40,7 @@ def left(*, ok: bool = True, times: int = 1) -> ScopeChange:
 
 
 def test_a_roots_scope_is_its_group() -> None:
-    scope = opened(a_job(report_orphan=True), root=None)
+    scope = opened(a_job(report_orphan=True), root=None, above=None)
     assert (scope.id, scope.root, scope.parent, scope.owner_id, scope.group_id) == (7, 7, None, "job-1", "job-1")
     assert (scope.open, scope.members, scope.generation, scope.report_orphan) == (1, 0, 1, True)
 
@@ -39,10 +50,32 @@ def test_a_scope_inside_keeps_the_groups_root_and_its_cancellation() -> None:
     root.cancel = CancelRequest("enough", force=False, at=NOW)
     owner = a_job(id="job-2", group_id="job-1", report_orphan=True)
     owner.seq, owner.scope_id = 9, root.id
-    scope = opened(owner, root=root)
+    scope = opened(owner, root=root, above=root)
     assert (scope.id, scope.root, scope.parent, scope.group_id) == (9, 7, 7, "job-1")
     assert scope.cancel == root.cancel
     assert not scope.report_orphan, "only a whole group is an orphan"
+
+
+def test_what_a_compensation_queues_is_not_cancelled_by_an_earlier_mark() -> None:
+    root = a_scope()
+    cancel(root, CancelRequest("enough", force=False, at=NOW))
+    undo = a_job(id="undo", group_id="job-1", origin=ORIGIN)
+    undo.seq, undo.scope_id = 9, root.id
+    assert not cancels(root, undo)
+    assert cancels(root, a_job(id="job-2"))
+    assert opened(undo, root=root, above=root).cancel is None
+
+
+def test_a_closed_scope_is_not_marked_and_an_open_mark_ends_when_it_opens_again() -> None:
+    scope = a_scope()
+    cancel(scope, CancelRequest("enough", force=False, at=NOW))
+    assert scope.cancel is not None
+    change(scope, left(times=3), LATER)
+    reopen(scope, was_broken=False)
+    assert scope.cancel is None
+    change(scope, left(), LATER)
+    cancel(scope, CancelRequest("too late", force=False, at=LATER))
+    assert scope.cancel is None
 
 
 def test_it_closes_with_the_last_one_and_only_then() -> None:
@@ -123,7 +156,7 @@ def test_one_that_was_open_stays_of_its_generation() -> None:
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8), st.data())
 def test_a_sum_of_changes_is_the_same_as_one_after_the_other(ends: list[bool], data: st.DataObject) -> None:
-    singly, summed = (opened(a_job(), root=None) for _ in range(2))
+    singly, summed = (opened(a_job(), root=None, above=None) for _ in range(2))
     for scope in (singly, summed):
         join(scope, len(ends) - 1)
     total = ScopeChange(scope=7)

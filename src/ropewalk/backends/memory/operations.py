@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ropewalk.backends.memory import maintenance
 from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.unit_of_work import Change, MemoryUnitOfWork
-from ropewalk.backends.workflow import retry as retrying
 from ropewalk.backends.workflow.completion import ended_from_outside
+from ropewalk.backends.workflow.retry import retry_each
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.operations import PURGED, CancelStatus, EndRequest, RetryRequest, RetryStatus, UpdateRequest
+from ropewalk.domain.jobs.operations import PURGED, CancelStatus, EndRequest, RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.time import Instant
@@ -69,7 +69,7 @@ def end(tables: Tables, tenant: str, job_id: str, asked: EndRequest, now: Instan
 
 def retry(tables: Tables, tenant: str, ids: Sequence[str], asked: RetryRequest, now: Instant) -> list[RetryAnswer]:
     unit_of_work = MemoryUnitOfWork(tables, now)
-    answers = [_retry(tables, unit_of_work, tenant, each, asked) for each in ids]
+    answers = retry_each(unit_of_work, unit_of_work.find(tenant, ids), ids, asked)
     unit_of_work.flush()
     return answers
 
@@ -87,20 +87,3 @@ def update(tables: Tables, tenant: str, job_id: str, request: UpdateRequest, now
         tables.record(event)
         tables.keys.move(job)
     return UpdateAnswer(id=job_id, job=copied(job), state=job.state_at(now))
-
-
-def _retry(
-    tables: Tables, unit_of_work: MemoryUnitOfWork, tenant: str, job_id: str, asked: RetryRequest
-) -> RetryAnswer:
-    job = tables.find(tenant, job_id)
-    if job is None:
-        return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
-    refusal = operations.refusal_to_retry(job, asked)
-    if refusal is None and not unit_of_work.may_reopen(job):
-        refusal = "key_in_use"
-    status = RetryStatus.NOT_RETRIABLE
-    if refusal is None:
-        retrying.retry(unit_of_work, job, asked)
-        status = RetryStatus.QUEUED
-    state = job.state_at(unit_of_work.now)
-    return RetryAnswer(id=job_id, status=status, state=state, run_at=job.run_at, reason=refusal)

@@ -140,6 +140,9 @@ class MemoryUnitOfWork(UnitOfWork):
     def waiting_edges(self, parents: Sequence[ParentKey], limit: int) -> list[Edge]:
         return self._tables.edges.waiting(parents, limit)
 
+    def edges_of(self, seqs: Iterable[int]) -> list[Edge]:
+        return self._tables.edges.of_children(seqs)
+
     def ended_edges(self, parents: Sequence[ParentKey]) -> list[Edge]:
         return [edge for edge in self._tables.edges.resolved(parents) if edge.ending is not Ending.COMPLETED]
 
@@ -178,7 +181,7 @@ class Change:
         self.now = now
         self.unit_of_work = MemoryUnitOfWork(tables, now)
         self.propagation = Propagation(self.unit_of_work, budget)
-        self.propagation.add(left_over)
+        self.propagation.go_on(left_over)
 
     def moved(self, job: JobRecord, effects: Effects) -> None:
         """The store itself moved this job: that is told, too."""

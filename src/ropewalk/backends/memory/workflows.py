@@ -20,7 +20,7 @@ from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR, StepRecord
-from ropewalk.domain.workflow.scope import ORPHANS_RECORDED_FOR, ORPHANS_RENEWED_AFTER, Scope, ScopeChange
+from ropewalk.domain.workflow.scope import ORPHANS_RECORDED_FOR, ORPHANS_RENEWED_AFTER, Scope, ScopeChange, cancel
 from ropewalk.ports.store.leases import Holder
 from ropewalk.ports.store.workflows import GroupContribution, GroupRecord, OrphanRecord, SignalAnswer, StepAnswer
 
@@ -29,7 +29,7 @@ def cancel_group(tables: Tables, tenant: str, group_id: str, *, reason: str | No
     root = _open_root(tables, tenant, group_id, now)
     scopes = tables.groups.of_group(tenant, group_id)
     for scope in scopes:
-        scope.cancel = CancelRequest(reason=reason, force=force, at=now)
+        cancel(scope, CancelRequest(reason=reason, force=force, at=now))
     return bool(scopes) or root is not None
 
 

@@ -37,6 +37,10 @@ class EdgeBook:
         self.flush()
         return _edges.decode(self._tx, self._tx.value(self._tx.sql.waiting_edges, (_edge_json(parents), limit)))
 
+    def of_children(self, seqs: Iterable[int]) -> list[Edge]:
+        self.flush()
+        return edges_of(self._tx, list(seqs))
+
     def ended_otherwise(self, parents: Sequence[tuple[ParentKind, int]]) -> list[Edge]:
         self.flush()
         return _edges.decode(self._tx, self._tx.value(self._tx.sql.ended_edges, (_edge_json(parents),)))

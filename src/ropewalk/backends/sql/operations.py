@@ -11,10 +11,10 @@ from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.maintenance import remove
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
-from ropewalk.backends.workflow import retry as retrying
 from ropewalk.backends.workflow.propagation import Propagation
+from ropewalk.backends.workflow.retry import retry_each
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.operations import PURGED, CancelStatus, RetryRequest, RetryStatus, UpdateRequest
+from ropewalk.domain.jobs.operations import PURGED, CancelStatus, RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
@@ -39,8 +39,7 @@ def cancel(
 
 def retry(tx: Tx, lanes: LaneBook, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
     unit_of_work = SqlUnitOfWork(tx, lanes)
-    jobs = unit_of_work.find(tenant, ids)
-    answers = [_retry(unit_of_work, jobs.get(each), each, request) for each in ids]
+    answers = retry_each(unit_of_work, unit_of_work.find(tenant, ids), ids, request)
     unit_of_work.flush()
     return answers
 
@@ -111,17 +110,3 @@ def _cancel(
     elif event is not None:
         unit_of_work.note(job, event)
     return CancelAnswer(id=job_id, status=status, previous=previous)
-
-
-def _retry(unit_of_work: SqlUnitOfWork, job: JobRecord | None, job_id: str, request: RetryRequest) -> RetryAnswer:
-    if job is None:
-        return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
-    refusal = operations.refusal_to_retry(job, request)
-    if refusal is None and not unit_of_work.may_reopen(job):
-        refusal = "key_in_use"
-    if refusal is not None:
-        state = job.state_at(unit_of_work.now)
-        return RetryAnswer(id=job_id, status=RetryStatus.NOT_RETRIABLE, state=state, run_at=job.run_at, reason=refusal)
-    retrying.retry(unit_of_work, job, request)
-    state = job.state_at(unit_of_work.now)
-    return RetryAnswer(id=job_id, status=RetryStatus.QUEUED, state=state, run_at=job.run_at)

@@ -119,6 +119,9 @@ class SqlUnitOfWork(UnitOfWork):
     def waiting_edges(self, parents: Sequence[tuple[ParentKind, int]], limit: int) -> list[Edge]:
         return self._edges.waiting(parents, limit)
 
+    def edges_of(self, seqs: Iterable[int]) -> list[Edge]:
+        return self._edges.of_children(seqs)
+
     def ended_edges(self, parents: Sequence[tuple[ParentKind, int]]) -> list[Edge]:
         return self._edges.ended_otherwise(parents)
 

@@ -28,6 +28,7 @@ from ropewalk.domain.time import Span
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow.completion import SIGNAL_KNOWN_FOR
 from ropewalk.domain.workflow.group_value import KEPT_ONE_BY_ONE
+from ropewalk.domain.workflow.scope import cancel
 from ropewalk.errors import StoreRefused
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.workflows import Dependency, EndAnswer, GroupContribution, GroupRecord, SignalAnswer
@@ -145,7 +146,7 @@ def cancel_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, request: C
     if root is not None and root.scope_id is None and not root.terminal:
         scopes = [scope_of(unit_of_work, root)]
     for scope in scopes:
-        scope.cancel = request
+        cancel(scope, request)
     unit_of_work.flush()
     return bool(scopes) or root is not None
 
@@ -164,7 +165,7 @@ def cascade(tx: Tx, lanes: LaneBook, limit: int) -> Consequences:
     unit_of_work = SqlUnitOfWork(tx, lanes)
     propagation = Propagation(unit_of_work, limit)
     taken = unit_of_work.take_postponed(limit)
-    propagation.add(taken)
+    propagation.go_on(taken)
     consequences = propagation.run()
     unit_of_work.flush()
     if tx.passed_over:  # what was put off because of that is there for ever, and no reason to go on at once

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.backends.workflow.scopes import chain_head, chain_told, owned_scope, root_of
-from ropewalk.backends.workflow.unit_of_work import UnitOfWork
+from ropewalk.backends.workflow.unit_of_work import Resolve, UnitOfWork
 from ropewalk.domain.jobs.flags import CHAINED, CONTINUED
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef, ending_of
@@ -94,6 +94,38 @@ def ends(parents: list[Parent]) -> list[ParentEnd]:
 
 def highest_priority(parents: list[Parent]) -> int | None:
     return max((parent.job.priority for parent in parents if parent.job is not None), default=None)
+
+
+def endings_now(unit_of_work: UnitOfWork, tenant: str, edges: Sequence[Edge]) -> list[Ending | None]:
+    """How the parents behind these edges of one job ended, as of now; None is a parent that is open, or open again.
+
+    An edge that is not resolved stays so, even if its parent has ended: then that is deferred work, which follows.
+    """
+    ended = [edge for edge in edges if edge.ending is not None and edge.kind is not ParentKind.MISSING]
+    jobs = unit_of_work.find_shared(tenant, [edge.parent_id for edge in ended])
+    now = {edge.position: _ending_now(unit_of_work, edge, jobs.get(edge.parent_id)) for edge in ended}
+    return [now.get(edge.position, edge.ending) for edge in edges]
+
+
+def _ending_now(unit_of_work: UnitOfWork, edge: Edge, job: JobRecord | None) -> Ending | None:
+    """A parent that was deleted counts as it had ended."""
+    if job is None or job.seq != edge.parent:
+        return edge.ending
+    parent = _parent(unit_of_work, ParentRef(edge.kind, job.id), job)
+    return edge.ending if parent.job is None else parent.ending
+
+
+def resolve_now(unit_of_work: UnitOfWork, left: Resolve) -> Resolve | None:
+    """Deferred work as it is due by now; None where the parent is open again.
+
+    The edges that are not resolved yet are those of its last end: before a retry without cascade all are resolved, and
+    with cascade they wait for the new run.
+    """
+    for job in unit_of_work.load([left.parent]):
+        parent = _parent(unit_of_work, ParentRef(left.kind, job.id), job)
+        if parent.job is not None:
+            return None if parent.ending is None else structs.replace(left, ending=parent.ending, told=parent.told)
+    return left
 
 
 def _parent(unit_of_work: UnitOfWork, ref: ParentRef, job: JobRecord | None) -> Parent:

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from ropewalk.backends.workflow.culprit import blaming, change_each
+from ropewalk.backends.workflow.parents import resolve_now
 from ropewalk.backends.workflow.scopes import endings_of
 from ropewalk.backends.workflow.submission import Draft, Ended
 from ropewalk.backends.workflow.unit_of_work import Item, Resolve, UnitOfWork
@@ -88,6 +89,15 @@ class Propagation:
                 self._changes[item.scope].add(item)
             else:
                 self._changes[item.scope] = item
+
+    def go_on(self, items: Iterable[Item]) -> None:
+        """Take up what earlier transactions left. A parent may have been retried since, so its ending is read again."""
+        left = list(items)
+        self._unit_of_work.load([item.parent for item in left if isinstance(item, Resolve)])
+        for item in left:
+            due = resolve_now(self._unit_of_work, item) if isinstance(item, Resolve) else item
+            if due is not None:
+                self.add([due])
 
     def run(self) -> Consequences:
         while (self._resolve or self._changes) and self._budget > 0:

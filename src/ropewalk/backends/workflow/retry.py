@@ -1,40 +1,116 @@
-"""A finished job starts over: the scopes that counted its end count it as open again, up to the group's root."""
+"""A finished job starts over: the scopes that counted its end count it as open again, up to the group's root.
+
+A job that never started is put back behind its gate, by its own retry and by that of a parent with cascade.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from ropewalk.backends.workflow.parents import endings_now
 from ropewalk.backends.workflow.scopes import chain_head, owned_scope
 from ropewalk.backends.workflow.unit_of_work import UnitOfWork
 from ropewalk.domain.jobs import operations
-from ropewalk.domain.jobs.operations import RetryRequest
+from ropewalk.domain.jobs.flags import CHAINED, GROUPED, HAS_DEPENDANTS
+from ropewalk.domain.jobs.operations import DEPENDANTS_UNRESOLVED, UNMET_DEPENDENCIES, RetryRequest, RetryStatus
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.workflow import gate
 from ropewalk.domain.workflow import scope as scopes
-from ropewalk.domain.workflow.dependency import Edge, ParentKind
+from ropewalk.domain.workflow.dependency import Edge, Ending, Opening, ParentKind, opening
+from ropewalk.ports.store.operations import RetryAnswer
 
 _DOOMED = frozenset({Move.DOOM, Move.CANCEL})
+_PARENT = HAS_DEPENDANTS | CHAINED | GROUPED
+
+Endings: TypeAlias = list[tuple[Edge, Ending | None]]
+"""The edges of a job, each with the ending that its parent has now."""
 
 
-def retry(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest) -> None:
-    """The caller found no reason to refuse it."""
+def retry_each(
+    unit_of_work: UnitOfWork, jobs: Mapping[str, JobRecord], ids: Sequence[str], asked: RetryRequest
+) -> list[RetryAnswer]:
+    """Retry these jobs, parents before their children: a gate that cannot open may be able to when others are retried.
+
+    The depth of a job says most of that order. It does not know of jobs that were queued under a parent later, so
+    whatever was refused is tried again as long as anything else was not.
+    """
+    answers: dict[int, RetryAnswer] = {}
+    left = sorted(range(len(ids)), key=lambda place: jobs[ids[place]].depth if ids[place] in jobs else 0)
+    while left:
+        answers |= {place: _answer(unit_of_work, jobs.get(ids[place]), ids[place], asked) for place in left}
+        unmet = [place for place in left if answers[place].reason == UNMET_DEPENDENCIES]
+        if len(unmet) == len(left):
+            break
+        left = unmet
+    return [answers[place] for place in range(len(ids))]
+
+
+def _answer(unit_of_work: UnitOfWork, job: JobRecord | None, job_id: str, asked: RetryRequest) -> RetryAnswer:
+    if job is None:
+        return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
+    endings = _endings(unit_of_work, job) if gate.decides(job) else None
+    refusal = _refusal(unit_of_work, job, asked, endings)
+    if refusal is None:
+        _retry(unit_of_work, job, asked, endings)
+    status = RetryStatus.QUEUED if refusal is None else RetryStatus.NOT_RETRIABLE
+    return RetryAnswer(
+        id=job_id, status=status, state=job.state_at(unit_of_work.now), run_at=job.run_at, reason=refusal
+    )
+
+
+def _refusal(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, endings: Endings | None) -> str | None:
+    refusal = operations.refusal_to_retry(job, asked)
+    if refusal is not None:
+        return refusal
+    if not unit_of_work.may_reopen(job):
+        return "key_in_use"
+    if endings is not None and gate.keeps_from_starting(job, [ending for _, ending in endings]):
+        return UNMET_DEPENDENCIES
+    # With cascade the dependants that were not told yet simply wait for the new run.
+    if not asked.cascade and job.flags & _PARENT and unit_of_work.waiting_edges(_ended_parents(unit_of_work, job), 1):
+        return DEPENDANTS_UNRESOLVED
+    return None
+
+
+def _retry(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, endings: Endings | None) -> None:
+    """The caller found no reason to refuse it. `endings` is None where its parents do not decide about the job."""
     was = job.status
+    parents = _ended_parents(unit_of_work, job)
     unit_of_work.take(job)
     event = operations.retry(job, asked, unit_of_work.now)
+    if endings is not None and _count_again(unit_of_work, job, endings) is Opening.CLOSED:
+        gate.block_again(job, unit_of_work.now)
     unit_of_work.record(job, Effects(Move.RESTART, event=event, left=was))
     unit_of_work.reopen_key(job)
     if asked.fresh:
         unit_of_work.forget_steps(job)
-    trees = _reopen(unit_of_work, job, was)
+    _reopen(unit_of_work, job, was)
     if asked.cascade:
-        open_again = [(ParentKind.JOB, job.seq), (ParentKind.CHAIN, chain_head(job))]
-        open_again += [(ParentKind.TREE, seq) for seq in trees]
-        for edge in unit_of_work.ended_edges(open_again):
-            _retry_dependant(unit_of_work, edge)
+        for edge in unit_of_work.ended_edges(parents):
+            _retry_dependant(unit_of_work, edge.seq)
 
 
-def _reopen(unit_of_work: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
-    """The trees that had ended and are open again, by the number of their owner."""
+def _ended_parents(unit_of_work: UnitOfWork, job: JobRecord) -> list[tuple[ParentKind, int]]:
+    """What ended with this finished job and is open again when it is retried: it, its chain, and trees that closed."""
+    parents = [(ParentKind.JOB, job.seq), (ParentKind.CHAIN, chain_head(job))]
+    own = owned_scope(unit_of_work, job)
+    if own is not None and own.closed_at is None:
+        return parents
+    parents.append((ParentKind.TREE, job.seq))
+    above_id = job.scope_id
+    while above_id is not None:
+        above = unit_of_work.scopes([above_id]).get(above_id)
+        if above is None or above.closed_at is None:
+            break
+        parents.append((ParentKind.TREE, above.id))
+        above_id = above.parent
+    return parents
+
+
+def _reopen(unit_of_work: UnitOfWork, job: JobRecord, was: Status) -> None:
     own = owned_scope(unit_of_work, job)
     broken = was is not Status.COMPLETED
     closed = True
@@ -42,7 +118,6 @@ def _reopen(unit_of_work: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
         ended_broken = own.broken > 0
         closed = scopes.reopen(own, was_broken=broken)
         broken = ended_broken
-    reopened = [job.seq] if closed else []
     above_id = job.scope_id
     if above_id is not None and (above := unit_of_work.scopes([above_id]).get(above_id)) is not None:
         scopes.uncount(above, was)
@@ -50,28 +125,39 @@ def _reopen(unit_of_work: UnitOfWork, job: JobRecord, was: Status) -> list[int]:
         ended_broken = above.broken > 0
         closed = scopes.reopen(above, was_broken=broken)
         broken = ended_broken
-        if closed:
-            reopened.append(above.id)
         above_id = above.parent
-    return reopened
 
 
-def _retry_dependant(unit_of_work: UnitOfWork, edge: Edge) -> None:
-    """What never started waits for this parent again; what its failure had ended is retried for that.
+def _retry_dependant(unit_of_work: UnitOfWork, seq: int) -> None:
+    """What never started waits for its parent again; what the parent's failure had ended is retried for that.
 
     Unless another parent keeps the gate from opening: then it waits to be retried together with that one.
     """
-    for job in unit_of_work.load([edge.seq]):
-        if job.start_rev or job.gate is None:
+    for job in unit_of_work.load([seq]):
+        if not gate.decides(job):
             continue
+        was_open = gate.is_open(job)
+        endings = _endings(unit_of_work, job)
         unit_of_work.take(job)
-        unit_of_work.set_ending([edge], None)
-        if not gate.parent_reopened(job):
+        if _count_again(unit_of_work, job, endings) is not Opening.CLOSED or was_open:
             continue
-        if _was_doomed(job) and unit_of_work.may_reopen(job):
-            retry(unit_of_work, job, RetryRequest(cascade=True, include_cancelled=True, fresh=True))
         if job.status is Status.WAITING:
-            gate.block_again(job)
+            gate.block_again(job, unit_of_work.now)
+        elif _was_doomed(job) and unit_of_work.may_reopen(job):
+            _retry(unit_of_work, job, RetryRequest(cascade=True, include_cancelled=True, fresh=True), endings)
+
+
+def _endings(unit_of_work: UnitOfWork, job: JobRecord) -> Endings:
+    edges = unit_of_work.edges_of([job.seq])
+    return list(zip(edges, endings_now(unit_of_work, job.tenant, edges), strict=True))
+
+
+def _count_again(unit_of_work: UnitOfWork, job: JobRecord, endings: Endings) -> Opening:
+    for edge, ending in endings:
+        if edge.ending is not ending:
+            unit_of_work.set_ending([edge], ending)
+    job.gate = gate.counted_again(job, [ending for _, ending in endings])
+    return opening(job.gate)
 
 
 def _was_doomed(job: JobRecord) -> bool:

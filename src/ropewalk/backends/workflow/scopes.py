@@ -25,7 +25,8 @@ def scope_of(unit_of_work: UnitOfWork, owner: JobRecord) -> Scope:
     if held is not None:
         return held
     root = root_scope(unit_of_work, owner)
-    opened = scopes.opened(owner, root=root)
+    above = None if owner.scope_id is None else unit_of_work.scopes([owner.scope_id]).get(owner.scope_id)
+    opened = scopes.opened(owner, root=root, above=above)
     unit_of_work.take(owner)
     owner.flags |= OWNS_SCOPE
     unit_of_work.add_scope(opened)

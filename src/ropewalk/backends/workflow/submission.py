@@ -29,6 +29,7 @@ from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.limits.quota import Admission
 from ropewalk.domain.workflow import gate as pending
+from ropewalk.domain.workflow import scope as scopes
 from ropewalk.domain.workflow.graph import in_order
 from ropewalk.domain.workflow.scope import Scope
 
@@ -208,7 +209,7 @@ class Draft:
             return []
         ended: list[Ended] = []
         for job in jobs:
-            if job.terminal:
+            if job.terminal or not scopes.cancels(scope, job):
                 continue
             self._unit_of_work.take(job)
             _, event = operations.cancel(job, reason=scope.cancel.reason, force=False, now=self._unit_of_work.now)

@@ -113,6 +113,10 @@ class UnitOfWork(Protocol):
         """Unresolved edges to these parents."""
         ...
 
+    def edges_of(self, seqs: Iterable[int]) -> list[Edge]:
+        """The edges of these jobs to their parents, by child and position."""
+        ...
+
     def ended_edges(self, parents: Sequence[tuple[ParentKind, int]]) -> list[Edge]:
         """Edges to these parents that were resolved otherwise than as completed."""
         ...

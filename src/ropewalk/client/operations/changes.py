@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from ropewalk.client.filter import Filter
-from ropewalk.client.operations.base import TenantOperations, check_cancel, in_bulk, missing, repeated
+from ropewalk.client.operations.base import BATCH, TenantOperations, check_cancel, in_bulk, missing, repeated
 from ropewalk.client.views.answers import BulkResult, RetryResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import check_payload, check_priority
-from ropewalk.domain.jobs.operations import CancelStatus, RetryRequest, RetryStatus, UpdateRequest
+from ropewalk.domain.jobs.operations import (
+    DEPENDANTS_UNRESOLVED,
+    UNMET_DEPENDENCIES,
+    CancelStatus,
+    RetryRequest,
+    RetryStatus,
+    UpdateRequest,
+)
 from ropewalk.domain.time import Seconds, to_datetime, to_delay, to_instant
 from ropewalk.errors import Conflict, InvalidInput
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.operations import RetryAnswer
 
+_LATER: Final = frozenset({DEPENDANTS_UNRESOLVED, UNMET_DEPENDENCIES})
+"""Reasons for which a retry is refused now and may not be refused when deferred work has been done."""
+_IDLE_SECONDS: Final = 0.1
+_IDLE_MAX: Final = 20
+"""So often a retry waits for deferred work that others do before it is refused because of it."""
 _CANCELLED = frozenset({CancelStatus.CANCELLED, CancelStatus.CANCEL_REQUESTED})
 
 
@@ -61,6 +75,8 @@ class ChangeOperations(TenantOperations):
 
         reset_attempts: False counts its attempts and crashes on; where they are used up, it gets one more.
         cascade: what never started because this job had failed waits for it again.
+        A job that never started waits for its dependencies again. If its gate can no longer open, the retry is refused
+        with the reason `unmet_dependencies`: retry the parent with cascade, or this job after the parent.
         arguments: run with these instead, all of them by name, as its type would be called.
         """
         checks.text(job_id, "job_id")
@@ -104,11 +120,24 @@ class ChangeOperations(TenantOperations):
             cascade=cascade,
         )
 
+        unmet: list[str] = []
+
         async def act(ids: Sequence[str], result: BulkResult) -> None:
             for answer in await self._retry(ids, request):
+                if answer.reason == UNMET_DEPENDENCIES:
+                    unmet.append(answer.id)
+                    continue
                 result.count(done=answer.status is RetryStatus.QUEUED, missing=answer.status is RetryStatus.NOT_FOUND)
 
-        return await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
+        result = await in_bulk(await self._store(), self._tenant, jobs, act, dry_run=dry_run)
+        while left := unmet.copy():  # their parents may have been in a later batch
+            unmet.clear()
+            for start in range(0, len(left), BATCH):
+                await act(left[start : start + BATCH], result)
+            if len(unmet) == len(left):
+                result.skipped += len(left)
+                break
+        return result
 
     async def trigger(self, job_id: str) -> JobInfo:
         """Run a delayed (or retrying) job now."""
@@ -188,9 +217,29 @@ class ChangeOperations(TenantOperations):
         )
 
     async def _retry(self, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
-        answers = await (await self._store()).retry(self._tenant, ids, request)
-        self._core.store.notifier.publish(Hint(many=True))
-        return answers
+        """Where the end of a job is still deferred work for some of its dependants, that is done first."""
+        store = await self._store()
+        answers = dict(enumerate(await store.retry(self._tenant, ids, request)))
+        idle = 0
+        while idle < _IDLE_MAX and any(answer.reason == DEPENDANTS_UNRESOLVED for answer in answers.values()):
+            idle = 0 if await self._do_deferred_work() else idle + 1
+            left = [place for place, answer in answers.items() if answer.reason in _LATER]
+            again = await store.retry(self._tenant, [ids[place] for place in left], request)
+            answers |= zip(left, again, strict=True)
+        store.notifier.publish(Hint(many=True))
+        return list(answers.values())
+
+    async def _do_deferred_work(self) -> bool:
+        """One transaction of what workers do in the background. False, after a moment, where there was nothing to do.
+
+        Another worker may be doing it just now.
+        """
+        consequences = await WORKFLOWS.of(await self._store()).cascade(BATCH)
+        self._publish([], consequences)
+        if consequences.more or consequences.moved or consequences.ready or consequences.closed:
+            return True
+        await self._core.runtime.sleep(_IDLE_SECONDS)
+        return False
 
     async def _update(self, job_id: str, request: UpdateRequest, what: str) -> JobInfo:
         checks.text(job_id, "job_id")

@@ -69,6 +69,10 @@ class UpdateRequest(Struct, frozen=True, kw_only=True):
 
 PURGED: Final = "it is removed"
 """the reason of the cancellation of a job that waited when it was removed"""
+UNMET_DEPENDENCIES: Final = "unmet_dependencies"
+"""The reason why a job is not retried that never started and whose gate can no longer open."""
+DEPENDANTS_UNRESOLVED: Final = "dependants_unresolved"
+"""The reason why a job is not retried yet: what its end means for its dependants is still deferred work."""
 RETRIABLE: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
 
 

@@ -63,6 +63,7 @@ class Gate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     need: int
     of: Of
     policy: Policy | None = None
+    timeout_us: Span | None = None
     done: int = 0
     ok: int = 0
 

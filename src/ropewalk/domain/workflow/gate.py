@@ -38,11 +38,10 @@ class ParentEnd(Struct, frozen=True):
 def bind(job: JobRecord, asked: NewGate, *, total: int, depth: int, priority: int | None, now: Instant) -> None:
     """A new job is put behind its gate. `priority` is the highest of its parents, where the job takes it over."""
     need = min(asked.need, total)  # a parent named twice counts once
-    job.gate = Gate(total=total, need=need, of=asked.of, policy=asked.policy)
+    job.gate = Gate(total=total, need=need, of=asked.of, policy=asked.policy, timeout_us=asked.timeout_us)
     job.unmet = total
     job.depth = depth
-    if asked.timeout_us is not None:
-        job.wake_at = now + asked.timeout_us
+    _set_timeout(job.gate, job, now)
     if priority is not None:
         take_over_priority(job, priority)
 
@@ -125,19 +124,39 @@ def doom(job: JobRecord, policy: Policy, error: ErrorInfo, now: Instant) -> Effe
             return _end(job, Move.SKIP, Status.COMPLETED, error.message, now)
 
 
-def parent_reopened(job: JobRecord) -> bool:
-    """A parent that had ended without success is open again; True where the gate was not open and may be after all."""
+def decides(job: JobRecord) -> bool:
+    """Whether the job has a gate and never started: until then its parents decide about it."""
+    return job.gate is not None and not job.start_rev
+
+
+def is_open(job: JobRecord) -> bool:
+    return job.gate is not None and opening(job.gate) is Opening.OPEN
+
+
+def counted_again(job: JobRecord, endings: Sequence[Ending | None]) -> Gate:
+    """The gate of this job if its parents ended like this; None is a parent that has not ended, or is open again."""
     gate = job.gate
     assert gate is not None and not job.start_rev, f"job {job.id} does not wait for parents"
-    was_open = opening(gate) is Opening.OPEN
-    job.gate = gate = structs.replace(gate, done=gate.done - 1)
-    return not was_open and opening(gate) is Opening.CLOSED
+    done = len(endings) - endings.count(None)
+    return structs.replace(gate, done=done, ok=endings.count(Ending.COMPLETED))
 
 
-def block_again(job: JobRecord) -> None:
-    """Its parents decide once more."""
+def keeps_from_starting(job: JobRecord, endings: Sequence[Ending | None]) -> bool:
+    """Whether the gate can no longer open if the parents ended like this, and is not to be ignored then."""
+    gate = counted_again(job, endings)
+    return opening(gate) is Opening.DOOMED and gate.policy != "run"
+
+
+def block_again(job: JobRecord, now: Instant) -> None:
+    """Its parents decide once more, and the timeout of the gate begins anew."""
     assert job.gate is not None and job.status is Status.WAITING, f"job {job.id} is {job.status}"
     job.unmet = job.gate.total - job.gate.done
+    _set_timeout(job.gate, job, now)
+
+
+def _set_timeout(gate: Gate, job: JobRecord, now: Instant) -> None:
+    if gate.timeout_us is not None:
+        job.wake_at = now + gate.timeout_us
 
 
 def _release(job: JobRecord, now: Instant) -> None:

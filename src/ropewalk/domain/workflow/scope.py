@@ -46,7 +46,7 @@ class Scope(Struct, kw_only=True):
     broken: int = 0
     """trees in it that did not succeed, the owner's own failure included"""
     cancel: CancelRequest | None = None
-    """set when the group was cancelled: members written later are born cancelled"""
+    """set when the group was cancelled while this scope was open: members written later are born cancelled"""
     awaited_until: Instant | None = None
     closed_at: Instant | None = None
     report_orphan: bool = False
@@ -108,9 +108,10 @@ class ScopeChange(Struct, kw_only=True):
         self.cancelled += other.cancelled
 
 
-def opened(owner: JobRecord, *, root: Scope | None) -> Scope:
-    """The scope of a job that gets its first member. A cancelled group's mark is on every scope of it.
+def opened(owner: JobRecord, *, root: Scope | None, above: Scope | None) -> Scope:
+    """The scope of a job that gets its first member. A cancelled group's mark goes on to it from the scope above.
 
+    A compensation must not be cancelled by that mark, so it does not go on to what a compensation queues.
     It counts its owner as open even where the owner ends in the same transaction: its ending is applied after this.
     """
     return Scope(
@@ -121,9 +122,20 @@ def opened(owner: JobRecord, *, root: Scope | None) -> Scope:
         root=owner.seq if root is None else root.id,
         parent=owner.scope_id,
         open=1,
-        cancel=None if root is None else root.cancel,
+        cancel=None if above is None or owner.origin is not None else above.cancel,
         report_orphan=root is None and bool(owner.flags & REPORT_ORPHAN),
     )
+
+
+def cancel(scope: Scope, request: CancelRequest) -> None:
+    """The group is cancelled. A scope that has closed is not marked: nothing is queued into it unless it reopens."""
+    if scope.closed_at is None:
+        scope.cancel = request
+
+
+def cancels(scope: Scope, job: JobRecord) -> bool:
+    """Whether this new member is born cancelled: all are in a cancelled group, except compensations."""
+    return scope.cancel is not None and job.origin is None
 
 
 def join(scope: Scope, members: int) -> None:
@@ -148,10 +160,11 @@ def change(scope: Scope, changed: ScopeChange, now: Instant) -> bool:
 
 
 def reopen(scope: Scope, *, was_broken: bool) -> bool:
-    """A tree in it (or its owner) is open again; True when the scope itself was closed."""
+    """A tree in it (or its owner) is open again; True when the scope was closed. Then it is not cancelled any more."""
     was_closed = scope.closed_at is not None
     if was_closed:
         scope.closed_at = None
+        scope.cancel = None
         scope.generation += 1
     scope.open += 1
     scope.broken -= was_broken

@@ -42,7 +42,7 @@ class RetryAnswer(Struct, frozen=True, kw_only=True):
     state: State | None = None
     run_at: Instant | None = None
     reason: str | None = None
-    """Why the job was not retried: state_completed, key_in_use, damaged_row, …"""
+    """Why the job was not retried: state_completed, key_in_use, unmet_dependencies, damaged_row, …"""
 
 
 class UpdateAnswer(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,12 @@ class Operating(Protocol):
         ...
 
     async def retry(self, tenant: str, ids: Sequence[str], request: RetryRequest) -> list[RetryAnswer]:
-        """domain.jobs.operations.retry on each, independently. Reopens its key; `key_in_use` where another has it.
+        """domain.jobs.operations.retry on each, parents before their children. Reopens its key.
+
+        Refused with `key_in_use` where another job has its key; with `unmet_dependencies` where it never started and
+        its gate can no longer open; and with `dependants_unresolved` where what its end means for its dependants is
+        still deferred work: whoever asks does that (`cascade`) and asks again. A job that never started is put back
+        behind its gate: it waits for those of its parents that have not ended, or are open again.
 
         Its scope and those above it open again (a new generation where they had closed). Resolved edges stay so; with
         `cascade`, dependants it had doomed before their first start wait again. `fresh` also forgets its steps.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from ropewalk.domain.jobs.operations import RetryRequest
+from ropewalk.domain.jobs.operations import EndRequest, RetryRequest
+from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.time import DAY, MINUTE, SECOND
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
-from ropewalk.testing.contract.bench import Bench
+from ropewalk.testing.contract.bench import Bench, holder
+from ropewalk.testing.contract.build import BOOM
 from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
 
 
@@ -63,6 +65,67 @@ class CancelGroupContract(Contract):
         await bench.store.cancel_group("default", "root", reason=None, force=False)
         await flow.spawn("other", node("b"))
         assert await flow.states("b", "root-a") == ["scheduled", "scheduled"]
+
+    async def test_a_group_that_opens_again_is_not_cancelled_any_more(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await bench.store.cancel_group("default", "root", reason="enough", force=False)
+        await bench.cancel("root")
+        await bench.store.retry("default", ["root"], RetryRequest(include_cancelled=True))
+        await flow.spawn("root", node("a"))
+        await flow.end("root", left=sequel(node("b"), then=node("next")))
+        assert await flow.states("a", "b", "next") == ["scheduled", "scheduled", "scheduled"]
+        assert (await flow.group("root")).cancelled_by is None
+
+    async def test_a_job_that_is_retried_in_a_group_that_had_closed_may_queue_others(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.spawn("root", node("a"))
+        await bench.store.cancel_group("default", "root", reason="enough", force=False)
+        await flow.end("root")
+        await flow.end("a", Move.FAIL)
+        await bench.store.retry("default", ["a"], RetryRequest())
+        await flow.spawn("a", node("aa"))
+        await flow.end("a", left=sequel(node("ab")))
+        assert await flow.states("aa", "ab") == ["scheduled", "scheduled"]
+
+    async def test_a_group_that_has_ended_is_not_marked(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"))
+        await flow.spawn("root", node("a"))
+        await flow.end("root", Move.FAIL)
+        await flow.end("a")
+        assert await bench.store.cancel_group("default", "root", reason="enough", force=False)
+        assert (await flow.group("root")).cancelled_by is None
+        await bench.store.retry("default", ["root"], RetryRequest())
+        await flow.spawn("root", node("b"))
+        assert await flow.states("b") == ["scheduled"]
+
+    async def test_a_compensation_is_never_born_cancelled(self, bench: Bench) -> None:
+        """safe-14: nor is what the compensation queues."""
+        flow = Flow(bench)
+        undo = CompensationSpec(type="undo")
+        await flow.submit(node("root", on_failure=undo))
+        await flow.start("root")
+        await bench.store.cancel_group("default", "root", reason="enough", force=False)
+        await bench.store.end("default", "root", EndRequest(error=BOOM))
+        started = await bench.claim_one(types=["undo"])
+        assert started.origin is not None
+        await bench.submit(node("step"), under=holder(started))
+        assert await flow.states("step") == ["scheduled"]
+        await bench.settle(started)
+        await flow.end("step", left=sequel(node("deeper")))
+        assert await flow.states("deeper") == ["scheduled"]
+
+    async def test_what_a_compensation_queues_is_cancelled_by_a_later_call(self, bench: Bench) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root", on_failure=CompensationSpec(type="undo")))
+        await flow.end("root", Move.FAIL)
+        started = await bench.claim_one(types=["undo"])
+        await bench.submit(node("before"), under=holder(started))
+        await bench.store.cancel_group("default", "root", reason="enough", force=False)
+        await bench.submit(node("after"), under=holder(started))
+        assert await flow.states("before", "after") == ["scheduled", "cancelled"]
 
 
 @needs(WORKFLOWS)

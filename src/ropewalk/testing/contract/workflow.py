@@ -11,6 +11,7 @@ from ropewalk.testing.contract.gate_intake import GateRefusalContract, GraphCont
 from ropewalk.testing.contract.gates import GateContract
 from ropewalk.testing.contract.group_care import CancelGroupContract, OrphanContract
 from ropewalk.testing.contract.reopening import CascadeRetryContract, ReopenContract
+from ropewalk.testing.contract.retry_behind_gate import DeferredThenRetriedContract, RetryBehindGateContract
 from ropewalk.testing.contract.scopes import ScopeContract
 from ropewalk.testing.contract.signals import SignalContract
 from ropewalk.testing.contract.steps import SleepContract, StepContract
@@ -32,6 +33,7 @@ class WorkflowContract(
     DoomContract,
     GateTimeoutContract,
     CascadeRetryContract,
+    RetryBehindGateContract,
     InUseContract,
     TenantGraphContract,
     # one after another, and in between
@@ -42,6 +44,7 @@ class WorkflowContract(
     SignalContract,
     # much at once
     CascadeContract,
+    DeferredThenRetriedContract,
     FlowRaceContract,
 ):
     """What a store must do for groups, dependencies, chains and steps, by example."""
