@@ -326,7 +326,7 @@ async def test_what_a_function_answers_is_checked(clock: Clock) -> None:
             app._core.functions.add(function)
         with pytest.raises(InvalidInput, match=r"what next=naive answered=.* has no time zone"):
             await app.create_schedule("s", next=naive, job=report())
-        with pytest.raises(InvalidInput, match=r"next='backwards' told .* when asked for a time after"):
+        with pytest.raises(InvalidInput, match=r"next='backwards' returned .* it must return a later time"):
             await app.create_schedule("s", next=backwards, job=report())
         await app.create_schedule("s", every=60, run=no_job)
         with pytest.raises(

@@ -66,3 +66,10 @@ class Runtime(Protocol):
     async def in_thread(self, call: Callable[[], T]) -> T:
         """Run a blocking call off the loop."""
         ...
+
+    async def call_off_the_loop(self, call: Callable[[], T]) -> T:
+        """Run a call that should take a moment, and must not block the loop if it takes longer.
+
+        A fake clock runs it on the loop, so that no time passes beside it.
+        """
+        ...

@@ -159,6 +159,9 @@ class SystemRuntime(Runtime):
     async def in_thread(self, call: Callable[[], T]) -> T:
         return await self._threads.run(call)
 
+    async def call_off_the_loop(self, call: Callable[[], T]) -> T:
+        return await self._threads.run(call)
+
 
 class LoopTask(Task):
     def __init__(self, work: Coroutine[Any, Any, object], name: str) -> None:

@@ -120,6 +120,10 @@ class FakeRuntime(Runtime):
         never returns does not keep the program from ending."""
         return await self._threads.run(call)
 
+    async def call_off_the_loop(self, call: Callable[[], T]) -> T:
+        """Run it on the loop: it answers at the instant of the fake clock at which it was called."""
+        return call()
+
     def _set_alarm(self, seconds: float, call: Callable[[], object]) -> Alarm:
         with self._lock:
             self._alarms_set += 1

@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, structs
 
+from ropewalk.client.schedules.function_calls import FunctionCall, FunctionCalls
 from ropewalk.client.schedules.functions import ScheduleFunctions
 from ropewalk.definitions.job import Job
 from ropewalk.domain.jobs.record import NewJob
-from ropewalk.domain.schedules.due import advance, due
+from ropewalk.domain.schedules.due import Due, advance, due
 from ropewalk.domain.schedules.schedule import Schedule, job_of
 from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Instant, to_datetime
@@ -69,16 +70,23 @@ class Fires:
         self._functions = functions
         self._make_job = make_job
         self._tracing = tracing
+        self._calls = FunctionCalls(runtime)
 
     async def take(self, schedule: Schedule, now: Instant) -> PlannedChange | None:
         """What is due now. None where nothing is, or where only another process has the function that makes the jobs.
 
-        Raises what the functions of the schedule raise.
+        Raises what the functions of the schedule raise, and WaitTimeout where they take too long.
         """
-        taken = due(schedule, now, self._functions.following)
+        return await self._calls.within_limit(schedule, lambda call: self._take(schedule, now, call))
+
+    async def _take(self, schedule: Schedule, now: Instant, call: FunctionCall) -> PlannedChange | None:
+        def look() -> Due:
+            return due(schedule, now, self._functions.following)
+
+        taken = await call.off_the_loop(look) if schedule.plan.functions else look()
         if taken.next_fire == schedule.next_fire or (taken.fires and not self.can_make(schedule)):
             return None
-        made = [(fire, await self.job(schedule, fire)) for fire in taken.fires]
+        made = [(fire, await self._job(schedule, fire, call)) for fire in taken.fires]
         fires = [self._fire(schedule, at, job_of(schedule, new, at)) for at, new in made if new is not None]
         return PlannedChange(advance(schedule, taken), fires)
 
@@ -92,13 +100,19 @@ class Fires:
         return not isinstance(work, str) or self._functions.run(work) is not None
 
     async def job(self, schedule: Schedule, fire: Instant) -> NewJob | None:
-        """The job of one fire, still without an id. None where the function of the schedule wants no job for it."""
+        """The job of one fire, still without an id. None where the function of the schedule wants no job for it.
+
+        Raises what the function raises, and WaitTimeout where it takes too long.
+        """
+        return await self._calls.within_limit(schedule, lambda call: self._job(schedule, fire, call))
+
+    async def _job(self, schedule: Schedule, fire: Instant, call: FunctionCall) -> NewJob | None:
         work = schedule.plan.work
         if not isinstance(work, str):
             return work
         run = self._functions.run(work)
         assert run is not None, "this is called only where can_make is True"
-        answer: object = run(to_datetime(fire))
+        answer: object = await call.off_the_loop(lambda: run(to_datetime(fire)))
         made = await answer if inspect.isawaitable(answer) else answer
         if made is None:
             return None

@@ -11,11 +11,13 @@ Older ones were missed, because no scheduler ran:
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, structs
 
 from ropewalk.domain.schedules.schedule import (
+    INTERVAL_US_MIN,
     NO_FUNCTIONS,
     ByFunction,
     Following,
@@ -24,7 +26,8 @@ from ropewalk.domain.schedules.schedule import (
     Schedule,
     following,
 )
-from ropewalk.domain.time import MINUTE, Instant, Span
+from ropewalk.domain.time import MINUTE, SECOND, Instant, Span, to_datetime
+from ropewalk.errors import InvalidInput
 
 ON_TIME_US: Final[Span] = MINUTE
 FIRES_MAX: Final = 100
@@ -52,7 +55,7 @@ def due(schedule: Schedule, now: Instant, functions: Functions = NO_FUNCTIONS) -
         return Due((), times(now))
     missed = schedule.plan.missed
     if isinstance(schedule.plan.timing, ByFunction):
-        return _told(times, first, now, missed)
+        return _told(schedule.plan.timing.function, times, first, now, missed)
     return Due(_owed(times, first, now, missed), times(now))
 
 
@@ -95,9 +98,9 @@ def _newest(times: Following, since: Instant, now: Instant, limit: int) -> tuple
     return up_to(limit, instants.start + too_late - 1)
 
 
-def _told(times: Following, first: Instant, now: Instant, missed: Missed) -> Due:
+def _told(name: str, times: Following, first: Instant, now: Instant, missed: Missed) -> Due:
     """A function is asked from fire to fire: its answers may hang on one another. After too many it skips to now."""
-    fires, next_fire = _walk(times, first, now, FIRES_MAX)
+    fires, next_fire = _walk(partial(_checked_step, name, times), first, now, FIRES_MAX)
     if next_fire is not None and next_fire <= now:
         next_fire = times(now)
     on_time = tuple(fire for fire in fires if fire >= now - ON_TIME_US)
@@ -108,6 +111,18 @@ def _told(times: Following, first: Instant, now: Instant, missed: Missed) -> Due
             return Due(on_time or fires[-1:], next_fire)
         case "skip":
             return Due(on_time, next_fire)
+
+
+def _checked_step(name: str, times: Following, fire: Instant) -> Instant | None:
+    """The fire that follows another one. Raises InvalidInput where the two are too close together."""
+    answer = times(fire)
+    if answer is not None and answer - fire < INTERVAL_US_MIN:
+        raise InvalidInput(
+            f"next={name!r} returned {to_datetime(answer)} as the fire after {to_datetime(fire)}: fires must be at "
+            f"least {INTERVAL_US_MIN / SECOND} s apart",
+            field="next",
+        )
+    return answer
 
 
 def _walk(

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, NewJob
 from ropewalk.domain.schedules.cron import parse_cron
 from ropewalk.domain.schedules.fire_times import fire_after, zone_of
-from ropewalk.domain.time import SECOND, Instant, Span
+from ropewalk.domain.time import SECOND, Instant, Span, to_datetime
 from ropewalk.errors import InvalidInput
 
 Following: TypeAlias = Callable[[Instant], Instant | None]
@@ -94,7 +94,10 @@ def settled(timing: Timing, stored: Timing | None, now: Instant) -> Timing:
 def _asked(name: str, function: Following, after: Instant) -> Instant | None:
     answer = function(after)
     if answer is not None and answer <= after:
-        raise InvalidInput(f"next={name!r} told {answer} when asked for a time after {after}", field="next")
+        raise InvalidInput(
+            f"next={name!r} returned {to_datetime(answer)} for {to_datetime(after)}: it must return a later time",
+            field="next",
+        )
     return answer
 
 
@@ -110,6 +113,13 @@ class Plan(Struct, frozen=True, kw_only=True):
     work: NewJob | str
     """a template, stored without its id: every fire has its own; or the registered function that makes the job"""
     missed: Missed = "skip"
+
+    @property
+    def functions(self) -> list[str]:
+        """The names of the registered functions that it calls, without repetition."""
+        times = [self.timing.function] if isinstance(self.timing, ByFunction) else []
+        work = [self.work] if isinstance(self.work, str) else []
+        return list(dict.fromkeys(times + work))
 
 
 class Schedule(Struct, frozen=True, kw_only=True):

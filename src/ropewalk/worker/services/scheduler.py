@@ -6,6 +6,7 @@ between looking and firing.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from ropewalk.domain.time import SECOND, Instant
 from ropewalk.domain.user_calls import guarded_await
 from ropewalk.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ropewalk.ports.notifier import Hint
+from ropewalk.ports.runtime import Task
 from ropewalk.ports.store.capabilities import SCHEDULES
 from ropewalk.ports.store.schedules import DueSchedules, ScheduleChange, ScheduleRecord
 from ropewalk.runtime.wake import Wake
@@ -33,6 +35,8 @@ class SchedulerConfig(Struct, frozen=True):
     broken_seconds: float = 30.0
     """how long a schedule is left alone here whose function raised, or whose time zone this machine does not have"""
     batch: int = 50
+    wait_seconds: float = 1.0
+    """How long one look waits for the functions of schedules. What they answer later is written when they answer."""
 
 
 class Scheduler:
@@ -56,6 +60,11 @@ class Scheduler:
         self._wait_seconds = 0.0
         self._broken: dict[tuple[str, str, int], float] = {}
         """(tenant, name, version) → until when it is left alone"""
+        self._calling: dict[tuple[str, str, int], asyncio.Future[bool]] = {}
+        """The schedules whose functions are being called, each with whether it was fired. Where that takes longer than
+        a look waits, the answer is already False."""
+        self._tasks: dict[tuple[str, str, int], Task] = {}
+        """The tasks that call these functions."""
 
     def hint(self, hint: Hint) -> None:
         """From any thread."""
@@ -63,10 +72,14 @@ class Scheduler:
             self._wake.set_threadsafe()
 
     async def run(self) -> None:
-        while True:
-            while await self.run_once():
-                pass
-            await self._wake.wait(self._wait_seconds)
+        try:
+            while True:
+                while await self.run_once():
+                    pass
+                await self._wake.wait(self._wait_seconds)
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
 
     async def declare(self) -> None:
         """Store the schedules that code declares. One that cannot be stored is reported and tried again later: it must
@@ -110,8 +123,45 @@ class Scheduler:
             after = found.schedules[-1].schedule
 
     async def _fire(self, found: DueSchedules) -> bool:
-        """Whether there was anything to fire here, whoever then was first."""
-        planned = [(record, change) for record in found.schedules if (change := await self._take(record, found.now))]
+        """Whether there was anything to fire here, whoever then was first.
+
+        A schedule that calls functions is fired in a task of its own, so that it holds up nothing else.
+        """
+        answers = [self._begun(each, found.now) for each in found.schedules if each.schedule.plan.functions]
+        plain = [each for each in found.schedules if not each.schedule.plan.functions]
+        fired = await self._fire_records(plain, found.now)
+        if answers:
+            await asyncio.wait(answers)
+        return any(answer.result() for answer in answers) or fired
+
+    def _begun(self, record: ScheduleRecord, now: Instant) -> asyncio.Future[bool]:
+        key = _key(record)
+        if key in self._calling:
+            return self._calling[key]
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._calling[key] = answer
+        timer = self._worker_context.runtime.after(self._config.wait_seconds, lambda: _answer(answer, fired=False))
+
+        async def fire() -> None:
+            fired = False
+            try:
+                fired = await self._fire_records([record], now)
+            except (StoreUnavailable, StoreRefused):
+                pass  # the schedule stays due, and the next look meets the same store
+            finally:
+                timer.cancel()
+                self._tasks.pop(key, None)
+                del self._calling[key]
+                late = answer.done()
+                _answer(answer, fired=fired)
+            if late:
+                self._wake.set()
+
+        self._tasks[key] = self._worker_context.runtime.spawn(fire(), name="ropewalk-schedule")
+        return answer
+
+    async def _fire_records(self, records: Sequence[ScheduleRecord], now: Instant) -> bool:
+        planned = [(record, change) for record in records if (change := await self._take(record, now))]
         if not planned:
             return False
         answered = await together_or_alone(planned, self._change, lambda each, error: self._leave_alone(each[0], error))
@@ -146,6 +196,11 @@ class Scheduler:
         if found.next_fire is None:
             return poll
         return min(poll, (found.next_fire - found.now) / SECOND + config.spread_seconds * runtime.random())
+
+
+def _answer(answer: asyncio.Future[bool], *, fired: bool) -> None:
+    if not answer.done():
+        answer.set_result(fired)
 
 
 def _key(record: ScheduleRecord) -> tuple[str, str, int]:
