@@ -224,11 +224,11 @@ class DamagedRowContract(Damaging):
 
     async def test_junk_in_any_other_table_stops_nobody(self, bench: Bench) -> None:
         """Each verb that reads the table answers without the row."""
-        await _fill_every_table(bench)
+        await fill_every_table(bench)
         for number, ((table, column), junk) in enumerate(product(OTHER_COLUMNS, SHAPES[:2])):
             await bench.add("b", id=f"healthy-{number}", tenant="healthy")
             await self.damage(bench, table, column, junk, where="1 = 1")
-            await _use_every_table(bench)
+            await use_every_table(bench)
             claimed = await bench.claim(99, types=["b"])
             assert f"healthy-{number}" in {job.id for job in claimed}, (table, column)
             await bench.settle_all("worker", [settlement(job) for job in claimed])
@@ -281,7 +281,7 @@ async def _schedule(bench: Bench, name: str) -> None:
     await bench.store.change_schedules([ScheduleChange(before=None, after=schedule)])
 
 
-async def _fill_every_table(bench: Bench) -> None:
+async def fill_every_table(bench: Bench) -> None:
     store = bench.store
     await bench.finished(Move.FAIL, id="failed")
     await store.register(worker_card("w"))
@@ -296,7 +296,7 @@ async def _fill_every_table(bench: Bench) -> None:
     await store.fold_counters(None, 9)
 
 
-async def _use_every_table(bench: Bench) -> None:
+async def use_every_table(bench: Bench) -> None:
     store = bench.store
     await store.fold_counters(None, 99)
     await store.stats(DEFAULT_TENANT, StatsQuery(last_us=HOUR))

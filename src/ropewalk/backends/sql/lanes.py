@@ -23,7 +23,7 @@ KEYS_MAX: Final = 1 << 40
 """the lanes of keys below lane n are numbered from n * KEYS_MAX on, and their sublanes twice that"""
 KNOWN_MAX: Final = 50_000
 
-_lanes = msgspec.json.Decoder(list[tuple[int, str, str, str, str]])
+_lanes = Rows("lane", tuple[int, str, str, str, str])
 _limits = Rows("fleet_limit", tuple[str, LimitKind, str, int | None, int | None, Span | None, Algorithm | None, int])
 _quotas = Rows("quota", tuple[str, int | None, int | None, int | None, Span | None, Algorithm | None, int | None])
 
@@ -81,12 +81,12 @@ class LaneBook:
             self.ids_of(tx, {name.above for name in unknown if name.key})
             tx.run_rows(tx.sql.insert_lanes, unknown)  # in order: two who write the same never wait for each other
             wanted = msgspec.json.encode(unknown).decode()
-            for number, *name in _lanes.decode(tx.value(tx.sql.lane_ids, (wanted,))):
+            for number, *name in _lanes.decode(tx, tx.value(tx.sql.lane_ids, (wanted,))):
                 self._ids[LaneName(*name)] = number
         return self._ids
 
     def names_of(self, tx: Tx, lanes: Iterable[int]) -> dict[int, LaneName]:
-        """Their names, among others."""
+        """Their names, among others. A lane whose row cannot be read has none."""
         unknown = [lane for lane in lanes if lane not in self._names]
         if unknown:
             if len(self._names) > KNOWN_MAX:
@@ -94,7 +94,7 @@ class LaneBook:
                 self._ids.clear()
                 unknown = list(lanes)
             wanted = msgspec.json.encode(unknown).decode()
-            for number, *name in _lanes.decode(tx.value(tx.sql.lane_names, (wanted,))):
+            for number, *name in _lanes.decode(tx, tx.value(tx.sql.lane_names, (wanted,))):
                 self._names[number] = LaneName(*name)
                 self._ids[self._names[number]] = number
         return self._names

@@ -148,7 +148,7 @@ def running(tx: Tx, lanes: LaneBook) -> Counted:
     """What runs now, by lane."""
     counts = dict(_counts.decode(tx.value(tx.sql.running_lanes)))
     names = lanes.names_of(tx, counts)
-    return {names[lane]: number for lane, number in counts.items()}
+    return {names[lane]: number for lane, number in counts.items() if lane in names}
 
 
 def _rules(tx: Tx) -> Rules:

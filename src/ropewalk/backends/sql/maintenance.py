@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from ropewalk.backends.sql import limits
-from ropewalk.backends.sql.damage import RowsByName, say_set_aside
+from ropewalk.backends.sql.damage import Rows, RowsByName, say_set_aside
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.statistics import count_removed
 from ropewalk.backends.sql.tx import Tx
@@ -32,10 +32,10 @@ SHORTENED_MAX: Final = 10
 """Times as many waits as there may be other changes in a sweep: after a clock was set back, all of them at once."""
 
 _ints = msgspec.json.Decoder(list[int])
-_names = msgspec.json.Decoder(list[str])
+_types = Rows("lane", str)
 _started = RowsByName("worker", StartedTickets)
 _ranges = msgspec.json.Decoder(list[TicketRange])
-_workers = msgspec.json.Decoder(list[tuple[str, Instant]])
+_workers = Rows("worker", tuple[str, Instant])
 _results = msgspec.json.Decoder(list[tuple[int, Instant]])
 
 
@@ -57,7 +57,7 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int, take_back_until: Instant | None) 
 def _follow_clock(tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, limit: int) -> None:
     """Where the clock was set back: leases of workers and waits of jobs that it had given too far in the future."""
     written_ahead_from = clock.written_ahead_from(tx.now)
-    for worker, beat_at in _workers.decode(tx.value(tx.sql.workers_ahead, (written_ahead_from,))):
+    for worker, beat_at in _workers.decode(tx, tx.value(tx.sql.workers_ahead, (written_ahead_from,))):
         tx.run(tx.sql.bring_leases_nearer, (worker, beat_at - tx.now, tx.now))
         tx.run(tx.sql.bring_beat_nearer, (tx.now, worker))
 
@@ -180,7 +180,7 @@ def _wake(unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence[
 
 
 def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
-    types = _names.decode(tx.value(tx.sql.types))
+    types = _types.decode(tx, tx.value(tx.sql.types))
     gone = _past_retention(tx, retention, types, limit)
     remove(tx, gone)
     results = 0

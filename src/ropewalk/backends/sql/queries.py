@@ -143,7 +143,7 @@ BACKLOG_MAX: Final = 100_000
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
 _counts = msgspec.json.Decoder(list[tuple[str, State, int, Instant]])
-_backlog = msgspec.json.Decoder(list[tuple[str, str, str, int, Instant]])
+_backlog = Rows("lane", tuple[str, str, str, int, Instant])
 _attempts = Rows("attempt", AttemptRecord)
 _events = Rows("event", EventRecord)
 _workers = Rows("worker", WorkerCard)
@@ -250,7 +250,7 @@ def queues(tx: Tx, tenant: str) -> list[QueueInfo]:
 
 def backlog(tx: Tx) -> list[Backlog]:
     ready: dict[LaneName, tuple[int, Instant]] = {}
-    for tenant, queue, job_type, jobs, oldest in _backlog.decode(tx.value(tx.sql.backlog, (tx.now, BACKLOG_MAX))):
+    for tenant, queue, job_type, jobs, oldest in _backlog.decode(tx, tx.value(tx.sql.backlog, (tx.now, BACKLOG_MAX))):
         lane = LaneName(tenant, queue, job_type, "")
         count, first = ready.get(lane, (0, oldest))
         ready[lane] = count + jobs, min(first, oldest)

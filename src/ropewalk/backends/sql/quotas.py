@@ -14,6 +14,7 @@ import msgspec
 from ropewalk.backends.sql import limits
 from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.lanes import quotas_of
+from ropewalk.backends.sql.meta import epoch_and_control
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaCharge, QuotaUse
 from ropewalk.domain.limits.rate import used
@@ -39,9 +40,7 @@ def passing(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admissio
 
 def pay(tx: Tx, submissions: Sequence[Submission]) -> None:
     """Use up what submissions that are about to pass need of rates. Raises QuotaExceeded."""
-    found = tx.row(tx.sql.epoch)
-    assert found is not None
-    quotas = tx.lanes.quotas.look(tx, found[1]).holding(outside(submissions))
+    quotas = tx.lanes.quotas.look(tx, epoch_and_control(tx)[1]).holding(outside(submissions))
     rated = {
         tenant: Quota(tenant=tenant, submissions=quota.submissions)
         for tenant, quota in quotas.items()

@@ -22,6 +22,7 @@ from typing import TypeAlias
 from ropewalk.backends.sql import quotas, records
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.limits import Flow
+from ropewalk.backends.sql.meta import epoch_and_control
 from ropewalk.backends.sql.tx import AlreadyThere, SqlValue, Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.propagation import Propagation
@@ -115,9 +116,7 @@ class Intake:
         in_time = job.deadline is None or job.deadline > tx.now
         if duplicate or not in_time or not job.ready_at(tx.now) or tx.row(tx.sql.is_paused, (job.tenant, job.queue)):
             return
-        found = tx.row(tx.sql.epoch)
-        assert found is not None
-        epoch, control = found
+        epoch, control = epoch_and_control(tx)
         lane, flow = self._lanes.id_of(tx, job.lane), Flow(tx, self._lanes, self._lanes.rules(tx, control))
         flow.meet([lane])
         if not flow.gauges.admits(lane):
@@ -167,9 +166,7 @@ def submit(
 def _admission(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Admission:
     if not quotas.outside(submissions):
         return Admission()
-    found = tx.row(tx.sql.epoch)
-    assert found is not None
-    return admit(tx, found[1], submissions)
+    return admit(tx, epoch_and_control(tx)[1], submissions)
 
 
 def _is_plain(submission: Submission) -> bool:

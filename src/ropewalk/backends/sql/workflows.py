@@ -42,6 +42,7 @@ def _refuse_group(group: GroupRecord, unread: Sequence[str]) -> None:
 
 
 _ints = msgspec.json.Decoder(list[int])
+_tails = Rows("edge", int)
 _groups = Rows("scope", GroupRecord, stand_in=_refuse_group)
 _kept = msgspec.json.Decoder(list[tuple[int, str, int | None]])
 
@@ -80,10 +81,10 @@ def chain(tx: Tx, tenant: str, job_id: str, last: int | None) -> list[JobRecord]
 
 
 def dependencies(tx: Tx, seq: int) -> list[Dependency]:
-    behind = _ints.decode(tx.value(tx.sql.tails_of_edges, (seq,)))
+    behind = _tails.decode(tx, tx.value(tx.sql.tails_of_edges, (seq,)))
     jobs = {job.seq: job for job in load(tx, list(dict.fromkeys(behind)))}
     edges = edges_of(tx, [seq])
-    if len(edges) < len(behind):  # some could not be read: which job is behind the others is not known
+    if len(edges) != len(behind):  # some could not be read: which job is behind the others is not known
         return [Dependency(edge=edge, job=None) for edge in edges]
     found = [(edge, jobs.get(at)) for edge, at in zip(edges, behind, strict=True)]
     roots = [job for edge, job in found if job is not None and is_whole_group(edge, job)]

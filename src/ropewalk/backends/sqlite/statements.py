@@ -12,8 +12,16 @@ from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sqlite.columns import PARTS
 
 _JSON: Final = re.compile(r"\bjson\((coalesce\([\w.]+, '\{\}'\)|[\w.]+)\)")
-_READABLE: Final = r"iif(json_valid(\1), json(\1), json_quote(CAST(\1 AS TEXT)))"
-"""what is no JSON is told as the text it is, and refused where its row is decoded"""
+_READABLE: Final = (
+    r"iif(typeof(\1) = 'blob', json_quote(hex(\1)), iif(json_valid(\1), json(\1), json_quote(CAST(\1 AS TEXT))))"
+)
+"""What is no JSON is told as the text it is, a BLOB in hexadecimal digits, and refused where its row is decoded."""
+_MAKES_JSON: Final = re.compile(r"\bjson_(?:group_)?(?:array|object)\(")
+_COLUMN: Final = re.compile(r"(?!(?:NULL|TRUE|FALSE)$)[A-Za-z_]\w*(?:\.\w+)?|coalesce\([^?]+\)")
+_NO_BLOB: Final = "iif(typeof({0}) = 'blob', json_object('blob', hex({0})), {0})"
+"""A column that is to be in JSON, which cannot hold a BLOB: an object is refused where a plain value is decoded."""
+_NAME: Final = "iif(typeof({0}) = 'blob', hex({0}), {0})"
+"""A column whose values are the names in a JSON object."""
 
 
 def _loaded(*, careful: bool = False) -> Statements:
@@ -21,8 +29,56 @@ def _loaded(*, careful: bool = False) -> Statements:
 
 
 def _tolerant(statements: Statements) -> Statements:
-    return Statements(**{name: _JSON.sub(_READABLE, block) for name, block in structs.asdict(statements).items()})
+    return Statements(**{name: _tolerant_block(block) for name, block in structs.asdict(statements).items()})
 
 
-SQL: Final = _loaded()
+def _tolerant_block(block: str) -> str:
+    return _JSON.sub(_READABLE, _without_blobs(block))
+
+
+def _without_blobs(block: str) -> str:
+    """The same block, in which columns that become elements of JSON may hold a BLOB."""
+    found = _MAKES_JSON.search(block)
+    if found is None:
+        return block
+    elements, rest = _elements(block[found.end() :])
+    named = found[0] == "json_group_object("
+    shown = ", ".join(
+        _without_blobs(each)
+        if _COLUMN.fullmatch(each) is None
+        else (_NAME if named and not at else _NO_BLOB).format(each)
+        for at, each in enumerate(map(str.strip, elements))
+    )
+    return f"{block[: found.end()]}{shown}{_without_blobs(rest)}"
+
+
+def _elements(text: str) -> tuple[list[str], str]:
+    """The arguments of a call whose opening parenthesis was just before `text`, and what follows them."""
+    elements, begin, depth, quoted = list[str](), 0, 0, False
+    for at, character in enumerate(text):
+        if character == "'":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character == "(":
+            depth += 1
+        elif character == ")" and depth:
+            depth -= 1
+        elif character in ",)" and not depth:
+            elements.append(text[begin:at])
+            begin = at + 1
+            if character == ")":
+                return elements, text[at:]
+    raise ImportError(f"a SQL block does not close its parentheses: {text}")
+
+
+_FEW_ROWS: Final = ("all_limits", "all_quotas")
+"""Statements that always refuse a BLOB: one that SQLite takes for a JSON null would read as no limit."""
+
+
+def _healthy(statements: Statements) -> Statements:
+    return structs.replace(statements, **{name: _without_blobs(getattr(statements, name)) for name in _FEW_ROWS})
+
+
+SQL: Final = _healthy(_loaded())
 CAREFUL: Final = _tolerant(_loaded(careful=True))

@@ -18,6 +18,7 @@ import msgspec
 
 from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, parts_of
 from ropewalk.backends.sql.lanes import LaneBook
+from ropewalk.backends.sql.meta import check_numbers, refuse_damaged
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
 from ropewalk.backends.sqlite.columns import insert_block
@@ -129,8 +130,10 @@ class Tx:
 
     def take_numbers(self, count: int) -> tuple[range, int]:
         found = self.row(SQL.take_numbers, (count,))
-        assert found is not None
+        if found is None:
+            refuse_damaged("last_seq")
         last, control = found
+        check_numbers(0, control)
         return range(last - count + 1, last + 1), control
 
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from ropewalk.backends.sql.claim.cache import Rank
+from ropewalk.backends.sql.meta import check_numbers
 from ropewalk.backends.sql.rows import records_in
 from ropewalk.backends.sql.tx import SqlValue, TooMuch, Tx
 from ropewalk.domain.jobs.order import TenantQueue
@@ -96,6 +97,7 @@ class ClaimSnapshot:
         """`found` as the statement tells it."""
         self._request = request
         self._now = now
+        check_numbers(found[0], found[1])
         self.epoch: int = found[0]
         self.control: int = found[1]
         """counts up whenever a limit changes, and when a queue is paused"""

@@ -1,6 +1,7 @@
 -- name: take_numbers
 -- And `control`, which tells whether the quotas known are still those that hold.
-UPDATE meta SET last_seq = last_seq + ? RETURNING last_seq, control
+-- Where last_seq is no number, which SQLite would count as 0, no row is changed.
+UPDATE meta SET last_seq = last_seq + ? WHERE typeof(last_seq) = 'integer' RETURNING last_seq, control
 
 -- name: insert_lanes
 -- Lanes of limit keys are numbered below the lane without one (LaneBook), which is there already. row_number leaves gaps
