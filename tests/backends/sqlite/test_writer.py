@@ -249,3 +249,48 @@ async def test_many_submissions_in_one_call_are_independent(store: SqliteStore) 
     await submit(store, plain("there"))
     answers = await store.submit([Submission(jobs=[plain(each)]) for each in ("a", "there", "b")])
     assert [answer[0].duplicate for answer in answers if isinstance(answer, list)] == [False, True, False]
+
+
+async def test_who_asks_while_the_thread_is_stopped_does_not_keep_it_from_stopping(store: SqliteStore) -> None:
+    """The request comes when the last one was taken from the queue already: it is answered, and the thread ends."""
+    loop, queued, asked = asyncio.get_running_loop(), threading.Event(), threading.Event()
+    late: list[asyncio.Task[object]] = []
+
+    def ask_late() -> None:
+        late.append(asyncio.create_task(store._writer.ask(lambda tx: tx.value("SELECT 1"))))
+        loop.call_soon(asked.set)
+
+    def work(_: Tx) -> None:
+        loop.call_soon_threadsafe(ask_late)
+        assert asked.wait(10)
+
+    tasks: list[asyncio.Task[Any]] = [asyncio.create_task(store._writer.ask(lambda _: queued.wait(10)))]
+    await asyncio.sleep(0)
+    tasks += [asyncio.create_task(store._writer.ask(work)), asyncio.create_task(store._writer.stop())]
+    await asyncio.sleep(0)
+    queued.set()
+    async with asyncio.timeout(10):
+        await asyncio.gather(*tasks)
+        assert await late[0] == 1
+
+
+@pytest.mark.parametrize("thread", ["_reader", "_writer"])
+async def test_an_error_of_the_disk_is_told_as_such_and_replaces_the_connection(
+    store: SqliteStore, thread: str
+) -> None:
+    """SQLite may end the transaction by itself then: that there is none to roll back hides nothing."""
+    await store.get("default", ["any"])
+    connection = getattr(store, thread)
+    before = connection._db
+
+    def fails(_: Tx) -> None:
+        before.execute("ROLLBACK")
+        error = sqlite.OperationalError("disk I/O error")
+        error.sqlite_errorcode = 10
+        raise error
+
+    with pytest.raises(StoreUnavailable, match="disk I/O error"):
+        await connection.ask(fails)
+    await store.get("default", ["any"])
+    await submit(store, plain("after"))
+    assert connection._db is not before

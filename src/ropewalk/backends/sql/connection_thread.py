@@ -267,14 +267,16 @@ class ConnectionThread(ABC):
             raise
 
     def _end(self, last: Iterable[Request[None]]) -> bool:
+        """False where somebody asked meanwhile, who is served before the thread ends."""
         with self._busy:
             self._disconnect()
         with self._lock:
-            ended = not self._waiting  # whoever asked meanwhile is still served
-            if ended:
-                self._thread = None
+            if self._waiting:
+                self._waiting.extend(last)
+                return False
+            self._thread = None
         deliver(last)
-        return ended
+        return True
 
     def _abandon(self) -> None:
         """The thread was ended from outside: nobody may wait for it for ever."""

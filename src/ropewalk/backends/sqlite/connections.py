@@ -44,14 +44,13 @@ class Reader(ConnectionThread):
             if self._db is None:
                 self._db = open_reader(self._path)
             self._db.execute("BEGIN")
-            try:
-                request.succeed(request.work(Tx(self._db, self._runtime.now())))
-            finally:
-                self._db.execute("ROLLBACK")
+            request.succeed(request.work(Tx(self._db, self._runtime.now())))
         except Exception as error:
             request.fail(translated(error, self._path))
             if breaks_connection(error):
                 self._disconnect()
+        if self._db is not None and not _rolled_back(self._db):
+            self._disconnect()
 
     def _met_damage(self, error: Exception) -> bool:
         return met_damage(error)
@@ -59,7 +58,7 @@ class Reader(ConnectionThread):
     def _disconnect(self) -> None:
         db, self._db = self._db, None
         if db is not None:
-            db.close()
+            _close(db)
 
 
 STEP_SECONDS_MAX: Final = 0.004

@@ -199,7 +199,8 @@ def _check_owner(db: sqlite.Connection, path: Path) -> None:
         [tables] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         [application] = db.execute("PRAGMA application_id").fetchone()
     finally:
-        db.execute("ROLLBACK")
+        if db.in_transaction:  # an error of the disk may have ended it, and is what the caller has to see
+            db.execute("ROLLBACK")
     if application != APPLICATION_ID and (application != 0 or tables > 0):
         raise SchemaMismatch(
             f"{path} is a database of another program (application_id={application:#x}, {tables} tables): "
