@@ -1,6 +1,7 @@
-"""What an attempt leaves behind it: the work that follows a completion, or where a suspended one goes on.
+"""What follows the end of an attempt: the plan of a completion, the point where a suspended handler goes on, and the
+compensation of a job that failed.
 
-The follow-up of a job that became failed or dead_letter: built once per run, by any path that led there.
+The compensation is built once for each run of a job that became failed or dead_letter, whichever path led there.
 """
 
 from __future__ import annotations
@@ -18,32 +19,41 @@ from ropewalk.domain.workflow.group_value import TAKE_THE_RESULT, Contribution
 
 StepKind: TypeAlias = Literal["step", "sleep", "signal"]
 SIGNAL_KNOWN_FOR: Final[Span] = DAY
-"""how long the id of a signal is remembered: sent again within this time it is not stored again"""
+"""A store remembers the id of a signal for this long: a signal with the same id is not stored a second time."""
 
 
 def as_once_key(job_id: str, signal_id: str | None) -> str | None:
-    """The key under which a signal is put once into the mailbox of a job; None for one without an id."""
+    """Returns the key that lets the store accept a signal only once for a job. A signal without an id has no key."""
     return None if signal_id is None else f"signal {signal_id} to {job_id}"
 
 
 class CompletionPlan(Struct, frozen=True, kw_only=True):
-    """Written in the transaction that completes the job, or not at all."""
+    """The jobs and the contribution that come with a completion. They are written in the transaction that completes
+    the job, or not at all."""
 
     children: tuple[NewJob, ...] = ()
-    """members of the completed job's scope; gates among them name one another by id"""
+    """These jobs become members of the scope of the completed job. Their gates refer to one another by id."""
     continuation: NewJob | None = None
+    """This job is the next one in the chain of the completed job."""
     contribution: Contribution | None = None
+    """The completed job adds this to the value of its group."""
 
 
 def leaves_only_a_result(plan: CompletionPlan | None) -> bool:
-    """Whether a job that is in no group leaves nothing but its result: what it says about the group's value is that."""
+    """Whether a completion writes nothing but the result, if the job is the only one of its group.
+
+    A contribution whose reducer takes the result itself adds nothing then: the group's value is the result.
+    """
     return plan is None or (
         _is_the_end(plan) and (plan.contribution is None or plan.contribution.reducer in TAKE_THE_RESULT)
     )
 
 
 def leaves_only_a_contribution(plan: CompletionPlan | None) -> bool:
-    """Whether a member of a scope leaves nothing but its result and what is to be added to the value of its group."""
+    """Whether a completion writes nothing but the result and one contribution, if the job is a member of a scope.
+
+    A contribution folded by a function of the user's does not count, because the store may refuse it.
+    """
     return plan is None or (_is_the_end(plan) and (plan.contribution is None or plan.contribution.reducer != "custom"))
 
 
@@ -52,30 +62,31 @@ def _is_the_end(plan: CompletionPlan) -> bool:
 
 
 class StepRecord(Struct, frozen=True, kw_only=True):
-    """A durable step of a job, by its place in the handler. Finished unless it only says when a wait is over."""
+    """A durable step of a job, identified by its position in the handler. A record that only says when a wait ends is
+    not finished."""
 
     position: int
     name: str
     kind: StepKind
     value: bytes | None = None
     until: Instant | None = None
-    """when a sleep is over, or a wait for a signal is given up"""
+    """At this instant a sleep ends, or the handler stops waiting for a signal."""
     finished: bool = True
 
 
 class Suspension(Struct, frozen=True, kw_only=True):
-    """The handler sleeps or waits for a signal: it gives its slot back and runs again from the top."""
+    """The reason why a handler gave up its slot: it sleeps or waits for a signal. It runs again from the top later."""
 
     position: int
     name: str
-    """of the step that waits"""
+    """This is the name of the step that waits."""
     signal: str | None = None
-    """None: it sleeps"""
+    """The handler waits for a signal of this name; None means that it sleeps."""
     span_us: Span | None = None
-    """how long from now; None waits for the signal without an end"""
+    """The wait lasts for this long from now; None means that the wait for a signal has no end."""
     until: Instant | None = None
-    """When the wait is over, where an earlier suspension already set it. Where that is further away than `span_us`, the
-    clock has been set back since, and `span_us` counts."""
+    """An earlier suspension at the same step set this end of the wait. If it is further away than `span_us`, the clock
+    has been set back in the meantime, and `span_us` decides."""
 
     def until_at(self, now: Instant) -> Instant | None:
         if self.span_us is None:
@@ -92,9 +103,9 @@ _NAMESPACE = UUID("6f0b3f0e-52c1-5f0a-9c55-0f6c2b7b0d8e")
 
 
 def compensation(job: JobRecord) -> NewJob | None:
-    """The job to insert together with the terminal transition, if the failed job named one.
+    """Returns the job to insert together with the transition that ends a failed job, if that job names one.
 
-    Its id follows from (tenant, job, run), so the same failure can never compensate twice.
+    Its id is computed from (tenant, job, run), so the same failure can never be compensated twice.
     """
     follow_up = job.on_failure
     if follow_up is None:
@@ -130,11 +141,11 @@ def _arguments(follow_up: CompensationSpec, job: JobRecord) -> bytes:
         return follow_up.input
     if follow_up.accepts is None:
         return job.input
-    # Raw keeps each argument's bytes as they are: nothing is decoded here, only chosen by name.
+    # Raw leaves the bytes of each argument as they are: arguments are selected by name here, and none is decoded.
     try:
         arguments = _by_name.decode(job.input)
     except msgspec.DecodeError:
-        return job.input  # junk: the compensation fails by it just as the job did, and holds up nobody
+        return job.input  # This is junk: the compensation fails because of it just as the job did, and blocks nothing.
     if follow_up.defaults is not None:
         arguments = _by_name.decode(follow_up.defaults) | arguments
     return msgspec.json.encode({name: arguments[name] for name in follow_up.accepts if name in arguments})

@@ -21,13 +21,13 @@ NamedCondition: TypeAlias = Literal["all_success", "all_done", "any_done", "any_
 
 class ParentKind(StrEnum):
     JOB = "job"
-    """the job alone"""
+    """The parent is the job alone."""
     TREE = "tree"
-    """the job and everything queued under it"""
+    """The parent is the job with everything queued under it."""
     CHAIN = "chain"
-    """the job and its continuations, until one ends without continuing"""
+    """The parent is the job with its continuations, up to the one that ends without a continuation."""
     MISSING = "missing"
-    """named with allow_missing and not there: counts as done and successful"""
+    """The parent was named with allow_missing and does not exist: it counts as done and as successful."""
 
 
 class Ending(StrEnum):
@@ -39,25 +39,28 @@ class Ending(StrEnum):
 
 
 class ParentRef(Struct, frozen=True):
+    """A parent as the submission of a job names it."""
+
     kind: ParentKind
     id: str
 
 
 class NewGate(Struct, frozen=True, kw_only=True):
-    """As submitted."""
+    """A gate as a submission describes it."""
 
     parents: tuple[ParentRef, ...]
     need: int
     of: Of
     policy: Policy | None = None
-    """None: fail, or cancel where the parent that decided it was cancelled"""
+    """This says how the job ends if the gate can no longer open. None means "fail", or "cancel" if the parent whose end
+    decided that was cancelled."""
     timeout_us: Span | None = None
     allow_missing: bool = False
     depth_max: int = 100
 
 
 class Gate(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """As stored with the job that waits behind it."""
+    """A gate as the store keeps it in the record of the job that waits behind it."""
 
     total: int
     need: int
@@ -65,7 +68,9 @@ class Gate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     policy: Policy | None = None
     timeout_us: Span | None = None
     done: int = 0
+    """This many parents have ended."""
     ok: int = 0
+    """This many parents have ended successfully."""
 
 
 class Edge(Struct, frozen=True, kw_only=True):
@@ -77,19 +82,20 @@ class Edge(Struct, frozen=True, kw_only=True):
     seq: int
     position: int
     ending: Ending | None = None
-    """None until the parent ended"""
+    """The parent ended in this way; None until it has ended."""
 
 
 class Opening(StrEnum):
-    """What a gate says."""
+    """Whether a gate is closed, is open, or can never open."""
 
     CLOSED = "closed"
     OPEN = "open"
     DOOMED = "doomed"
-    """it can no longer open"""
+    """Too few of the remaining parents are left: the gate can no longer open."""
 
 
 def needed(condition: NamedCondition, total: int) -> tuple[int, Of]:
+    """Translates a named condition over `total` parents into the values of `need` and `of` of a gate."""
     match condition:
         case "all_success":
             return total, "success"
@@ -102,6 +108,7 @@ def needed(condition: NamedCondition, total: int) -> tuple[int, Of]:
 
 
 def opening(gate: Gate) -> Opening:
+    """Decides from the counts of a gate whether it is closed, open or doomed."""
     hits = gate.ok if gate.of == "success" else gate.done
     if hits >= gate.need:
         return Opening.OPEN
@@ -110,6 +117,7 @@ def opening(gate: Gate) -> Opening:
 
 
 def ending_of(status: Status) -> Ending:
+    """Returns how a job with this terminal status ended, as its dependants see it."""
     match status:
         case Status.COMPLETED:
             return Ending.COMPLETED

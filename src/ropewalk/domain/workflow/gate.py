@@ -1,7 +1,8 @@
-"""What keeps a job pending and what ends that: parents, a timeout, a signal. Same contract as
-domain/jobs/transition.py.
+"""The rules that keep a job pending and that end this: its parents, a timeout, a signal.
 
-Becoming ready is not a move: like time, an open gate changes what people see, not what was recorded. Being doomed is.
+Like the functions of domain/jobs/transition.py, these functions change a record in place and return the effects that
+the store has to write. A gate that opens is not a move: like the passing of time, it changes the state that people see
+and not the recorded history. A gate that becomes doomed is a move.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from ropewalk.domain.workflow.completion import compensation
 from ropewalk.domain.workflow.dependency import Ending, Gate, NewGate, Opening, Policy, opening
 
 DEPENDENCY_FAILED: Final = "dependency_failed"
-"""the error code of a job that a parent doomed"""
+"""This is the error code of a job whose gate a parent doomed."""
 
 
 class ParentEnd(Struct, frozen=True):
-    """A parent that ended: its id and how."""
+    """The end of one parent."""
 
     id: str
     ending: Ending
     told: str | None = None
-    """What ended and why, where that is not this job alone: a group, a tree or a chain that did not succeed."""
+    """If the parent is a group, a tree or a chain that did not succeed, this text names it and the reason."""
 
 
 def bind(job: JobRecord, asked: NewGate, *, total: int, depth: int, priority: int | None, now: Instant) -> None:
@@ -52,9 +53,11 @@ def take_over_priority(job: JobRecord, priority: int) -> None:
 
 
 def parents_ended(job: JobRecord, ended: Sequence[ParentEnd], now: Instant) -> Effects | None:
-    """Count them. Effects where the gate can no longer open; otherwise the job is ready, or goes on waiting.
+    """Counts parents that have ended. Returns effects if the gate can no longer open; otherwise the job becomes ready
+    or goes on waiting.
 
-    What was decided stays so, but is counted on until the job starts: a retried parent may let it wait again.
+    Parents are counted until the job starts, even after the gate has opened: if a parent is retried, the counts decide
+    whether the job has to wait again.
     """
     gate = job.gate
     assert gate is not None and not job.start_rev, f"job {job.id} does not wait for parents"
@@ -83,7 +86,8 @@ def parents_ended(job: JobRecord, ended: Sequence[ParentEnd], now: Instant) -> E
 
 
 def wait_is_over(job: JobRecord, now: Instant) -> Effects | None:
-    """`wake_at` has come: a gate is given up by its policy, a wait for a signal goes back to its handler."""
+    """Ends a wait whose `wake_at` has come: the policy of a gate decides how the job ends, and a handler that waited
+    for a signal runs again."""
     assert job.status is Status.WAITING and job.unmet, f"job {job.id} is not pending"
     if job.awaits is not None:
         _release(job, now)
@@ -96,7 +100,7 @@ def wait_is_over(job: JobRecord, now: Instant) -> Effects | None:
 
 
 def signalled(job: JobRecord, name: str, now: Instant) -> bool:
-    """A signal arrived; True when the job waited for it and is ready now."""
+    """Makes the job ready if it waited for this signal. Returns whether it did."""
     if job.status is not Status.WAITING or job.awaits != name:
         return False
     _release(job, now)
@@ -104,7 +108,7 @@ def signalled(job: JobRecord, name: str, now: Instant) -> bool:
 
 
 def doom(job: JobRecord, policy: Policy, error: ErrorInfo, now: Instant) -> Effects:
-    """The gate will never open: settled at once, by policy."""
+    """Ends a job whose gate will never open, as the policy says; the policy "run" makes it ready instead."""
     match policy:
         case "run":
             _release(job, now)

@@ -1,4 +1,4 @@
-"""Jobs submitted together that depend on one another: their order, or the circle that forbids one."""
+"""The order in which jobs of one submission are written when they depend on one another, or the circle in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from ropewalk.errors import InvalidInput
 
 
 def in_order(jobs: Sequence[NewJob]) -> list[NewJob]:
-    """Parents first; where nothing decides, as given; a repeated id last. Raises InvalidInput naming a circle."""
+    """Returns the jobs with every parent before its children, and otherwise in the order of the submission.
+
+    A job that repeats the id of an earlier one comes last. Raises InvalidInput, which names the jobs of a circle.
+    """
     if all(job.gate is None for job in jobs):
         return list(jobs)
     all_ids: dict[tuple[str, str], NewJob] = {}
@@ -24,7 +27,11 @@ def in_order(jobs: Sequence[NewJob]) -> list[NewJob]:
 def _place(
     first: NewJob, all_ids: Mapping[tuple[str, str], NewJob], placed: set[tuple[str, str]], order: list[NewJob]
 ) -> None:
-    """Depth first, without recursion: a chain of 10 000 dependencies is allowed to be submitted and refused later."""
+    """Appends a job to `order` behind all of its parents.
+
+    The search is depth first and uses no recursion, because a submission may be a chain of 10 000 dependencies: it is
+    refused later, by a rule and not by the depth of Python's stack.
+    """
     path: dict[tuple[str, str], list[NewJob]] = {}
     stack = [first]
     while stack:

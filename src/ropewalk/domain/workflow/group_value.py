@@ -1,9 +1,9 @@
 """The value of a group: the last contribution, one that is final, or a fold of all of them.
 
-Values stay encoded, each with the name of the type that produced it. Numbers (count, sum, min, max) fold where they are
-kept; lists and merges are kept one by one and put together by whoever reads them; a function of the user's is folded by
-the worker, and stored only if nobody else folded in between. A fold that fails is the failure of the group: its value
-cannot be told from then on, while the job that contributed has completed.
+Values stay encoded, each with the name of the type that produced it. The store folds numbers (count, sum, min, max). It
+stores the contributions to a list or a merge one by one, and the reader puts them together. A function of the user's is
+folded by the worker, and the store accepts the result only if no other contribution was folded in between. A fold that
+fails makes the group fail: its value is unknown from then on, although the job that contributed has completed.
 """
 
 from __future__ import annotations
@@ -17,40 +17,44 @@ from msgspec import Struct
 Reducer: TypeAlias = Literal["last", "final", "list", "count", "sum", "min", "max", "merge", "custom"]
 
 TAKE_THE_RESULT: Final = frozenset({"last", "final"})
-"""What these contribute is the result itself, as long as nobody else contributes."""
+"""With these reducers the contribution of a job is its result, as long as no other job contributes."""
 KEPT_ONE_BY_ONE: Final = frozenset({"list", "merge"})
 _FOLDS: Final = frozenset({"list", "count", "sum", "min", "max", "merge", "custom"})
 _numbers = msgspec.json.Decoder(int | float)
 
 
 class Contribution(Struct, frozen=True, kw_only=True):
-    """What a completed job adds."""
+    """The value that one completed job adds to the value of its group."""
 
     type: str
     value: bytes | None
     reducer: Reducer = "last"
     expected_version: int | None = None
-    """of the value a custom function was folded over; refused where it is another by now"""
+    """A custom function was folded over this version of the value; the store refuses the fold if the version
+    differs."""
     error: str | None = None
-    """why a custom function could not fold it: it raised, or the store cannot keep what it returned"""
+    """This says why a custom function could not fold the value: it raised, or its return value cannot be stored."""
 
 
 class GroupValue(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The value of a group so far."""
+
     reducer: Reducer | None = None
-    """None: nobody contributed yet"""
+    """The contributions are folded by this reducer; None means that no job has contributed yet."""
     type: str = ""
     value: bytes | None = None
     version: int = 0
     contributions: int = 0
     conflict: str | None = None
-    """why the value cannot be told: contributions that fold differently, or a fold that failed"""
+    """This says why the value is unknown: two contributions fold differently, or a fold failed."""
 
 
 NOTHING: Final = GroupValue()
 
 
 def contribute(held: GroupValue, added: Contribution) -> GroupValue:
-    """The value after one more. Once final, nothing changes it; a plain value does not replace a fold."""
+    """Returns the value after one more contribution. A final value never changes, and a plain value does not replace a
+    fold."""
     if held.reducer == "final":
         return held
     if added.reducer == "final":
@@ -71,7 +75,7 @@ def contribute(held: GroupValue, added: Contribution) -> GroupValue:
 
 
 def _failed(held: GroupValue, added: Contribution, why: str) -> GroupValue:
-    """The value stays as it was; it cannot be told any more."""
+    """Returns the unchanged value, marked as unknown because of `why`."""
     value = held.value if held.reducer == added.reducer else None
     return msgspec.structs.replace(_with(held, added, added.reducer, value), conflict=held.conflict or why)
 
@@ -103,7 +107,8 @@ def _fold(held: GroupValue, added: Contribution) -> bytes | None:
 
 
 def _sum(one: float, other: float) -> int | float:
-    """Of ints an int. Raises OverflowError where it is over the largest float: JSON has no word for that."""
+    """Adds two numbers; the sum of two ints is an int. Raises OverflowError if the sum is larger than the largest
+    float, because JSON cannot express infinity."""
     total = one + other
     if isinstance(total, float) and not math.isfinite(total):
         raise OverflowError(f"{one!r} + {other!r} is over the largest float")

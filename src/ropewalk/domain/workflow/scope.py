@@ -1,9 +1,10 @@
-"""What is open under a job. A group is the scope of its root job.
+"""A scope counts what is still open under one job. A group is the scope of its root job.
 
-A job that spawns, queues or continues owns a scope, numbered like the job itself. Its members are the jobs queued under
-it; a chain's continuations are members of its first job's scope. `open` counts the owner, until it is terminal, and
-every member whose own tree is not finished; the scope closes when that reaches zero, decided by this counter under the
-row's lock and never by counting rows. Plain jobs own none: their tree ends with them.
+A job that spawns, queues or continues owns a scope, which has the same number as the job. The members of a scope are
+the jobs queued under its owner; the continuations of a chain are members of the scope of its first job. The tree of a
+job is the job with everything under it. `open` counts the owner, until the owner is terminal, and every member whose
+tree is not finished. The scope closes when the counter reaches zero; a store changes the counter under the lock of its
+row and never counts rows. A plain job owns no scope: its tree ends with the job.
 """
 
 from __future__ import annotations
@@ -20,47 +21,54 @@ from ropewalk.domain.workflow.dependency import Ending
 from ropewalk.domain.workflow.group_value import NOTHING, GroupValue
 
 ORPHANS_RECORDED_FOR: Final[Span] = 7 * DAY
-"""How long the orphan groups of every client are recorded after a worker has asked for them, for it may be away."""
+"""Orphan groups are recorded for this long after the last worker asked for them, because that worker may come back."""
 ORPHANS_RENEWED_AFTER: Final[Span] = DAY
-"""So often, and not with every call, does whoever goes on asking write that down."""
+"""A worker that asks again extends the recording only this often, so that most of its calls write nothing."""
 
 
 class Scope(Struct, kw_only=True):
+    """The counters of one scope and, in the scope of a root job, the value of the group."""
+
     id: int
-    """the seq of its owner"""
+    """This is the seq of the job that owns the scope."""
     tenant: str
     owner_id: str
     group_id: str
     root: int
-    """the scope of the group's root: there the group's value is kept"""
+    """This is the number of the scope of the group's root job, which contains the value of the group."""
     parent: int | None
-    """the scope its owner is a member of"""
+    """The owner is a member of this scope; None for a root job."""
     generation: int = 1
-    """+1 every time it opens again after it closed"""
+    """This number grows by one every time the scope opens again after it was closed."""
     open: int
     members: int = 0
     completed: int = 0
-    """members by how they ended themselves, like failed and cancelled"""
+    """This many members have themselves completed, whatever became of the jobs under them."""
     failed: int = 0
+    """This many members have themselves failed."""
     cancelled: int = 0
+    """This many members have themselves been cancelled."""
     broken: int = 0
-    """trees in it that did not succeed, the owner's own failure included"""
+    """This many trees in the scope did not succeed; a failure of the owner counts as one."""
     cancel: CancelRequest | None = None
     """set when the group was cancelled while this scope was open: members written later are born cancelled"""
     awaited_until: Instant | None = None
+    """Somebody waits for the group until this instant, so that it is not an orphan group if it closes before."""
     closed_at: Instant | None = None
     report_orphan: bool = False
-    """its client wants to hear of it, whether or not a worker has asked for such groups yet"""
+    """The client wants the group to be reported if it becomes an orphan, even if no worker has asked for such
+    groups."""
     value: GroupValue = NOTHING
 
     @property
     def ending(self) -> Ending:
-        """Of the tree, once it is closed. A group whose value cannot be told failed: nothing may go on with it."""
+        """How the tree ended, once the scope is closed. A group whose value is unknown has failed, so that no job goes
+        on with that value."""
         return Ending.FAILED if self.broken or self.value.conflict is not None else Ending.COMPLETED
 
     @property
     def failure(self) -> str | None:
-        """What the scope is and why it failed, for whoever depends on it; None where it is open or succeeded."""
+        """A text for the dependants that names the scope and says why it failed; None if it is open or succeeded."""
         if self.closed_at is None or self.ending is Ending.COMPLETED:
             return None
         if self.parent is not None:
@@ -75,17 +83,18 @@ class Scope(Struct, kw_only=True):
 
 
 class ScopeChange(Struct, kw_only=True):
-    """What happened in one scope, summed over a batch."""
+    """The changes to the counters of one scope, summed over a batch of jobs that ended."""
 
     scope: int
     left: int = 0
-    """members whose tree ended (or the owner itself)"""
+    """This many trees of members have ended; the end of the owner counts, too."""
     broken: int = 0
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
 
     def count(self, status: Status) -> None:
+        """Counts a member that itself ended with this status."""
         match status:
             case Status.COMPLETED:
                 self.completed += 1
@@ -97,6 +106,7 @@ class ScopeChange(Struct, kw_only=True):
                 raise AssertionError(f"{status} is no ending")
 
     def leave(self, *, ok: bool) -> None:
+        """Counts a tree that ended, or the end of the owner."""
         self.left += 1
         self.broken += not ok
 
@@ -139,14 +149,14 @@ def cancels(scope: Scope, job: JobRecord) -> bool:
 
 
 def join(scope: Scope, members: int) -> None:
-    """New members, written in the same transaction as the scope."""
+    """Counts new members, which are written in the same transaction as the scope."""
     assert scope.open > 0, f"scope {scope.id} is closed: nothing can be queued under a finished job"
     scope.open += members
     scope.members += members
 
 
 def change(scope: Scope, changed: ScopeChange, now: Instant) -> bool:
-    """Apply what happened; True when the scope closes with it."""
+    """Applies a change to a scope. Returns True if the scope closes with it."""
     scope.completed += changed.completed
     scope.failed += changed.failed
     scope.cancelled += changed.cancelled
@@ -172,7 +182,7 @@ def reopen(scope: Scope, *, was_broken: bool) -> bool:
 
 
 def uncount(scope: Scope, status: Status) -> None:
-    """A member that had ended like this is open again."""
+    """Takes back the count of a member that had ended with this status and is open again."""
     match status:
         case Status.COMPLETED:
             scope.completed -= 1
