@@ -131,7 +131,7 @@ async def test_an_update_needs_arguments_that_fit(make_app: MakeApp) -> None:
     for wrong in ({"unknown": 1}, {"to": 3}, "x"):
         with pytest.raises(InvalidInput):
             await app.update(handle.id, arguments=wrong)  # type: ignore[arg-type] # that is the point
-    with pytest.raises(InvalidInput, match="give what changes"):
+    with pytest.raises(InvalidInput, match="give at least one option"):
         await app.update(handle.id)
 
 
