@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from ropewalk.ports.store.capabilities import COMPLETE
 from ropewalk.testing.contract.fence import FenceContract
 from ropewalk.testing.contract.leases import NoteContract, RenewContract
 from ropewalk.testing.contract.lost_answers import LostAnswerContract
@@ -23,6 +24,8 @@ class Families(FenceContract, StaleContract, RenewContract, NoteContract, LostAn
 
 
 class TestMemory(Families):
+    capabilities = COMPLETE
+
     @pytest.fixture
     def backend(self) -> MemoryBackend:
         return MemoryBackend()

@@ -78,6 +78,7 @@ class Bench:
     async def claimed(self, limit: int = 1, **how: Any) -> Claimed:
         claimed = await self.store.claim(claim_request(limit=limit, **how))
         assert len(claimed.jobs) <= limit, "a claim gives no more than was asked for"
+        assert not claimed.passed_over, "the rules raised for a record that is not damaged"
         return claimed
 
     async def claim_one(self, **how: Any) -> JobRecord:
@@ -103,7 +104,9 @@ class Bench:
         return (await self.store.settle(owner, settlements)).settled
 
     async def sweep(self, limit: int = 9) -> list[Moved]:
-        return (await self.store.sweep(limit)).moved
+        swept = await self.store.sweep(limit)
+        assert not swept.passed_over, "the rules raised for a record that is not damaged"
+        return swept.moved
 
     async def cancel(self, *ids: str, reason: str | None = None, force: bool = False) -> list[CancelAnswer]:
         return (await self.store.cancel(DEFAULT_TENANT, ids, reason=reason, force=force)).answers
