@@ -88,6 +88,23 @@ def test_names_have_one_to_256_characters(field: str) -> None:
     assert f"{field} is empty" in str(empty)
 
 
+@pytest.mark.parametrize("field", NAMES)
+def test_names_have_at_most_640_bytes(field: str) -> None:
+    """Four of them together are to fit one entry of an index, on every store."""
+    for value in ("x" * 256, "\u0436" * 256, "\u4e00" * 213, "\U0001f600" * 160):
+        check(a_new_job(**named(field, value)))
+    for value, size in (("\u4e00" * 214, 642), ("\U0001f600" * 161, 644)):
+        too_long = refusal(named(field, value))
+        assert isinstance(too_long, LimitExceeded)
+        assert too_long.field == field
+        assert f"{field} has {size} bytes in UTF-8, over the 640 that a name may have" in str(too_long)
+
+
+def test_more_characters_than_bytes_cannot_be_allowed() -> None:
+    with pytest.raises(InvalidInput, match="name_chars_max=641 must be between 1 and 640"):
+        Bounds(name_chars_max=641)
+
+
 UNSTORABLE = [("a\x00b", "NUL"), ("a\ud800b", "surrogate"), ("a\udfffb", "surrogate")]
 
 

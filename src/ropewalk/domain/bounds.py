@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct
 
@@ -10,6 +11,11 @@ from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.limits.fleet_limit import ANY
 from ropewalk.errors import InvalidInput, LimitExceeded
+
+NAME_BYTES_MAX: Final = 640
+"""The bytes that a name may have in UTF-8, on every store. Four names (a tenant, a queue, a type and a limit key) then
+fit one entry of an index on PostgreSQL, which holds about 2,700 bytes. Of letters that take two bytes, as in Greek or
+Cyrillic, a name can have 256."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
@@ -21,7 +27,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     tags_max: int = 32
     tag_chars_max: int = 256
     name_chars_max: int = 256
-    """ids, queues, tenants, types, keys, correlation and workflow ids"""
+    """ids, queues, tenants, types, keys, correlation and workflow ids; each has at most 640 bytes in UTF-8, too"""
     batch_jobs_max: int = 10_000
     attempts_max: int = 100
     priority_max: int = 1000
@@ -38,7 +44,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for field in self.__struct_fields__:
-            checks.between(getattr(self, field), field, 0 if field in _MAY_BE_NONE else 1, None)
+            highest = NAME_BYTES_MAX if field == "name_chars_max" else None
+            checks.between(getattr(self, field), field, 0 if field in _MAY_BE_NONE else 1, highest)
 
 
 _MAY_BE_NONE = frozenset(
@@ -133,6 +140,9 @@ def check_name(name: object, field: str, bounds: Bounds = DEFAULT_BOUNDS) -> str
     if len(checked) > bounds.name_chars_max:
         bound = f"name_chars_max={bounds.name_chars_max}"
         raise LimitExceeded(f"{field} has {len(checked)} characters, over {bound}: {checked[:40]!r}...", field=field)
+    if len(checked) * 4 > NAME_BYTES_MAX and (size := len(checked.encode())) > NAME_BYTES_MAX:
+        fits = f"the {NAME_BYTES_MAX} that a name may have"
+        raise LimitExceeded(f"{field} has {size} bytes in UTF-8, over {fits}: {checked[:40]!r}...", field=field)
     return checked
 
 

@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.states import Move
 from ropewalk.domain.jobs.transition import Settlement, decide
 from ropewalk.domain.time import Span
-from ropewalk.errors import RopewalkError, StoreRefused, StoreUnavailable
+from ropewalk.errors import InvalidInput, RopewalkError, StoreRefused, StoreUnavailable
 from ropewalk.observe.publish import NOTHING_ELSE, Change, publish
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import Settled, Settlements
@@ -137,8 +137,8 @@ class Settler:
 
     def _failed(self, batch: list[tuple[Attempt, Settlement]], error: Exception) -> None:
         """The store answered with an error. One settlement may be the reason, which must cost no other: each is tried
-        alone. One that fails alone again and again is given up with its lease: its job goes on elsewhere when that
-        is over.
+        alone. A completion that comes with jobs of which some value cannot be stored gets another ending at once. Any
+        other that fails alone again and again is given up with its lease: its job goes on elsewhere when that is over.
         """
         if isinstance(error, StoreRefused):
             self._pending = batch + self._pending
@@ -147,6 +147,10 @@ class Settler:
             self._one_by_one = len(batch)
         else:
             [(attempt, asked)] = batch
+            if isinstance(error, InvalidInput) and asked.sequel is not None:
+                self._failures.pop(attempt.key, None)
+                self._settle_otherwise(attempt, asked, error)
+                return
             self._failures[attempt.key] += 1
             if self._failures[attempt.key] < ALONE_TRIES_MAX:
                 self._pending.append((attempt, asked))  # the others go first
