@@ -242,6 +242,8 @@ def test_arguments_are_read_by_the_annotations_of_the_type(reports: str) -> None
     assert by_app(reports, "create", "bills", *words)["arguments"] == given
     given = {"amount": "2", "day": "2026-01-02"}
     assert by_app(reports, "edit", "bills", "--arguments", json.dumps(given))["arguments"] == given
+    given["amount"] = "3"
+    assert by_app(reports, "edit", "bills", "--arguments", '{"amount": "3"}')["arguments"] == given
     shown = by_app(reports, "show", "bills")["arguments"]
     assert by_app(reports, "edit", "bills", "--arguments", json.dumps(shown))["arguments"] == given
     for words in (["create", "more", "--every", "1h", "--type", "bill"], ["edit", "bills"]):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk import App, Conflict, DefinitionError, Filter, InvalidInput, NotFound, ScheduleInfo, schedule
+from ropewalk import App, Conflict, DefinitionError, Filter, InvalidInput, NotFound, ScheduleInfo, job, schedule
 from ropewalk.client.schedules import editor
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.schedules import ScheduleChange
@@ -355,6 +355,41 @@ async def test_an_edit_changes_a_part_of_the_job(clock: Clock) -> None:
         assert (edited.generation, edited.when) == (3, "every 1 min")
         fired = await app.trigger_schedule("s")
         assert (fired.queue, fired.priority, fired.arguments) == ("fast", 7, {"kind": "load"})
+
+
+@job
+async def bill(order: str, cents: int, currency: str = "EUR") -> None: ...
+
+
+@job(name="bill")
+async def bill_with_names(order: str, amount: int) -> None: ...
+
+
+async def test_arguments_that_an_edit_does_not_name_stay_as_they_are(make_app: MakeApp) -> None:
+    async with make_app(bill) as app:
+        await app.create_schedule("s", every=60, job=bill("7", 500, currency="USD"))
+        edited = await app.edit_schedule("s", arguments={"order": "8"})
+        assert edited.arguments == {"order": "8", "cents": 500, "currency": "USD"}
+        edited = await app.edit_schedule("s", arguments={"currency": "EUR"})
+        assert edited.arguments == {"order": "8", "cents": 500, "currency": "EUR"}
+
+
+async def test_an_update_replaces_all_arguments(make_app: MakeApp) -> None:
+    async with make_app(bill) as app:
+        waiting = await app.enqueue(bill("7", 500, currency="USD"), delay=60)
+        updated = await app.update(waiting.id, arguments={"order": "8", "cents": 1})
+        assert updated.arguments == {"order": "8", "cents": 1, "currency": "EUR"}
+
+
+@pytest.mark.parametrize("store_kind", ["sqlite"], indirect=True)
+async def test_arguments_that_no_longer_fit_the_code_are_given_as_a_whole(new_app: MakeApp) -> None:
+    async with new_app(bill) as before:
+        await before.create_schedule("s", every=60, job=bill("7", 500))
+    async with new_app(bill_with_names) as app:
+        with pytest.raises(InvalidInput, match="argument 'amount' is missing"):
+            await app.edit_schedule("s", arguments={"order": "8"})
+        edited = await app.edit_schedule("s", arguments={"order": "8", "amount": 5})
+        assert edited.arguments == {"order": "8", "amount": 5}
 
 
 @pytest.mark.parametrize(

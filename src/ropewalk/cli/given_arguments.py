@@ -22,6 +22,10 @@ class GivenArguments(Struct, frozen=True):
         job_from_shown(found, arguments, ())  # what was copied from where a secret is hidden is refused
         return arguments
 
+    def part_of(self, registry: Registry, job_type: str) -> Any:
+        """Only the arguments that are given, to be laid over those of a stored job."""
+        return registry.get(job_type).resolve().arguments.part_from_json(self.text.encode())
+
 
 def given_arguments(text: str | None) -> GivenArguments | None:
     """Raises UsageError if the text is not a JSON object."""

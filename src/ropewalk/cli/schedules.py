@@ -145,9 +145,9 @@ def create(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool
 def edit(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, as_json: bool) -> None:
     """Change parts of a schedule, and keep the rest.
 
-    --type replaces the whole job; without it, --arguments and the options of the job change only that part of the job.
-    Concurrent edits do not undo one another. Fires that are already due by the old times are enqueued together with the
-    edit. After an edit, code that declares the schedule no longer changes it.
+    --type replaces the whole job; without it, --arguments and the options of the job change only what you give, and the
+    other arguments stay as they are. Concurrent edits do not undo one another. Fires that are already due by the old
+    times are enqueued together with the edit. After an edit, code that declares the schedule no longer changes it.
     """
     words, app = words_of(target, given, creating=False), target.app()
     options = words.options_of(app.registry)
@@ -159,7 +159,7 @@ def edit(target: Target, *, name: str, given: Mapping[str, Any], dry_run: bool, 
         if words.arguments is not None:
             job_type = (await client.get_schedule(name)).job_type
             # Where a function makes the jobs, there is no type to read them by: the edit is refused with any.
-            arguments = {} if job_type is None else words.arguments.of(app.registry, job_type)
+            arguments = {} if job_type is None else words.arguments.part_of(app.registry, job_type)
         return await client.edit_schedule(name, arguments=arguments, using=words.using, dry_run=dry_run, **options)
 
     info = asyncio.run(target.within(app, change))

@@ -176,9 +176,15 @@ class AppState:
             self._refuse(new)
         return structs.replace(new, report_orphan=True) if self.reports_orphans else new
 
-    def named_job(self, job_type: str, arguments: object) -> Job[Any, Any]:
-        """A job of a registered type. Raises UnknownJobType and InvalidInput."""
-        return job_from_shown(self.registry.get(job_type), arguments, self.secret_keys)
+    def named_job(self, job_type: str, arguments: object, stored: bytes | None = None) -> Job[Any, Any]:
+        """A job of a registered type. Raises UnknownJobType and InvalidInput.
+
+        With `stored`, the input of another job, the arguments that are not given are those of that job.
+        """
+        found = self.registry.get(job_type)
+        if stored is not None:
+            arguments = found.resolve().arguments.laid_over(stored, arguments)
+        return job_from_shown(found, arguments, self.secret_keys)
 
     def declare(self, declared: DeclaredSchedule) -> None:
         """Workers that start from now on store it."""

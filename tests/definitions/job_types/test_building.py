@@ -66,7 +66,7 @@ def test_any_parameter_name_works() -> None:
         (lambda: send("a", 1, True), None, "send takes 2 positional arguments, not 3"),  # type: ignore[call-arg]
         (lambda: send("a", to="b"), "to", "send: argument 'to' is given twice"),  # type: ignore[misc]
         (lambda: send("a", copy=1), "copy", "send: unknown argument 'copy'; did you mean 'copies'?"),  # type: ignore[call-arg]
-        (lambda: send("a\ud800"), None, "surrogates not allowed"),
+        (lambda: send("a\ud800"), "to", "surrogates not allowed"),
         (lambda: empty(1), None, "empty takes 0 positional arguments, not 1 (it takes none)"),  # type: ignore[call-arg]
         (
             lambda: visit(Address("a", [1, "b"])),  # type: ignore[list-item]
@@ -108,6 +108,22 @@ def test_payloads_that_do_not_fit(data: bytes, field: str | None, told: str) -> 
         send.decode_input(data)
     assert told in str(refusal.value)
     assert refusal.value.field == field
+
+
+@job
+async def note(text: str = "", number: int = 0, tags: list[str] = [], password: str = "") -> None: ...  # noqa: B006 # a default
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [({"text": "\ud800"}, "text"), ({"number": 10**5000}, "number"), ({"tags": ["a", "\ud800"]}, "tags")],
+)
+def test_what_cannot_be_written_as_json_names_its_argument(given: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^note: argument '{field}': ") as refused:
+        note.from_arguments({"text": "fits", **given})
+    assert refused.value.field == field
+    with pytest.raises(InvalidInput, match=r"^note: argument 'password': the value does not fit$"):
+        note(password="hunter2\ud800")
 
 
 def test_a_deep_misfit_names_its_path() -> None:

@@ -151,7 +151,7 @@ class ChangeOperations(TenantOperations):
         priority: int | None = None,
         run_at: datetime | None = None,
     ) -> JobInfo:
-        """Change a job that waits."""
+        """Change a job that waits. `arguments` replaces all of them: one that is left out takes its default."""
         if arguments is None and priority is None and run_at is None:
             raise InvalidInput(f"there is nothing to change in job {job_id}: give at least one option", field="job_id")
         data = None if arguments is None else await self._arguments_for(job_id, arguments)

@@ -67,8 +67,9 @@ class ScheduleOperations(TenantOperations):
     ) -> ScheduleInfo:
         """Change what is given. What its old times still owe is enqueued with it, and code no longer changes it.
 
-        `job` replaces the whole job; `arguments` and `using` (the options of `Job.using`) change that much of it. With
-        `dry_run` nothing is stored: the answer is the schedule as it would be, with its next fires.
+        `job` replaces the whole job; `arguments` and `using` (the options of `Job.using`) change that much of it:
+        arguments and options that are not given stay as they are. With `dry_run` nothing is stored: the answer is the
+        schedule as it would be, with its next fires.
 
         >>> await app.edit_schedule("nightly", cron="0 4 * * *", using={"queue": "slow", "priority": -5})
         """

@@ -21,7 +21,7 @@ from ropewalk.domain.time import DAY
 from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
-NamedJob: TypeAlias = Callable[[str, object], Job[Any, Any]]
+NamedJob: TypeAlias = Callable[[str, object, bytes], Job[Any, Any]]
 """Makes a job of a registered type from arguments by name."""
 
 
@@ -81,7 +81,7 @@ class Planner:
             )
         fields: dict[str, Any] = {}
         if change.arguments is not None:
-            job = self._named_job(work.type, change.arguments)
+            job = self._named_job(work.type, change.arguments, work.input)
             fields["input"] = job.input
             if (unique := job.type.options.unique) is not None:
                 fields["key"] = IdempotencyKey(key=guarded(unique, job.arguments), window_us=DAY)

@@ -112,7 +112,19 @@ class Arguments:
         try:
             return self._wire.encode(value)
         except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets)
+            placed = self._placed(error, value)
+            raise self._refused(placed) from placed.unless_hidden(self.secrets)
+
+    def _placed(self, error: ValueMismatch, value: object) -> ValueMismatch:
+        """The mismatch at its argument, where the codec did not say which it is: of text that is no Unicode, say."""
+        if error.path != ROOT or not isinstance(value, Mapping):
+            return error
+        for name, item in cast("Mapping[str, object]", value).items():
+            try:
+                _wire(_struct(self.job_type, [self._parameters[name]])).encode({name: item})
+            except ValueMismatch as alone:
+                return alone.under(f".{name}") if alone.path == ROOT else alone
+        return error
 
     @cached_property
     def _other_defaults(self) -> dict[str, bytes]:
@@ -144,6 +156,28 @@ class Arguments:
         except ValueMismatch as error:
             raise self._refused(error) from error.unless_hidden(self.secrets)
         return dict(zip(self.names, structs.astuple(cast("Struct", value)), strict=True))
+
+    def part_from_json(self, data: bytes) -> dict[str, object]:
+        """Some of the arguments, read as `from_json` reads all of them. Those that are not there are left out."""
+        given = _by_name.decode(data)
+        parameters = [each for name, each in self._parameters.items() if name in given]
+        try:
+            value = _wire(_struct(self.job_type, parameters)).decode(data)
+        except ValueMismatch as error:
+            raise self._refused(error) from error.unless_hidden(self.secrets)
+        return dict(zip((each.name for each in parameters), structs.astuple(cast("Struct", value)), strict=True))
+
+    def laid_over(self, stored: bytes, given: object) -> object:
+        """The stored arguments, with those that are `given` by name in the place of theirs.
+
+        Where what is stored no longer fits the code, `given` has to be complete.
+        """
+        if not isinstance(given, Mapping):
+            return given
+        try:
+            return {**self.decode(stored), **cast("Mapping[str, object]", given)}
+        except InvalidInput:
+            return cast("object", given)
 
     @cached_property
     def _by_annotation(self) -> TypedCodec:
@@ -276,6 +310,11 @@ class Item:
             except InvalidInput:
                 pass
             raise
+
+    part_from_json = from_json
+
+    def laid_over(self, stored: bytes, given: object) -> object:  # an item has no parts
+        return given
 
     def _item_from_json(self, data: bytes) -> object:
         try:
