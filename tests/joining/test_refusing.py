@@ -234,6 +234,12 @@ async def test_what_is_no_connection(app: App) -> None:
             await app.enqueue(greet("ada"), connection=wrong)
 
 
+@on(Psycopg, Sqlite)
+async def test_a_cursor_is_called_a_cursor(app: App, driver: Driver) -> None:
+    with pytest.raises(InvalidInput, match=r"Cursor is a cursor: pass the connection that it belongs to"):
+        await app.enqueue(greet("ada"), connection=driver.connection.cursor())
+
+
 @on(Psycopg)
 async def test_engines_and_connections_of_other_stores(app: App) -> None:
     wrong: Any = create_async_engine("postgresql+asyncpg://nowhere")

@@ -110,6 +110,11 @@ def kinds_of(connection: object, package: str) -> set[str]:
 
 def unknown(connection: object, wanted: str) -> InvalidInput:
     kind = type(connection)
+    if kind.__name__.endswith("Cursor"):
+        return InvalidInput(
+            f"connection={kind.__module__}.{kind.__qualname__} is a cursor: pass the connection that it belongs to",
+            field="connection",
+        )
     return InvalidInput(
         f"connection={kind.__module__}.{kind.__qualname__} is none this store can join: pass {wanted}",
         field="connection",

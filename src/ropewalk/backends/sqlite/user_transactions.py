@@ -105,7 +105,7 @@ class SqliteJoining:
 def _checked(connection: Any) -> sqlite.Connection:
     if isinstance(connection, sqlite.Connection):
         return connection
-    if any(kinds_of(connection, library) for library in _LIBRARIES):
+    if any("Connection" in kinds_of(connection, library) for library in _LIBRARIES):
         raise InvalidInput(
             f"connection= was made by {type(connection).__module__}, while this store uses {sqlite.__name__}: two "
             "SQLite libraries in one process drop each other's locks, and the file can be corrupted. Make it with "
