@@ -18,6 +18,8 @@ _WELL_FORMED: Final = re.compile(
 """A URL of which it is certain where its password stands. A password with an unescaped @ / ? or # makes it another."""
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _OF_A_FILE: Final = re.compile(r"sqlite:///[^?#]*", re.IGNORECASE)
+_PATH: Final = re.compile(r"[\w./\\-]*")
+"""Without a colon or an @ no part of it is a password; somebody forgot the scheme before the name of a file."""
 _SECRET_PARAMETER: Final = re.compile(r"pass|secret|token|key", re.IGNORECASE)
 
 
@@ -36,16 +38,19 @@ class FromUrl(Protocol):
 def masked(url: str) -> str:
     """The URL with everything hidden that is a password or may be one: fit for messages and logs.
 
-    Of a URL that is not well-formed only the scheme is shown, because any part of it may belong to the password.
+    Of a URL that is not well-formed only the scheme is shown, because any part of it may belong to the password. A user
+    without a password may be a token, except where the store is PostgreSQL.
     """
-    if _OF_A_FILE.fullmatch(url):
+    if _OF_A_FILE.fullmatch(url) or _PATH.fullmatch(url):
         return url
     parts = _WELL_FORMED.fullmatch(url)
     if parts is None:
         scheme = _SCHEME.match(url)
         return f"{'' if scheme is None else scheme[0]}***"
     user, password, query = parts["user"], parts["password"] or "", parts["query"]
-    who = "" if user is None else f"{_shown_user(parts['scheme'], user)}{':***' if len(password) > 1 else ''}@"
+    has_password = len(password) > 1
+    shown_user = user if has_password or parts["scheme"].lower().startswith("postgres") else "***"
+    who = "" if user is None else f"{shown_user}{':***' if has_password else ''}@"
     parameters = "" if query is None else f"?{'&'.join(_shown_parameter(each) for each in query.split('&'))}"
     return f"{parts['scheme']}://{who}{parts['place']}{parameters}"
 
@@ -53,11 +58,6 @@ def masked(url: str) -> str:
 def is_well_formed(url: str) -> bool:
     """Whether it is certain where the password of this URL begins and ends."""
     return _WELL_FORMED.fullmatch(url) is not None
-
-
-def _shown_user(scheme: str, user: str) -> str:
-    """URLs of other stores may have a token in the place of the user."""
-    return user if scheme.lower().startswith("postgres") else "***"
 
 
 def _shown_parameter(parameter: str) -> str:
