@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import (
     DAY,
     HOUR,
@@ -144,6 +145,13 @@ def test_the_first_and_the_last_instant_can_be_given_back(last: datetime) -> Non
     instant = to_instant(last, "at")
     assert instant in (INSTANT_MIN, INSTANT_MAX)
     assert to_datetime(instant) == last
+
+
+def test_a_span_that_is_given_in_microseconds_has_the_same_bound() -> None:
+    """So a sum with the time of a clock is an instant that can be stored."""
+    assert Backoff(initial_us=SPAN_MAX, max_us=SPAN_MAX).max_us == SPAN_MAX
+    with pytest.raises(InvalidInput, match=r"^initial=\d+ must be between 0 and"):
+        Backoff(initial_us=SPAN_MAX + 1)
 
 
 @pytest.mark.parametrize("secret", [{"password": "hunter2"}, [{"token": "hunter2"}]])

@@ -165,6 +165,12 @@ class TestAddress:
         assert "secret" not in str(refused.value)
         assert refused.value.__context__ is None
 
+    @pytest.mark.parametrize("url", ["postgresql://u:\u2100secret@h/d", "postgresql://u:secret@[::1/d"])
+    def test_what_python_cannot_take_apart(self, url: str) -> None:
+        with pytest.raises(InvalidInput, match="cannot be read") as refused:
+            Address.of(url)
+        assert "secret" not in f"{refused.value} {refused.value.__context__}"
+
     @pytest.mark.asyncio
     @pytest.mark.parametrize("option", ["sslmode=bogus", "target_session_attrs=bogus"])
     async def test_a_value_that_only_the_library_judges(self, option: str) -> None:

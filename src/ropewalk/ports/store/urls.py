@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final, Protocol
+from urllib.parse import urlsplit
 
 from ropewalk.errors import InvalidInput
 from ropewalk.ports.runtime import Runtime
@@ -56,7 +57,11 @@ def masked(url: str) -> str:
 
 
 def is_well_formed(url: str) -> bool:
-    """Whether it is certain where the password of this URL begins and ends."""
+    """Whether it is certain where the password of this URL begins and ends, and Python can take the URL apart."""
+    try:
+        urlsplit(url)
+    except ValueError:
+        return False
     return _WELL_FORMED.fullmatch(url) is not None
 
 
