@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 import pytest
@@ -26,6 +27,7 @@ from ropewalk.testing.contract.flow import Flow, node, sequel
 
 ANY: Final = RetryRequest(include_cancelled=True)
 FAN: Final = 2500
+ROUNDS: Final = 20
 
 
 @needs(WORKFLOWS)
@@ -138,6 +140,20 @@ class RetryBehindGateContract(Contract):
         await bench.store.delete("default", ["p", "q"])
         assert (await _retry(bench, "good")).state is State.SCHEDULED
         assert (await _retry(bench, "bad")).reason == UNMET_DEPENDENCIES
+
+    async def test_a_child_that_is_retried_while_its_parent_ends_again(self, bench: Bench) -> None:
+        """The end is never lost, and nothing starts before it: whichever of the two comes first."""
+        other = await bench.second()
+        flow = Flow(bench)
+        for turn in range(ROUNDS):
+            parent, child = f"p{turn}", f"child{turn}"
+            await flow.submit(node(parent), node(child, parent))
+            await flow.end(parent, Move.FAIL)
+            await _retry(bench, parent)
+            await flow.start(parent)
+            _, answer = await asyncio.gather(flow.end(parent), _retry(other, child))
+            assert answer.status is RetryStatus.QUEUED
+            assert await flow.states(parent, child) == ["completed", "scheduled"]
 
     async def test_a_job_that_had_started_starts_again(self, bench: Bench) -> None:
         flow = Flow(bench)
