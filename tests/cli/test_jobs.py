@@ -142,6 +142,16 @@ def test_retry_does_what_it_can_and_says_what_it_cannot(ropewalk: Run, jobs: Job
     assert [each["status"] for each in ropewalk("jobs", "retry", "missing", "--json").json["jobs"]] == ["not_found"]
 
 
+def test_retry_of_a_job_whose_dependencies_are_unmet(ropewalk: Run, app: App) -> None:
+    parent, child = shop.divide(1, b=0), shop.add(1, b=2)
+    app.sync.enqueue_many([parent, child.using(depends_on=parent)])
+    app.sync.portal.call(drained(app))
+    answer = ropewalk("jobs", "retry", child.id)
+    told = "it never started and waits for a job that failed; retry that one first"
+    assert answer.code == 1
+    assert answer.err == f"error: {child.id} cannot be retried (unmet_dependencies): {told}\n"
+
+
 def test_retry_with_other_arguments(ropewalk: Run, jobs: Jobs, app: App) -> None:
     answer = ropewalk("jobs", "retry", jobs.divided, "--arguments", '{"a": 1, "b": "x"}', "--app", "shop:app")
     assert (answer.code, answer.out) == (2, ""), "the arguments are checked as in a call"

@@ -51,20 +51,22 @@ def retry_each(
 def _answer(unit_of_work: UnitOfWork, job: JobRecord | None, job_id: str, asked: RetryRequest) -> RetryAnswer:
     if job is None:
         return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
-    endings = _endings(unit_of_work, job) if gate.decides(job) else None
-    refusal = _refusal(unit_of_work, job, asked, endings)
+    refusal = operations.refusal_to_retry(job, asked)
     if refusal is None:
-        _retry(unit_of_work, job, asked, endings)
+        endings = _endings(unit_of_work, job) if gate.decides(job) else None
+        refusal = _refusal_by_others(unit_of_work, job, asked, endings)
+        if refusal is None:
+            _retry(unit_of_work, job, asked, endings)
     status = RetryStatus.QUEUED if refusal is None else RetryStatus.NOT_RETRIABLE
     return RetryAnswer(
         id=job_id, status=status, state=job.state_at(unit_of_work.now), run_at=job.run_at, reason=refusal
     )
 
 
-def _refusal(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, endings: Endings | None) -> str | None:
-    refusal = operations.refusal_to_retry(job, asked)
-    if refusal is not None:
-        return refusal
+def _refusal_by_others(
+    unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, endings: Endings | None
+) -> str | None:
+    """Why the jobs around it do not let this job be retried, or None."""
     if not unit_of_work.may_reopen(job):
         return "key_in_use"
     if endings is not None and gate.keeps_from_starting(job, [ending for _, ending in endings]):
