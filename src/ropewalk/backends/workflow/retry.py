@@ -32,35 +32,52 @@ Endings: TypeAlias = list[tuple[Edge, Ending | None]]
 def retry_each(
     unit_of_work: UnitOfWork, jobs: Mapping[str, JobRecord], ids: Sequence[str], asked: RetryRequest
 ) -> list[RetryAnswer]:
-    """Retry these jobs, parents before their children: a gate that cannot open may be able to when others are retried.
+    """Retry these jobs, in any order: a gate that is shut may be able to open when others of them have been retried.
 
-    The depth of a job says most of that order. It does not know of jobs that were queued under a parent later, so
-    whatever was refused is tried again as long as anything else was not.
+    Parents come first as far as the depth of a job tells. It does not know of jobs that were queued under a parent
+    later, so what was refused is tried again as long as anything else was not, and gates are looked at once more.
     """
-    answers: dict[int, RetryAnswer] = {}
-    left = sorted(range(len(ids)), key=lambda place: jobs[ids[place]].depth if ids[place] in jobs else 0)
+    refusals: dict[int, str | None] = {}
+    left = sorted((place for place, each in enumerate(ids) if each in jobs), key=lambda place: jobs[ids[place]].depth)
     while left:
-        answers |= {place: _answer(unit_of_work, jobs.get(ids[place]), ids[place], asked) for place in left}
-        unmet = [place for place in left if answers[place].reason == UNMET_DEPENDENCIES]
+        refusals |= {place: _retry_unless_refused(unit_of_work, jobs[ids[place]], asked) for place in left}
+        unmet = [place for place in left if refusals[place] == UNMET_DEPENDENCIES]
         if len(unmet) == len(left):
             break
         left = unmet
-    return [answers[place] for place in range(len(ids))]
+    for place, refusal in refusals.items():
+        if refusal is None:
+            _wait_for_the_others(unit_of_work, jobs[ids[place]])
+    return [_answer(unit_of_work, jobs.get(each), each, refusals.get(place)) for place, each in enumerate(ids)]
 
 
-def _answer(unit_of_work: UnitOfWork, job: JobRecord | None, job_id: str, asked: RetryRequest) -> RetryAnswer:
+def _answer(unit_of_work: UnitOfWork, job: JobRecord | None, job_id: str, refusal: str | None) -> RetryAnswer:
     if job is None:
         return RetryAnswer(id=job_id, status=RetryStatus.NOT_FOUND)
+    status = RetryStatus.QUEUED if refusal is None else RetryStatus.NOT_RETRIABLE
+    return RetryAnswer(
+        id=job_id, status=status, state=job.state_at(unit_of_work.now), run_at=job.run_at, reason=refusal
+    )
+
+
+def _retry_unless_refused(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest) -> str | None:
     refusal = operations.refusal_to_retry(job, asked)
     if refusal is None:
         endings = _endings(unit_of_work, job) if gate.decides(job) else None
         refusal = _refusal_by_others(unit_of_work, job, asked, endings)
         if refusal is None:
             _retry(unit_of_work, job, asked, endings)
-    status = RetryStatus.QUEUED if refusal is None else RetryStatus.NOT_RETRIABLE
-    return RetryAnswer(
-        id=job_id, status=status, state=job.state_at(unit_of_work.now), run_at=job.run_at, reason=refusal
-    )
+    return refusal
+
+
+def _wait_for_the_others(unit_of_work: UnitOfWork, job: JobRecord) -> None:
+    """A job that was retried and is ready waits for those of its parents that were retried after it."""
+    if job.unmet or not gate.decides(job):
+        return
+    endings = _endings(unit_of_work, job)
+    unit_of_work.take(job)
+    if _count_again(unit_of_work, job, endings) is Opening.CLOSED:
+        gate.block_again(job, unit_of_work.now)
 
 
 def _refusal_by_others(

@@ -92,6 +92,21 @@ class RetryBehindGateContract(Contract):
         await flow.end_all("b", "after")
         assert await flow.states("last") == ["scheduled"]
 
+    @pytest.mark.parametrize("ids", [("b", "after"), ("after", "b")])
+    async def test_a_gate_that_was_open_waits_for_parents_of_the_same_call(
+        self, bench: Bench, ids: tuple[str, ...]
+    ) -> None:
+        flow = Flow(bench)
+        await flow.submit(node("root"), node("after", tree("root"), gate={"when": "all_done"}))
+        await flow.end("root", left=sequel(node("a"), node("b", "a")))
+        await bench.cancel("after", "b")
+        await flow.end("a")
+        answers = await bench.store.retry("default", ids, ANY)
+        assert {answer.id: answer.state for answer in answers} == {"b": State.SCHEDULED, "after": State.PENDING}
+        assert await flow.states("b", "after") == ["scheduled", "pending"]
+        await flow.end("b")
+        assert await flow.states("after") == ["scheduled"]
+
     async def test_the_child_after_its_parent(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("p"), node("early", "p"), node("late", "p"))
