@@ -14,6 +14,7 @@ RopewalkError
 ├── GroupFailed                      the awaited group closed with failures, or its value cannot be determined
 ├── WaitTimeout (TimeoutError)       the timeout of a wait is over, and the job has not ended
 ├── LeaseLost                        this attempt no longer owns its job; the store accepts nothing more from it
+├── TransactionNotCompleted          a block of ctx.transaction() ended without tx.complete(...)
 ├── SpawnMismatch                    a spawn key was used before with another type or input
 ├── UnexpectedExit                   a function that is not a handler raised SystemExit or a similar exception
 ├── BeyondTenant (AttributeError)    a client of one tenant was asked for something that concerns other tenants
@@ -157,6 +158,13 @@ class LeaseLost(RopewalkError):
     def __init__(self, message: str, *, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class TransactionNotCompleted(RopewalkError):
+    """A block of `ctx.transaction()` ended without `tx.complete(...)`, and everything in it was rolled back.
+
+    If this error ends the handler, the job fails for good with the code `not_completed`.
+    """
 
 
 class SpawnMismatch(RopewalkError):

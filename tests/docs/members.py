@@ -31,6 +31,11 @@ NOT_FOR_USERS = {
         "join",
         "without_steps",
         "raise_step_fault",
+        "has_calls",
+        "completion",
+        "completed_with",
+        "attempt_key",
+        "child_ids",
     },  # for the engine
 }
 

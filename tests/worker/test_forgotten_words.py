@@ -101,6 +101,7 @@ async def test_a_call_that_is_never_awaited_fails_the_job_of_a_batch(make_app: M
 async def forgets_in_a_transaction(ctx: Context) -> None:
     async with ctx.transaction() as tx:
         _ = tx.execute("SELECT 1")
+        tx.complete(None)
 
 
 async def test_a_statement_that_is_never_awaited_undoes_its_transaction(tmp_path: Path) -> None:

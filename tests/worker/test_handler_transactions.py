@@ -195,6 +195,7 @@ async def writes(ctx: Context, number: int) -> None:
     async with ctx.transaction() as tx:
         await tx.execute("INSERT INTO mine VALUES (?)", (ctx.id,))
         await asyncio.sleep(0.002)
+        tx.complete(None)
 
 app = App(f"sqlite:///{sys.argv[1]}", jobs=[writes])
 

@@ -9,9 +9,10 @@ import inspect
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from threading import Lock
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeGuard, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar, Unpack, cast
 
 from msgspec import Struct, structs
 
@@ -97,6 +98,27 @@ G_co = TypeVar("G_co", covariant=True)
 
 REPR_CHARS_MAX: Final = 120
 
+AttemptKey: TypeAlias = tuple[int, int]
+"""The number of a job in its store, and the fence of its attempt."""
+
+
+class Running(Protocol):
+    """The context of a running handler."""
+
+    @property
+    def attempt_key(self) -> AttemptKey: ...
+
+
+RUNNING: Final[ContextVar[Running | None]] = ContextVar("ropewalk_context", default=None)
+"""The context of the handler that runs here."""
+
+
+def running_attempt() -> AttemptKey | None:
+    """The attempt whose handler runs here; None outside handlers."""
+    running = RUNNING.get()
+    return None if running is None else running.attempt_key
+
+
 NO_OPTIONS: Final = cast("EnqueueOptions", MappingProxyType({}))
 
 
@@ -114,17 +136,22 @@ class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
     """as they were given, defaults filled in"""
     options: EnqueueOptions = NO_OPTIONS
     """what `using` was given; read-only"""
+    built_in: AttemptKey | None = None
+    """For the engine: the attempt whose handler built this job; None outside handlers."""
+    chosen_id: bool = False
+    """For the engine: whether `using(id=...)` has chosen the id."""
 
     def using(self, **options: Unpack[EnqueueOptions]) -> Job[S_co, G_co]:
         """A copy with these options (over earlier ones), and with the same id unless `id` is among them."""
         enqueue_options.check(options)
+        chosen = "id" in options
         own_id = options.pop("id", self.id)
-        merged = MappingProxyType({**self.options, **options})
-        return structs.replace(self, id=own_id, options=cast("EnqueueOptions", merged))
+        merged = cast("EnqueueOptions", MappingProxyType({**self.options, **options}))
+        return structs.replace(self, id=own_id, options=merged, chosen_id=chosen or self.chosen_id)
 
     def again(self) -> Job[S_co, G_co]:
         """A copy with a new id: the same work, once more."""
-        return structs.replace(self, id=new_id())
+        return structs.replace(self, id=new_id(), built_in=running_attempt(), chosen_id=False)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Job):

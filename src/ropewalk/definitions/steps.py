@@ -20,12 +20,16 @@ from typing import Any, Final, ParamSpec, TypeVar, cast, get_type_hints
 
 from ropewalk.definitions.codec.codec import TypedCodec, wire
 from ropewalk.definitions.context.attempt_port import AttemptPort
+from ropewalk.definitions.results.abort_with_code import AbortWithCode
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Seconds, Span, to_delay
 from ropewalk.domain.workflow.completion import StepKind, StepRecord, Suspension
 from ropewalk.errors import Abort, InvalidInput, LimitExceeded, Outcome, RopewalkError, WaitTimeout
+
+BAD_RESULT: Final = "bad_result"
+"""The code of a job that fails because its result, or the value of one of its steps, does not fit."""
 
 
 class Suspend(BaseException):
@@ -54,11 +58,13 @@ class StepValues:
         except InvalidInput as error:
             undeclared = self._wire is None and not isinstance(value, Outcome)
             hint = "; annotate what its function returns" if undeclared else ""
-            raise Abort(InvalidInput(f"step {self._name!r}: its value does not fit: {error}{hint}")) from error
+            unfit = InvalidInput(f"step {self._name!r}: its value does not fit: {error}{hint}", field="step")
+            raise AbortWithCode(unfit, BAD_RESULT) from error
         limit = self._port.bounds.result_bytes_max
         if data is not None and len(data) > limit:
             told = f"the value of step {self._name!r} is {len(data):,} bytes, over result_bytes_max={limit:,}"
-            raise Abort(LimitExceeded(f"{told}: store it elsewhere and return a reference", field="step"))
+            too_large = LimitExceeded(f"{told}: store it elsewhere and return a reference", field="step")
+            raise AbortWithCode(too_large, BAD_RESULT)
         return data
 
     def decode(self, data: bytes | None) -> object:

@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Final, NoReturn, cast
 from ropewalk.definitions.context.context import Context, activate, deactivate
 from ropewalk.definitions.results.classify import bad_input, classify, described
 from ropewalk.definitions.results.returned import fold_of, outcome_of_return
+from ropewalk.definitions.steps import Suspend
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Cancelled, Errored, Outcome
 from ropewalk.errors import Abort, DefinitionError, InvalidInput, JobCancelled
@@ -64,9 +65,14 @@ def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
     try:
         value = job_type.handler(*((context,) if job_type.takes_context else ()), **arguments)
         if inspect.iscoroutine(value):
-            value = asyncio.run(cast("Coroutine[Any, Any, object]", value))
-    except Exception as error:
-        context.raise_step_fault(error)
+            value = asyncio.run(_to_its_end(context, cast("Coroutine[Any, Any, object]", value)))
+        elif context.has_calls:
+            asyncio.run(context.calls().wait_and_raise())
+    except (Exception, Suspend) as error:
+        if context.has_calls:
+            asyncio.run(context.calls().wait())  # those of other threads
+        if isinstance(error, Exception):
+            context.raise_step_fault(error)
         raise
     finally:
         deactivate(token)
@@ -79,6 +85,19 @@ def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
             )
         )
     return outcome_of_return(job_type, context, value, port.order.bounds, strict=port.order.defaults.strict_return)
+
+
+async def _to_its_end(context: Context, handler: Coroutine[Any, Any, object]) -> object:
+    """Run an async handler, and what it called and did not wait for: the end of its loop would cancel that."""
+    try:
+        value = await handler
+    except (Exception, Suspend):
+        if context.has_calls:
+            await context.calls().wait()
+        raise
+    if context.has_calls:
+        await context.calls().wait_and_raise()
+    return value
 
 
 OWN_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

@@ -79,6 +79,9 @@ class BatchCall:
         inside = call if job_type.style == "async" else lambda: self._executor.in_thread(self.attempts, call)
         onion = self._executor.onions.get(job_type.name)
         value = await (inside() if onion is None else onion.run(contexts[0], inside))
+        for context in contexts:
+            if context.has_calls:
+                await context.calls().wait_and_raise()
         outcomes = outcomes_of_batch(
             job_type,
             contexts,

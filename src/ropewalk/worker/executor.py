@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from ropewalk.definitions.context.calls import one_turn
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.results.classify import described, only_leaf
 from ropewalk.domain.failure import Category, ErrorInfo
@@ -377,15 +378,9 @@ class Executor:
 async def _swallow_cancellation(me: asyncio.Task[Any]) -> None:
     """The cancellation was for the handler: whether it was raised there or is still on its way, it ends here."""
     with contextlib.suppress(asyncio.CancelledError):
-        await _one_turn()
+        await one_turn()
     while me.cancelling():
         me.uncancel()
-
-
-async def _one_turn() -> None:
-    turn = asyncio.Event()
-    asyncio.get_running_loop().call_soon(turn.set)
-    await turn.wait()
 
 
 def _timed_out(span: Span) -> ErrorInfo:

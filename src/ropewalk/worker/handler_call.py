@@ -9,6 +9,7 @@ process said; only what a middleware makes of it is judged or encoded here.
 from __future__ import annotations
 
 import functools
+import operator
 from typing import Any, Final, assert_never
 
 from ropewalk.definitions.context.attempt_port import Isolation
@@ -34,6 +35,7 @@ from ropewalk.domain.jobs.outcome import (
 )
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import SECOND, to_datetime, to_seconds
+from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import Defer, InvalidInput, JobCancelled, JobFailed, StoreUnavailable
 from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.completion import pending_fold
@@ -84,6 +86,19 @@ class Isolated:
         value, sequel = self._attempt.job_type.decode_result(outcome.result), outcome.sequel
         follows = sequel is not None and (sequel.children or sequel.continuation is not None)
         return result_of(Said(value=value), []) if follows else value
+
+
+COMPLETED_BEFORE: Final = Completed(None)
+"""How an attempt ends that a transaction of its handler has completed and settled."""
+
+
+def _are_equal(value: object, completion: object) -> bool:
+    if value is completion:
+        return True
+    try:
+        return bool(guarded(operator.eq, value, completion))
+    except Exception:  # the comparison of the user's own classes may raise anything
+        return False
 
 
 class GivenBack(BaseException):
@@ -148,15 +163,43 @@ class HandlerCall:
                 return await self._within(attempt, context, arguments)
             # Most of them: here and not one coroutine further in.
             value = await (self._handler(context, **arguments) if self._takes_context else self._handler(**arguments))
-        except Exception as error:
-            context.raise_step_fault(error)
-            raise
+            if context.has_calls:
+                await context.calls().wait_and_raise()
+        except (Exception, Suspend) as error:
+            await self._raised(context, error)
+            if context.completion is None:
+                raise
+            return COMPLETED_BEFORE
         finally:
             deactivate(token)
         return self._returned(attempt, context, value)
 
+    async def _raised(self, context: Context, error: Exception | Suspend) -> None:
+        """The handler raised: what it called and did not wait for ends first. Raises Nondeterministic, see Context."""
+        if context.has_calls:
+            await context.calls().wait()
+        if context.completion is not None:
+            self._report_after_completion(context, f"raised {type(error).__name__}", error)
+        elif isinstance(error, Exception):
+            context.raise_step_fault(error)
+
+    def _report_after_completion(self, context: Context, what: str, cause: BaseException | None = None) -> None:
+        """A transaction has completed the job, so what its handler does afterwards must at least be heard of."""
+        lost = RuntimeError(
+            f"job {context.id} was completed by its ctx.transaction(), and then its handler {what}, which changes "
+            "nothing: after the block return what tx.complete(...) returned, or nothing"
+        )
+        lost.__cause__ = cause
+        self._worker_context.events.report(lost, f"after the transaction of {context.type}")
+
     def _returned(self, attempt: Attempt, context: Context, value: object) -> Outcome:
         worker_context = self._worker_context
+        if context.completion is not None:
+            if value is not None and not _are_equal(value, context.completion[0]):
+                self._report_after_completion(context, f"returned another value, of type {type(value).__name__}")
+            if (forgotten := context.never_awaited()) is not None:
+                self._report_after_completion(context, f"returned, although {forgotten}")
+            return COMPLETED_BEFORE
         outcome = outcome_of_return(
             self._job_type, context, value, worker_context.bounds, strict=worker_context.defaults.strict_return
         )
@@ -187,6 +230,8 @@ class HandlerCall:
             value = await onion.run(context, call)
         else:
             value = await onion.run(context, lambda: self._in_thread([attempt], call))
+        if context.has_calls:
+            await context.calls().wait_and_raise()
         return self._returned(attempt, context, value)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.results.abort_with_code import AbortWithCode
 from ropewalk.definitions.results.returned import fold_of, outcome_of_return
+from ropewalk.definitions.steps import BAD_RESULT
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Outcome
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import decide
@@ -54,7 +56,7 @@ def _completed(attempt: Attempt, worker_context: WorkerContext, context: Context
     strict = worker_context.defaults.strict_return
     outcome = outcome_of_return(attempt.job_type, context, returned, worker_context.bounds, strict=strict)
     if isinstance(outcome, Aborted):
-        raise Abort(outcome.error.message)
+        raise AbortWithCode(InvalidInput(outcome.error.message), outcome.error.code or BAD_RESULT)
     if isinstance(outcome, Completed) and outcome.sequel is not None:
         WORKFLOWS.of(worker_context.store)
     assert isinstance(outcome, Completed), f"a handler that suspends itself does not come here: {outcome}"

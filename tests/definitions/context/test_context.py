@@ -153,7 +153,7 @@ def test_cancellation(port: FakeAttempt) -> None:
 
 
 async def test_what_it_asks_of_the_store(port: FakeAttempt) -> None:
-    ctx, child = Context(port), add(1, 2)
+    ctx, child = Context(port), add(1, 2).using(id="child")
     await ctx.checkpoint({"at": 3})
     assert ctx.last_checkpoint == {"at": 3}
     assert await ctx.spawn(child, key="k") == child.id
@@ -170,7 +170,7 @@ async def test_what_it_asks_of_the_store(port: FakeAttempt) -> None:
 
 
 def test_the_same_verbs_blocking(port: FakeAttempt) -> None:
-    sync, child = Context(port).sync, add(1, 2)
+    sync, child = Context(port).sync, add(1, 2).using(id="child")
     sync.checkpoint(3)
     assert sync.spawn(child, key="k") == child.id
     assert sync.spawn_many([child]) == [child.id]

@@ -97,9 +97,11 @@ def test_one_that_raises_is_reported_and_has_said_nothing() -> None:
 
 
 def test_an_answer_that_is_none() -> None:
-    outcome, _ = judged(KeyError("k"), always("maybe"))
+    outcome, troubles = judged(KeyError("k"), always("maybe"))
     assert isinstance(outcome, Errored)
-    assert outcome.error.message.startswith("decide of the app returned 'maybe': return 'retry', 'abort', seconds")
+    assert outcome.error.type == "KeyError"
+    [told] = troubles
+    assert told.startswith("decide of the app: decide of the app returned 'maybe': return 'retry', 'abort', seconds")
 
 
 def test_it_is_given_with_the_defaults() -> None:

@@ -41,15 +41,18 @@ class SyncContext:
 
     def step(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `fn` and keep what it returns: when the handler runs again from the top, that is the value at once."""
-        return self._context.steps.step_blocking(name, fn, *args, **kwargs)
+        calls = self._context.calls()
+        calls.check_open()
+        with calls.begin():
+            return self._context.steps.step_blocking(name, fn, *args, **kwargs)
 
     def sleep(self, seconds: Seconds) -> None:
         """Give the slot back for so long; then the handler runs again from the top."""
-        self._port.blocking(self._context.steps.sleep(seconds))
+        self._port.blocking(self._context.sleep(seconds))
 
     def wait_for(self, name: str, timeout: Seconds | None = None) -> Any:
         """The value of the next signal of this name; waits like `sleep`. Raises WaitTimeout."""
-        return self._port.blocking(self._context.steps.wait_for(name, timeout))
+        return self._port.blocking(self._context.wait_for(name, timeout))
 
     def transaction(self) -> SyncTransaction:
         """`with ctx.sync.transaction() as tx:` — own writes and the job's completion commit together. Threads only."""

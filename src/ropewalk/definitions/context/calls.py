@@ -1,21 +1,30 @@
-"""The calls of a context that have to be awaited, and which of them the handler forgot to await.
+"""The calls of a context that reach the store: which the handler forgot to await, and which are still under way.
 
 The calls stay plain coroutines, so that everything that takes a coroutine (gather, wait_for, a TaskGroup) takes them.
-Only calls that have not begun are remembered, so a handler that awaits one after another keeps one of them at most.
+Only calls that have not begun, or have not ended, are remembered, so a handler that awaits one after another keeps one
+of them at most.
 """
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import sys
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
+from ropewalk.definitions.steps import Suspend
+from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.errors import LeaseLost
+
 Verb = TypeVar("Verb", bound=Callable[..., Coroutine[Any, Any, Any]])
 NAMED_MAX: Final = 3
+TURNS_TO_BEGIN: Final = 2
+"""A task begins in the next turn of the loop; a coroutine that a thread has handed to the loop begins a turn later."""
 
 _mark: Final[Callable[[Any], Any]] = getattr(inspect, "markcoroutinefunction", lambda call: call)
 """From Python 3.12 on, inspect tells that such a verb makes a coroutine; before, only calling it does."""
@@ -38,17 +47,85 @@ class Call(Struct, frozen=True, eq=False):
         return f"{self.name}(...) at {self.file}:{self.line}"
 
 
+class CallUnderWay:
+    """A call that has begun, as a block that ends with it. It may begin and end in any thread."""
+
+    __slots__ = ("_calls", "_over", "_waiters")
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._over = False
+        self._waiters: list[Future[None]] = []
+
+    def __enter__(self) -> None:
+        self._calls.under_way.add(self)
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._calls.ended(self, error)
+        self._over = True
+        for waiter in self._waiters:
+            if waiter.set_running_or_notify_cancel():
+                waiter.set_result(None)
+
+    async def wait(self) -> None:
+        """Wait for its end."""
+        waiter = Future[None]()
+        self._waiters.append(waiter)
+        if not self._over:  # read after the waiter was added, so that an end in another thread cannot be missed
+            await asyncio.wrap_future(waiter)
+
+
 class Calls:
     """The calls of one attempt. Handlers in threads add to it from there."""
 
     def __init__(self) -> None:
         self._made: list[Call] = []
+        self._closed: str | None = None
+        self._errors: list[Exception] | None = None
+        """Once the handler has returned: what calls raised that were still under way."""
+        self.under_way: set[CallUnderWay] = set()
 
     def add(self, call: Call) -> None:
         # By slices, which raise nothing where another thread was faster.
         while (last := self._made[-1:]) and last[0].begun:
             del self._made[-1:]
         self._made.append(call)
+
+    def close(self, why: str) -> None:
+        """Refuse every further call, because the job is completed."""
+        self._closed = why
+
+    def check_open(self) -> None:
+        """Raises LeaseLost once the job is completed."""
+        if self._closed is not None:
+            raise LeaseLost(self._closed, reason=LossReason.ALREADY_COMPLETED.value)
+
+    def begin(self) -> CallUnderWay:
+        """A call begins; it is under way until this block ends."""
+        return CallUnderWay(self)
+
+    def ended(self, call: CallUnderWay, error: BaseException | None) -> None:
+        """A call has ended, with the error that it raised."""
+        self.under_way.discard(call)
+        if self._errors is not None and isinstance(error, Exception):
+            self._errors.append(error)
+
+    async def wait_and_raise(self) -> None:
+        """The handler returned: wait as `wait` does, and raise the error of the first call that fails meanwhile."""
+        self._errors = []
+        await self.wait()
+        if self._errors:
+            raise self._errors[0]
+
+    async def wait(self) -> None:
+        """Wait until every call has ended that has begun, or is about to begin in a task."""
+        for _ in range(TURNS_TO_BEGIN):
+            if all(each.begun for each in self._made):
+                break
+            await one_turn()
+        while under_way := list(self.under_way):
+            for each in under_way:
+                await each.wait()
 
     def forgotten(self) -> str | None:
         """The handler returned: what it forgot and what to do, or None. Closes those calls, they never begin."""
@@ -66,6 +143,13 @@ class Calls:
         )
 
 
+async def one_turn() -> None:
+    """Let everything run that is ready on this loop."""
+    turn = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turn.set)
+    await turn.wait()
+
+
 class Calling(Protocol):
     """What has verbs that are to be awaited."""
 
@@ -73,18 +157,32 @@ class Calling(Protocol):
 
 
 def to_be_awaited(blocking: str, owner: str = "ctx") -> Callable[[Verb], Verb]:
-    """A verb whose call is remembered until it begins. `blocking` is what a plain function writes instead."""
+    """A verb whose call is remembered until it ends. `blocking` is what a plain function writes instead."""
 
     def remembered(verb: Verb) -> Verb:
         name = f"{owner}.{verb.__name__}"
 
         @functools.wraps(verb)
-        def call(self: Calling, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
-            work = verb(self, *args, **kwargs)
+        def call(self: Calling, *args: Any, **kwargs: Any) -> Any:
+            calls = self.calls()
+            calls.check_open()
+            work: Any = _remembered_until_it_ends(calls, lambda: verb(self, *args, **kwargs))
+            work.__qualname__ = verb.__qualname__  # Python names a coroutine that nobody awaits in a warning
             caller = sys._getframe(1)
-            self.calls().add(Call(work, name, blocking, caller.f_code.co_filename, caller.f_lineno))
+            calls.add(Call(work, name, blocking, caller.f_code.co_filename, caller.f_lineno))
             return work
 
         return cast("Verb", _mark(call))
 
     return remembered
+
+
+async def _remembered_until_it_ends(calls: Calls, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    try:
+        with calls.begin():
+            return await work()
+    except Suspend:
+        # A suspension ends the attempt: what runs beside it, such as a step, ends and is recorded before. Waiting here
+        # rather than when the handler has ended keeps a TaskGroup from cancelling it.
+        await calls.wait()
+        raise

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextvars import ContextVar, Token
+from contextvars import Token
 from datetime import datetime
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, ParamSpec, TypeVar, overload
+from typing import Any, Final, ParamSpec, TypeVar, cast, overload
 
 from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.definitions.context.blocking import ONCE_TTL, SyncContext
@@ -19,15 +19,15 @@ from ropewalk.definitions.context.calls import Calls, to_be_awaited
 from ropewalk.definitions.context.job_log import JobLog
 from ropewalk.definitions.context.related_jobs import Compensated, Dependency, compensated, dependencies_of
 from ropewalk.definitions.context.transaction import Transaction
-from ropewalk.definitions.job import Job, checked_job
+from ropewalk.definitions.job import RUNNING, AttemptKey, Job, Running, checked_job
 from ropewalk.definitions.middleware import Provided
+from ropewalk.definitions.results.child_ids import ChildIds
 from ropewalk.definitions.results.results import Results
 from ropewalk.definitions.steps import Steps
 from ropewalk.domain import checks
 from ropewalk.domain.bounds import check_name
 from ropewalk.domain.failure import clipped
 from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE, STEPPED
-from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Seconds, to_datetime
 from ropewalk.domain.workflow.completion import Suspension
@@ -45,6 +45,7 @@ class Context(Results):
     _provided: Provided | None = None
     _without_steps = False
     _calls: Calls | None = None
+    _completion: tuple[object] | None = None
 
     def __init__(self, port: AttemptPort) -> None:
         super().__init__()
@@ -227,14 +228,14 @@ class Context(Results):
     async def spawn(self, job: Job[Any, Any], *, key: str | None = None) -> str:
         """Queue a child in the same group, at once; its id. A later attempt that spawns the same gets that child."""
         checks.text_or_none(key, "key")
-        (child,) = await self._spawn([(self.port.prepare(checked_job(job, "spawn")), key)])
+        (child,) = await self._spawn([checked_job(job, "spawn")], key)
         return child
 
     @to_be_awaited("ctx.sync.spawn_many(...)")
     async def spawn_many(self, jobs: Iterable[Job[Any, Any]]) -> list[str]:
         """Queue children, all or none; ids in order."""
         given = checks.several(jobs, "jobs", lambda each, field: checked_job(each, "spawn_many", field))
-        return await self._spawn([(self.port.prepare(job), None) for job in given])
+        return await self._spawn(given, None)
 
     @overload
     async def step(
@@ -269,6 +270,7 @@ class Context(Results):
     def transaction(self) -> Transaction:
         """`async with ctx.transaction() as tx:` — own writes and the job's completion commit together, or neither."""
         self._not_in_a_batch("transactions")
+        self.calls().check_open()
         return Transaction(self)
 
     @to_be_awaited("ctx.sync.once(...)")
@@ -311,6 +313,21 @@ class Context(Results):
             self._calls = Calls()
         return self._calls
 
+    @property
+    def has_calls(self) -> bool:
+        """For the engine: whether this attempt has made a call that has to be awaited; False for most."""
+        return self._calls is not None
+
+    @property
+    def completion(self) -> tuple[object] | None:
+        """For the engine: what a transaction of the handler has completed the job with, if one has."""
+        return self._completion
+
+    def completed_with(self, value: object) -> None:
+        """For the engine: a transaction of the handler has completed the job, and nothing can change it any more."""
+        self._completion = (value,)
+        self.calls().close(f"job {self.id} was completed by its ctx.transaction(): nothing can be added to it any more")
+
     def never_awaited(self) -> str | None:
         """For the engine: the handler returned. What it called and never awaited, as a sentence; None for most."""
         return None if self._calls is None else self._calls.forgotten()
@@ -323,9 +340,20 @@ class Context(Results):
         """For the engine: it runs in one call with these."""
         self._batch = batch
 
-    async def _spawn(self, jobs: list[tuple[NewJob, str | None]]) -> list[str]:
+    @property
+    def attempt_key(self) -> AttemptKey:
+        """For the engine: which attempt of which job this is."""
+        return self._job.seq, self._job.fence
+
+    @cached_property
+    def child_ids(self) -> ChildIds:
+        """For the engine: the ids under which this attempt queues jobs."""
+        return ChildIds(self.attempt_key)
+
+    async def _spawn(self, jobs: Iterable[Job[Any, Any]], key: str | None) -> list[str]:
         self._not_in_a_batch("spawn and spawn_many")
-        ids = await self.port.spawn(jobs)
+        new = [self.port.prepare(self.child_ids.child(job)) for job in jobs]
+        ids = await self.port.spawn([(self.child_ids.with_dependencies(each), key) for each in new])
         self.alone = self.alone and not ids
         return ids
 
@@ -336,17 +364,14 @@ class Context(Results):
             )
 
 
-_CURRENT: Final[ContextVar[Context]] = ContextVar("ropewalk_context")
-
-
 def current() -> Context:
     """Raises RuntimeError outside a handler."""
-    try:
-        return _CURRENT.get()
-    except LookupError:
-        raise RuntimeError("current() is for code called by a handler: there is no running job here") from None
+    context = RUNNING.get()
+    if context is None:
+        raise RuntimeError("current() is for code called by a handler: there is no running job here")
+    return cast("Context", context)
 
 
-activate: Final[Callable[[Context], Token[Context]]] = _CURRENT.set
+activate: Final[Callable[[Context], Token[Running | None]]] = RUNNING.set
 """for the engine: this context is the current one until `deactivate` is called with what this returns"""
-deactivate: Final[Callable[[Token[Context]], None]] = _CURRENT.reset
+deactivate: Final[Callable[[Token[Running | None]], None]] = RUNNING.reset

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ropewalk.definitions.context.calls import Calls, to_be_awaited
-from ropewalk.errors import InvalidInput, StoreUnavailable
+from ropewalk.errors import Abort, InvalidInput, StoreUnavailable, TransactionNotCompleted
 from ropewalk.ports.store.user_transactions import SqlValues, UserTransaction
 
 if TYPE_CHECKING:
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NOTHING: Final = object()
+
 
 class Transaction:
     """`async with ctx.transaction() as tx:` — the job completes with the block, with what `tx.complete` was given.
 
     A block that raises rolls everything back, and the attempt fails as usual. So does a lease lost meanwhile, with
     LeaseLost: neither the writes nor the completion happen. Where the store does not answer, nothing is repeated,
-    because user code has run inside: the attempt is given back and not charged. After the block the job is done: return
-    what `tx.complete` returned, or nothing.
+    because user code has run inside: the attempt is given back and not charged. A block that ends without `tx.complete`
+    rolls everything back and raises TransactionNotCompleted. After the block the job is done: return what `tx.complete`
+    returned, or nothing.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._held: UserTransaction | None = None
-        self._value: object = None
+        self._value: object = _NOTHING
 
     def calls(self) -> Calls:
         """For the engine: the calls of this attempt that have to be awaited."""
@@ -61,8 +64,28 @@ class Transaction:
         with self._asked():
             if error is not None:
                 await held.rollback()
+            elif self._value is _NOTHING:
+                await held.rollback()
+                raise TransactionNotCompleted(
+                    "ctx.transaction() ended without tx.complete(...), and everything in its block was rolled back: "
+                    "call tx.complete(value), or tx.complete(None), as the last thing in the block"
+                )
             else:
-                await self._context.port.commit(held, self._context, self._value)
+                with self.calls().begin():
+                    await self._context.port.commit(held, self._context, self._value)
+                self._context.completed_with(self._value)
+
+    if not TYPE_CHECKING:  # type checkers shall go on refusing `with`
+
+        def __enter__(self) -> None:
+            raise Abort(
+                InvalidInput(
+                    "`with ctx.transaction()` needs an `async with`: in a plain function use ctx.sync.transaction()"
+                )
+            )
+
+        def __exit__(self, *_: object) -> None:
+            """Never called, but `with` looks for it before it enters the block."""
 
     @contextmanager
     def _asked(self) -> Generator[None, None, None]:
@@ -78,7 +101,7 @@ class SyncTransaction:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._transaction = Transaction(context)
+        self._transaction = context.transaction()
 
     def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
         """Run one statement on the store's database; its rows."""

@@ -139,7 +139,7 @@ class JobType(Generic[P, S_co, G_co]):
 
     def _build(self, arguments: dict[str, object]) -> Job[S_co, G_co]:
         data = self.resolve().arguments.encode(arguments)
-        return Job(job.new_id(), self, data, MappingProxyType(arguments))
+        return Job(job.new_id(), self, data, MappingProxyType(arguments), built_in=job.running_attempt())
 
     def _check_now(self) -> None:
         """Surface at decoration what can be known then; names that are not defined yet wait for the first use."""

@@ -12,14 +12,15 @@ from typing import Any, TypeAlias, cast
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.option_checks import takes_attempt
 from ropewalk.definitions.options import Classifier, TypeOptions
-from ropewalk.definitions.steps import Nondeterministic, Suspend
+from ropewalk.definitions.results.abort_with_code import AbortWithCode
+from ropewalk.definitions.steps import BAD_RESULT, Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
 from ropewalk.domain.shown_errors import told, traceback_text
 from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import to_delay, to_instant
 from ropewalk.domain.user_calls import guarded
-from ropewalk.errors import Abort, Defer, InvalidInput, Retry
+from ropewalk.errors import Abort, Defer, InvalidInput, Retry, TransactionNotCompleted
 
 Reporter: TypeAlias = Callable[[BaseException, str], object]
 
@@ -70,7 +71,7 @@ def bad_input(error: InvalidInput) -> Misfit:
 
 def bad_result(error: InvalidInput) -> Outcome:
     """A result that does not fit will not fit next time either."""
-    return Aborted(described(error, Category.PERMANENT, code="bad_result"))
+    return Aborted(described(error, Category.PERMANENT, code=BAD_RESULT))
 
 
 def never_awaited(told: str) -> Outcome:
@@ -118,6 +119,10 @@ def _said(error: BaseException, secrets: Collection[str]) -> Outcome | None:
             return Suspended(error.suspension)
         case Nondeterministic():
             return Aborted(described(error, Category.PERMANENT, code="nondeterministic"))
+        case TransactionNotCompleted():
+            return Aborted(described(error, Category.PERMANENT, code="not_completed", secrets=secrets))
+        case AbortWithCode(cause=cause, code=code):
+            return Aborted(described(cause, Category.PERMANENT, code=code, secrets=secrets))
         case Abort(cause=BaseException() as cause):
             return Aborted(described(cause, Category.PERMANENT, secrets=secrets))
         case Abort():
@@ -172,8 +177,8 @@ def ask(decide: Classifier, error: BaseException, attempt: int) -> object:
 def _asked(
     decide: Classifier, error: BaseException, attempt: int, whose: str, report: Reporter, *, secrets: Collection[str]
 ) -> Outcome | None:
-    """What the classifier says; one that raises is reported and has said nothing. So has an answer that raises when it
-    is compared."""
+    """What the classifier says; one that raises is reported and has said nothing. So is an answer that means nothing,
+    or that raises when it is compared: the error of the handler stays the one that is recorded."""
     try:
         decision = guarded(ask, decide, error, attempt)
     except Exception as broken:
@@ -181,8 +186,6 @@ def _asked(
         return None
     try:
         return guarded(_meant, decision, error, whose, secrets)
-    except InvalidInput:
-        raise
     except Exception as broken:
         report(broken, whose)
         return None

@@ -15,6 +15,7 @@ from ropewalk.definitions.dependency import Trees, listed
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.option_precedence import over
 from ropewalk.definitions.options import EnqueueOptions
+from ropewalk.definitions.results.child_ids import ChildIds
 from ropewalk.definitions.results.results import Result, Said
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.record import JobRecord, NewJob
@@ -45,11 +46,11 @@ FOR_THE_GATE: Final = frozenset({"depends_on", "when", "on_unsatisfied", "gate_t
 _NOTHING_BEFORE: Final = Trees(())
 
 
-def children_of(said: Said, port: AttemptPort, bounds: Bounds) -> tuple[NewJob, ...]:
+def children_of(said: Said, port: AttemptPort, ids: ChildIds, bounds: Bounds) -> tuple[NewJob, ...]:
     """Raises InvalidInput naming what cannot be queued, LimitExceeded for too much of it."""
-    family = _Family(port, bounds)
+    family = _Family(port, ids, bounds)
     family.queue(said, _NOTHING_BEFORE, {})
-    return tuple(family.children)
+    return tuple(ids.with_dependencies(each) for each in family.children)
 
 
 def continuation_of(said: Said, port: AttemptPort) -> NewJob | None:
@@ -57,8 +58,9 @@ def continuation_of(said: Said, port: AttemptPort) -> NewJob | None:
 
 
 class _Family:
-    def __init__(self, port: AttemptPort, bounds: Bounds) -> None:
+    def __init__(self, port: AttemptPort, child_ids: ChildIds, bounds: Bounds) -> None:
         self._port = port
+        self._child_ids = child_ids
         self._bounds = bounds
         self._edges = 0
         self._ids: set[str] = set()
@@ -90,6 +92,7 @@ class _Family:
                 yield self._job(cast("Job[Any, Any]", item), before, options, gated=gated)
 
     def _job(self, job: Job[Any, Any], before: Trees, options: Mapping[str, object], *, gated: bool) -> str:
+        job = self._child_ids.child(job)
         merged = over(options, cast("Mapping[str, object]", job.options))
         if gated:
             merged = {**merged, "depends_on": (before, *listed(merged.get("depends_on", ())))}

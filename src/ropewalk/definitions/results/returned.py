@@ -103,7 +103,7 @@ def _said(value: object) -> Said:
 
 def _sequel(said: Said, data: bytes | None, context: Context, bounds: Bounds) -> CompletionPlan | None:
     """None where nothing follows and the job's group is itself."""
-    children = children_of(said, context.port, bounds) if said.cohorts else ()
+    children = children_of(said, context.port, context.child_ids, bounds) if said.cohorts else ()
     continuation = continuation_of(said, context.port)
     contributes = said.contributes and (bool(children) or not context.alone or said.append is not None)
     if not (children or continuation or contributes):
