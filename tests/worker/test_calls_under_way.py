@@ -6,12 +6,12 @@ import asyncio
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ropewalk import App, Backoff, Context, Filter, Job, JobFailed, State, job
+from ropewalk import App, Backoff, CallNext, Context, Filter, Job, JobFailed, State, job
 from tests.apps import MakeApp
 
 AT_ONCE = Backoff.constant(0)
@@ -61,16 +61,6 @@ async def groups(ctx: Context, function: str) -> list[Any]:
         step = group.create_task(ctx.step("charge", FUNCTIONS[function], "7"))
         wait = group.create_task(ctx.wait_for("approved"))
     return [step.result(), wait.result()]
-
-
-@job(max_attempts=1)
-def threads(ctx: Context, function: str) -> list[Any]:
-    with ThreadPoolExecutor() as pool:
-        step = pool.submit(ctx.sync.step, "charge", charge_in_a_thread, "7")
-        while not ran:
-            time.sleep(0.001)
-        told = ctx.sync.wait_for("approved")
-        return [step.result(), told]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -152,9 +142,14 @@ async def leaves_children(ctx: Context, turns: int) -> str:
     return "done"
 
 
+async def goes_on(_ctx: Context, proceed: CallNext) -> object:
+    return await proceed()
+
+
 @pytest.mark.parametrize("turns", [0, 1, 3])
-async def test_spawns_under_way_end_before_the_job_completes(make_app: MakeApp, turns: int) -> None:
-    app = make_app(leaves_children, child)
+@pytest.mark.parametrize("middlewares", [[], [goes_on]])
+async def test_spawns_under_way_end_before_the_job_completes(make_app: MakeApp, turns: int, middlewares: Any) -> None:
+    app = make_app(leaves_children, child, middlewares=middlewares)
     async with app.running():
         handle = await app.enqueue(leaves_children(turns))
         assert await handle.result(timeout=30) == "done"
@@ -220,6 +215,39 @@ async def test_a_step_under_way_in_a_thread_is_recorded(make_app: MakeApp, kind:
     app = make_app(kind)
     async with app.running():
         assert await app.enqueue(kind()).result(timeout=30) == "receipt-7"
+
+
+def return_beside_a_step(ctx: Context, file: str) -> int:
+    begun = threading.Event()
+
+    def step() -> None:
+        begun.set()
+        time.sleep(0.05)
+        Path(file).write_text("ended", encoding="utf-8")
+
+    threading.Thread(target=lambda: ctx.sync.step("write", step)).start()
+    begun.wait(30)
+    return 7
+
+
+@job(max_attempts=1)
+def returns_beside_a_thread(ctx: Context, file: str) -> int:
+    return return_beside_a_step(ctx, file)
+
+
+@job(executor="process", max_attempts=1)
+def returns_beside_a_thread_in_a_process(ctx: Context, file: str) -> int:
+    return return_beside_a_step(ctx, file)
+
+
+@pytest.mark.parametrize("kind", [returns_beside_a_thread, returns_beside_a_thread_in_a_process])
+async def test_a_step_in_another_thread_ends_before_the_job_completes(
+    make_app: MakeApp, kind: Any, tmp_path: Path
+) -> None:
+    file, app = tmp_path / "written", make_app(kind)
+    async with app.running():
+        assert await app.enqueue(kind(str(file))).result(timeout=30) == 7
+        assert file.read_text(encoding="utf-8") == "ended"
 
 
 @job(max_attempts=1)
