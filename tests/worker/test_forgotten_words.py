@@ -197,7 +197,7 @@ async def returns_from_a_step(ctx: Context, outcome: str):  # type: ignore[no-un
 @pytest.mark.parametrize("kind", [returns, returns_within, returns_from_a_step])
 async def test_an_outcome_that_is_returned_fails_the_job(make_app: MakeApp, kind: Any, outcome: str) -> None:
     error = await failure_of(make_app(kind), kind(outcome))
-    assert error.category == "permanent"
+    assert (error.category, error.code) == ("permanent", "bad_result")
     assert f"raise {outcome}(...)" in error.message
 
 
