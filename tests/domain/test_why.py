@@ -54,6 +54,7 @@ TOO_OFTEN = WhyInputs(
         ),
     ),
 )
+IDLE = WhyInputs(paused=False, served=True, ahead=0, free=1)
 PAUSED = WhyInputs(paused=True, served=False, ahead=3)
 
 
@@ -154,6 +155,8 @@ CASES = [
     ),
     (lost(running()), CALM, NOW, State.SCHEDULED, "suspect", "1 of 3"),
     (a_job(), CALM, NOW, State.SCHEDULED, "busy", "3 ready jobs"),
+    (a_job(), IDLE, NOW + SECOND, State.SCHEDULED, "busy", "0 ready jobs"),
+    (a_job(), IDLE, NOW + 2 * SECOND, State.SCHEDULED, "held_back", "accept= declines the job"),
     (
         refused(a_job()),
         CALM,

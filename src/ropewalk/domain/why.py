@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT
 from ropewalk.domain.limits.headroom import Full
-from ropewalk.domain.time import Instant, to_datetime, to_seconds
+from ropewalk.domain.time import SECOND, Instant, Span, to_datetime, to_seconds
 
 Cause: TypeAlias = Literal[
     "finished",
@@ -30,8 +30,12 @@ Cause: TypeAlias = Literal[
     "no_worker",
     "limit",
     "suspect",
+    "held_back",
     "busy",
 ]
+
+HELD_BACK_AFTER: Final[Span] = 2 * SECOND
+"""A worker with a free slot takes a job that is ready well within this, unless something holds the worker back."""
 
 
 class Why(Struct, frozen=True, kw_only=True):
@@ -50,6 +54,8 @@ class WhyInputs(Struct, frozen=True, kw_only=True):
     """a live worker claims this tenant, queue and type"""
     ahead: int | None
     """How many ready jobs of the same tenant and queue come first. None where the store does not tell."""
+    free: int = 0
+    """how many live workers that claim this tenant, queue and type have a free slot"""
     full: tuple[Full, ...] = ()
     """limits that leave no room for it now"""
     waits_for: tuple[str, ...] = ()
@@ -100,7 +106,18 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if job.suspect:
         crashes = f"{job.crashes} of {job.max_crashes}"
         return "suspect", f"a worker died while running it ({crashes}): it waits for a free slot and for others like it"
+    if around.free and around.ahead == 0 and now - max(job.created_at, job.run_at) >= HELD_BACK_AFTER:
+        return "held_back", _held_back(job, around.free)
     return "busy", _in_turn(around.ahead)
+
+
+def _held_back(job: JobRecord, free: int) -> str:
+    workers = "1 live worker serves" if free == 1 else f"{free} live workers serve"
+    return (
+        f"it is ready, and no job of its queue comes first; {workers} type {job.type!r} on queue {job.queue!r} with "
+        "a free slot, but does not take it. One of three settings of a worker can do that: accept= declines the job, a "
+        "RateLimited concurrency of the worker or the type is used up, or backpressure= makes the worker wait"
+    )
 
 
 def _unread(job: JobRecord, around: WhyInputs) -> tuple[Cause, str] | None:

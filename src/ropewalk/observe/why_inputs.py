@@ -44,7 +44,8 @@ async def why_inputs(store: Store, job: JobRecord, now: Instant) -> WhyInputs:
     if not job.ready_at(now):
         return WhyInputs(paused=False, served=True, ahead=0)
     paused = any(queue.paused for queue in await store.queues(job.tenant) if queue.name == job.queue)
-    served = any(is_alive(card, now) and serves(card, job.lane) for card in await store.workers())
+    serving = [card for card in await store.workers() if is_alive(card, now) and serves(card, job.lane)]
+    free = sum(card.held < card.concurrency for card in serving)
     ahead = None if diagnosis is None else await diagnosis.ahead_of(job)
     full = () if bounds is None else tuple(await bounds.held_by(job))
-    return WhyInputs(paused=paused, served=served, ahead=ahead, full=full)
+    return WhyInputs(paused=paused, served=bool(serving), ahead=ahead, free=free, full=full)
