@@ -106,9 +106,7 @@ def _cause(job: JobRecord, state: State, around: WhyInputs, now: Instant) -> tup
     if job.suspect:
         crashes = f"{job.crashes} of {job.max_crashes}"
         return "suspect", f"a worker died while running it ({crashes}): it waits for a free slot and for others like it"
-    if around.free and around.ahead == 0 and now - max(job.created_at, job.run_at) >= HELD_BACK_AFTER:
-        return "held_back", _held_back(job, around.free)
-    return "busy", _in_turn(around.ahead)
+    return _in_turn(job, around, now)
 
 
 def _held_back(job: JobRecord, free: int) -> str:
@@ -130,10 +128,12 @@ def _unread(job: JobRecord, around: WhyInputs) -> tuple[Cause, str] | None:
     return None
 
 
-def _in_turn(ahead: int | None) -> str:
-    if ahead is None:
-        return "it is ready; it waits for its turn in its queue and for a free slot"
-    return f"it is ready; {ahead} ready jobs of its queue come first"
+def _in_turn(job: JobRecord, around: WhyInputs, now: Instant) -> tuple[Cause, str]:
+    if around.free and around.ahead == 0 and now - max(job.created_at, job.run_at) >= HELD_BACK_AFTER:
+        return "held_back", _held_back(job, around.free)
+    if around.ahead is None:
+        return "busy", "it is ready; it waits for its turn in its queue and for a free slot"
+    return "busy", f"it is ready; {around.ahead} ready jobs of its queue come first"
 
 
 def _misfit(job: JobRecord, now: Instant) -> str:

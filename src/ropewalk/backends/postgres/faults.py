@@ -51,6 +51,11 @@ def met_damage(error: Exception) -> bool:
     return decoded_error(error) or isinstance(error, errors.InvalidTextRepresentation)
 
 
+def is_of_a_users_statement(error: Exception) -> bool:
+    """Whether a statement that a user wrote is at fault, and not the server. The driver's error says what is wrong."""
+    return isinstance(error, (*_REFUSED, *_NO_VALUE)) or _holds_nul(error)
+
+
 def translated(error: Exception, place: str, *, committing: bool = False) -> Exception:
     """What the caller is told. An error that is none of the world's is a defect of ours and stays as it is."""
     if isinstance(error, RopewalkError):

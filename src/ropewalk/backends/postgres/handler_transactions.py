@@ -15,7 +15,7 @@ from psycopg.errors import SerializationFailure
 from psycopg.pq import TransactionStatus
 
 from ropewalk.backends.postgres.connections import Clock, Connector, beginning
-from ropewalk.backends.postgres.faults import translated
+from ropewalk.backends.postgres.faults import is_of_a_users_statement, translated
 from ropewalk.backends.postgres.statements import CAREFUL, SQL
 from ropewalk.backends.postgres.tx import Connection, Tx
 from ropewalk.backends.postgres.wire.transaction import UserTransactionWire
@@ -45,7 +45,7 @@ class PostgresTransaction(UserTransaction):
         self._over = False
 
     async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
-        return await self._in_thread(lambda db: self._execute(db, sql, values))
+        return await self._in_thread(lambda db: self._execute(db, sql, values), of_user=True)
 
     async def settle(self, owner: str, settlement: Settlement) -> Settlements:
         try:
@@ -60,18 +60,20 @@ class PostgresTransaction(UserTransaction):
         if self._db is not None:
             await self._runtime.in_thread(self._close)
 
-    async def _in_thread(self, work: Callable[[Connection], T]) -> T:
+    async def _in_thread(self, work: Callable[[Connection], T], *, of_user: bool = False) -> T:
         if self._timer is None and not self._over:
             self._timer = self._runtime.after(self._limit_us / SECOND, self._give_up)
-        return await self._runtime.in_thread(lambda: self._work(work))
+        return await self._runtime.in_thread(lambda: self._work(work, of_user=of_user))
 
-    def _work(self, work: Callable[[Connection], T]) -> T:
+    def _work(self, work: Callable[[Connection], T], *, of_user: bool) -> T:
         with self._one_at_a_time:
             self._check_open()
             try:
                 return work(self._begun())
             except psycopg.Error as error:
                 self._check_open()  # it was interrupted: say why
+                if of_user and is_of_a_users_statement(error):
+                    raise
                 raise translated(error, self._door.address.shown) from error
 
     def _begun(self) -> Connection:

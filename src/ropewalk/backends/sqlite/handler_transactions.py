@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ropewalk.backends.sql import completion
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sqlite.library import sqlite, translated
+from ropewalk.backends.sqlite.library import is_of_a_users_statement, sqlite, translated
 from ropewalk.backends.sqlite.opening import open_for_user
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.domain.jobs.transition import Settlement
@@ -38,7 +38,7 @@ class SqliteTransaction(UserTransaction):
         self._over = False
 
     async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
-        return await self._in_thread(lambda db: self._execute(db, sql, values))
+        return await self._in_thread(lambda db: self._execute(db, sql, values), of_user=True)
 
     async def settle(self, owner: str, settlement: Settlement) -> Settlements:
         try:
@@ -53,18 +53,20 @@ class SqliteTransaction(UserTransaction):
         if self._db is not None:
             await self._runtime.in_thread(self._close)
 
-    async def _in_thread(self, work: Callable[[sqlite.Connection], T]) -> T:
+    async def _in_thread(self, work: Callable[[sqlite.Connection], T], *, of_user: bool = False) -> T:
         if self._timer is None and not self._over:
             self._timer = self._runtime.after(self._limit_us / SECOND, self._give_up)
-        return await self._runtime.in_thread(lambda: self._work(work))
+        return await self._runtime.in_thread(lambda: self._work(work, of_user=of_user))
 
-    def _work(self, work: Callable[[sqlite.Connection], T]) -> T:
+    def _work(self, work: Callable[[sqlite.Connection], T], *, of_user: bool) -> T:
         with self._one_at_a_time:
             self._check_open()
             try:
                 return work(self._begun())
             except sqlite.Error as error:
                 self._check_open()  # it was interrupted: say why
+                if of_user and is_of_a_users_statement(error):
+                    raise
                 raise translated(error, self._path) from error
 
     def _begun(self) -> sqlite.Connection:

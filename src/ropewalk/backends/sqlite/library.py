@@ -96,6 +96,11 @@ def met_damage(error: Exception) -> bool:
     return isinstance(error, sqlite.Error) and any(words in str(error) for words in _DAMAGE)
 
 
+def is_of_a_users_statement(error: Exception) -> bool:
+    """Whether a statement that a user wrote is at fault, and not the file. The driver's error says what is wrong."""
+    return code_of(error) == _ERROR
+
+
 def translated(error: Exception, path: Path, *, committing: bool = False) -> Exception:
     """What the caller is told. An error that is none of the world's is a defect of ours and stays as it is."""
     if isinstance(error, RopewalkError):
