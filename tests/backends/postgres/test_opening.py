@@ -8,15 +8,21 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from ropewalk import App, job
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.backends.postgres.address import Address
 from ropewalk.connect import connect
-from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
+from ropewalk.errors import InvalidInput, SchemaMismatch, StoreRefused, StoreUnavailable, WeakDurability
 from ropewalk.ports.store.core import Durability
 from ropewalk.ports.store.urls import masked
 from ropewalk.runtime.system import SystemRuntime
 from tests.servers.fixtures import StartPostgres
 from tests.servers.postgres import Settings
+
+
+@job
+async def greet(name: str) -> str:
+    return name
 
 
 async def tried(url: str, *, weaker: bool = True) -> Durability:
@@ -204,3 +210,23 @@ async def test_the_schema_is_looked_at_applied_and_printed(url: str) -> None:
     assert await strict.ddl() == ""
     await strict.open()
     await strict.close()
+
+
+@pytest.mark.parametrize("encoding", ["EUC_JP", "LATIN1", "SQL_ASCII"])
+async def test_a_database_that_cannot_hold_every_text_is_refused(url: str, encoding: str) -> None:
+    database = f"in_{encoding.lower()}"
+    execute(url, f"CREATE DATABASE {database} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'")
+    try:
+        with pytest.raises(StoreRefused, match=f"{encoding}.*UTF8"):
+            await tried(urlsplit(url)._replace(path=f"/{database}").geturl())
+    finally:
+        execute(url, f"DROP DATABASE {database} (FORCE)")
+
+
+async def test_arrays_keep_their_nulls_whatever_the_database_says(url: str) -> None:
+    name = urlsplit(url).path.strip("/")
+    execute(url, f'ALTER DATABASE "{name}" SET array_nulls = off')
+    async with App(url, jobs=[greet], allow_weaker_durability=True) as app:
+        first = await app.enqueue(greet("one"), idempotency_key="k")
+        second = await app.enqueue(greet("two"))
+        assert set(await app.states([first.id, second.id])) == {first.id, second.id}

@@ -365,7 +365,8 @@ def beginning(
 
 def settings_in(schema: str, off: tuple[str, ...] = _PLANS) -> dict[str, str]:
     """What our statements need around them."""
-    settings = {"search_path": f"{schema}, pg_temp", "lock_timeout": LOCK_WAIT} | dict.fromkeys(off, "off")
+    settings = {"search_path": f"{schema}, pg_temp", "lock_timeout": LOCK_WAIT, "array_nulls": "on"}
+    settings |= dict.fromkeys(off, "off")
     if off == _PLANS:  # which leave no choice that would depend on the values
         settings["plan_cache_mode"] = "force_generic_plan"
     return settings

@@ -27,7 +27,9 @@ _MIGRATING: Final = 0x726F7065
 _CREATE_MIGRATION: Final = b"""
 CREATE TABLE IF NOT EXISTS migration (version integer PRIMARY KEY, name text NOT NULL, compat text NOT NULL)
 """
-_SESSION: Final = b"SELECT current_setting('server_version_num')::integer / 10000, pg_backend_pid()"
+_SESSION: Final = b"""
+SELECT current_setting('server_version_num')::integer / 10000, pg_backend_pid(), current_setting('server_encoding')
+"""
 
 
 class Opened(Struct, frozen=True):
@@ -112,9 +114,14 @@ def ddl_of(address: Address) -> str:
 def _checked(db: WatchedConnection, address: Address, *, allow_weaker_durability: bool) -> Opened:
     found = db.execute(_SESSION).fetchone()
     assert found is not None
-    version, backend_pid = found
+    version, backend_pid, encoding = found
     if version < VERSION_MIN:
         raise StoreRefused(f"{address.shown} is PostgreSQL {version}: ropewalk needs {VERSION_MIN} or newer")
+    if encoding != "UTF8":
+        raise StoreRefused(
+            f"{address.shown} has the encoding {encoding}, which cannot hold every text: give a database that was "
+            "created with ENCODING 'UTF8'"
+        )
     settings = settings_of(db)
     if settings.weakness is not None and not allow_weaker_durability:
         raise TooWeak(
