@@ -25,6 +25,14 @@ def test_list_pause_and_resume(ropewalk: Run, app: App) -> None:
     assert [queue.paused for queue in app.sync.queues()] == [False, False]
 
 
+def test_a_name_that_nobody_knows_is_probably_mistyped(ropewalk: Run, app: App) -> None:
+    app.sync.enqueue("add", {"a": 1, "b": 2}, queue="mail")
+    assert ropewalk("queues", "pause", "mail").err == ""
+    for verb, name in (("pause", "mial"), ("resume", "amil")):
+        done = ropewalk("queues", verb, name)
+        assert (done.code, "warning: " in done.err, f"'{name}'" in done.err) == (0, True, True)
+
+
 def test_the_document(ropewalk: Run, app: App) -> None:
     app.sync.enqueue("add", {"a": 1, "b": 2}, queue="mail", delay=60)
     app.sync.tenant("acme").enqueue("add", {"a": 1, "b": 2})

@@ -122,6 +122,18 @@ def test_pause_resume_and_delete(url: str) -> None:
         ropewalk(url, "delete", "nightly")
 
 
+@pytest.mark.parametrize("verb", ["pause", "delete"])
+def test_an_unknown_name_does_not_keep_the_others_from_being_changed(url: str, verb: str) -> None:
+    words = ["schedules", verb, "nope", "nightly", "neither", "tides", "--url", url]
+    result = CliRunner().invoke(root, words)
+    assert isinstance(result.exception, NotFound)
+    assert "'neither'" in str(result.exception)
+    assert "'nope'" in result.output
+    shown = ropewalk(url, "list")
+    assert ("nightly" in shown, "tides" in shown) == ((verb == "pause"),) * 2
+    assert shown.count("paused") == (2 if verb == "pause" else 0)
+
+
 def test_trigger(url: str) -> None:
     assert re.fullmatch(r"[0-9a-f-]{36}  queued \(report\)\n", ropewalk(url, "trigger", "nightly"))
     assert document(url, "trigger", "nightly")["arguments"] == {"kind": "sales"}

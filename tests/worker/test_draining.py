@@ -91,6 +91,14 @@ async def test_a_worker_told_by_the_store_serves_no_more_and_loses_nothing(make_
             assert await later.result(5) == 1
 
 
+async def test_a_worker_that_has_stopped_is_not_ready(make_app: MakeApp) -> None:
+    app = make_app(naps)
+    async with app, app.worker() as worker:
+        await worker.stop()
+        assert not worker.ready
+    assert not worker.ready
+
+
 async def test_an_idle_worker_that_runs_until_told_ends(make_app: MakeApp) -> None:
     """R19, R11: as SIGTERM does; long before its next sign of life is due, because a hint tells it to ask."""
     app = make_app(naps)

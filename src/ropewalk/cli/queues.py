@@ -9,8 +9,10 @@ import click
 
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
+from ropewalk.cli.errors import warn
 from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
+from ropewalk.client.store_client import StoreClient
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.time import Instant, to_datetime, to_instant, to_seconds
 from ropewalk.ports.store.reading import QueueInfo
@@ -78,8 +80,11 @@ def _change(
     *,
     as_json: bool,
 ) -> None:
-    async def change(client: Client) -> None:
+    async def change(client: StoreClient) -> None:
+        known = await _known(client, target)
         for name in names:
+            if name not in known:
+                warn(f"no job waits or runs in queue {name!r}, and no worker or job type names it: check the spelling")
             await verb(client, name)
             if not as_json:
                 render.echo(f"{render.safe(name)}  {done}")
@@ -87,6 +92,14 @@ def _change(
     target.run(change)
     if as_json:
         render.echo_json({done: list(names)})
+
+
+async def _known(client: StoreClient, target: Target) -> set[str]:
+    """The queues that jobs, workers or job types name, as far as anybody can tell."""
+    stored = {each.name for each in await client.queues()}
+    served = {name for card in await client.workers() for name in card.queues or ()}
+    types = () if target.app_path is None else target.app().registry
+    return stored | served | {each.options.queue for each in types if each.options.queue is not None}
 
 
 def _row(queue: QueueInfo, now: Instant) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from ropewalk.cli import render
 from ropewalk.cli.command import Command, Group, json_option
+from ropewalk.cli.errors import complain
 from ropewalk.cli.job_view import presentable as presentable_job
 from ropewalk.cli.schedule_options import schedule_options, words_of
 from ropewalk.cli.schedule_view import echo_fires, echo_schedule, echo_schedules, presentable
@@ -18,6 +19,9 @@ from ropewalk.cli.target import Target, target_options
 from ropewalk.client.client import Client
 from ropewalk.client.operations.schedules import UPCOMING_MAX
 from ropewalk.client.views.schedules import ScheduleInfo
+from ropewalk.errors import NotFound
+
+T = TypeVar("T")
 
 
 @click.group(
@@ -213,15 +217,11 @@ def delete(target: Target, *, names: Sequence[str], as_json: bool) -> None:
     A schedule that code declares is stored again when the next worker starts: pause it instead.
     """
 
-    async def delete_all(client: Client) -> None:
-        for name in names:
-            await client.delete_schedule(name)
-            if not as_json:
-                render.echo(f"{render.safe(name)}  deleted")
+    async def delete_one(client: Client, name: str) -> str:
+        await client.delete_schedule(name)
+        return name
 
-    target.run(delete_all)
-    if as_json:
-        render.echo_json({"deleted": list(names)})
+    _change_each(target, names, delete_one, "deleted", lambda gone: {"deleted": gone}, as_json=as_json)
 
 
 def _tell_stored(info: ScheduleInfo, done: str, *, dry_run: bool, as_json: bool) -> None:
@@ -241,14 +241,39 @@ def _change(
     *,
     as_json: bool,
 ) -> None:
-    async def change(client: Client) -> list[ScheduleInfo]:
-        changed: list[ScheduleInfo] = []
+    def document(changed: list[ScheduleInfo]) -> dict[str, object]:
+        return {"schedules": [presentable(info) for info in changed]}
+
+    _change_each(target, names, verb, done, document, as_json=as_json)
+
+
+def _change_each(
+    target: Target,
+    names: Sequence[str],
+    verb: Callable[[Client, str], Coroutine[Any, Any, T]],
+    done: str,
+    document: Callable[[list[T]], Mapping[str, object]],
+    *,
+    as_json: bool,
+) -> None:
+    """Those that are not found do not keep the others from being changed. Raises NotFound afterwards."""
+    changed: list[T] = []
+    missing: list[NotFound] = []
+
+    async def change(client: Client) -> None:
         for name in names:
-            changed.append(await verb(client, name))
+            try:
+                changed.append(await verb(client, name))
+            except NotFound as error:
+                missing.append(error)
+                continue
             if not as_json:
                 render.echo(f"{render.safe(name)}  {done}")
-        return changed
 
-    changed = target.run(change)
-    if as_json:
-        render.echo_json({"schedules": [presentable(info) for info in changed]})
+    target.run(change)
+    if as_json and changed:
+        render.echo_json(document(changed))
+    for error in missing[:-1]:
+        complain(str(error))
+    if missing:
+        raise missing[-1]

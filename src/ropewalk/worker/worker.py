@@ -129,8 +129,13 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """It polled the store successfully within three poll intervals, or holds off by itself; and does not drain."""
-        parts = self._started
+        """It polled the store successfully within three poll intervals, or holds off by itself; and does not drain.
+
+        False before it has started and after it has stopped.
+        """
+        parts = self._parts
+        if parts is None:
+            return False
         last = parts.claimer.last_poll_at
         patience = 3 * max(self._config.poll_seconds, 1.0)
         if last is None or parts.draining:
