@@ -162,3 +162,32 @@ def test_a_nested_type_has_no_name_to_find_it_by() -> None:
 
     with pytest.raises(DefinitionError, match="is None"):
         load(source_of(nested))
+
+
+STARTS_PROCESSES = """
+    import asyncio
+    import multiprocessing
+    import sys
+
+    from ropewalk import App, job
+
+    @job(executor="process", max_attempts=1)
+    def in_a_pool(number: int) -> list[int]:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            return pool.map(abs, [-number])
+
+    async def main() -> None:
+        app = App(f"sqlite:///{sys.argv[1]}/jobs.db", jobs=[in_a_pool])
+        async with app.running():
+            print(await app.enqueue(in_a_pool(3)).result(timeout=30))
+
+    if __name__ == "__main__":
+        asyncio.run(main())
+"""
+
+
+def test_a_handler_in_a_script_may_start_processes_of_its_own(tmp_path: Path) -> None:
+    """They run the script once more, as processes that the script itself starts do."""
+    (path := tmp_path / "my_script.py").write_text(textwrap.dedent(STARTS_PROCESSES))
+    ran = run(str(path), str(tmp_path), cwd=tmp_path)
+    assert ran.stdout == "[3]\n", ran.stderr

@@ -117,6 +117,8 @@ def _script(path: str) -> ModuleType:
     spec = spec_from_loader(MAIN_AGAIN, loader)
     assert spec is not None, "a loader that was given always makes a spec"
     module = module_from_spec(spec)
+    # A script has no spec. With one, processes that a handler starts with multiprocessing would import it by its name.
+    module.__spec__ = None
     before = sys.modules[MAIN]
     sys.modules[MAIN] = sys.modules[MAIN_AGAIN] = module
     try:
