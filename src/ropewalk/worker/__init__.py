@@ -1,1 +1,1 @@
-"""The worker: claims jobs, runs their handlers, settles what came of them, and does its share of the upkeep."""
+"""The worker claims jobs, runs their handlers, settles their outcomes, and does its share of the maintenance."""

@@ -1,4 +1,4 @@
-"""What an app was made with, beside its store and types: its client and its workers go by it."""
+"""The settings of an app beside its store and its job types; its client and its workers follow them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ropewalk.worker.services.orphan_groups import OrphanHook
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What an app was made with, beside its store and types. Raises InvalidInput for what does not fit."""
+    """The settings of an app beside its store and its job types. Raises InvalidInput for a value that does not fit."""
 
     defaults: AppDefaults
     bounds: Bounds

@@ -1,4 +1,6 @@
-"""One lease in this process: the job, why it must stop, and what its handler may ask of the store."""
+"""An attempt is one leased job in this process: its record, the reason why its handler must stop, and the calls by
+which the handler reaches the store.
+"""
 
 from __future__ import annotations
 
@@ -52,17 +54,18 @@ GONE = frozenset(
         LossReason.STORE_ERROR,
     }
 )
-"""reasons after which nothing this attempt says is sent any more"""
+"""After a loss for one of these reasons the worker sends nothing about the attempt to the store any more."""
 
 
 class Stoppable(Protocol):
-    """What a handler runs on."""
+    """The task or the batch in which a handler runs, which can be cancelled."""
 
     def cancel(self) -> object: ...
 
 
 class Attempt:
-    """An AttemptPort (by shape). Changed only on the worker's loop; other threads read, and hand changes over."""
+    """Implements the protocol AttemptPort. Only the worker's loop changes an attempt; other threads read it, and pass
+    their changes to the loop."""
 
     __slots__ = (
         "_calls",
@@ -99,36 +102,37 @@ class Attempt:
         self.lease_us: Span = job.lease_us or job_type.options.lease_us or worker_context.lease_us
         self.claimed_at = self.renewed_at = now
         self.began_at: float | None = None
-        """when the handler did"""
+        """The handler began at this monotonic time; None before."""
         self.pending_progress: Progress | None = None
         self.log: LogBuffer | None = None
-        """once the handler logged something that is kept"""
+        """The buffer of the lines that the handler logged; None until it logs the first one."""
         self.spent: AttemptTiming | None = None
-        """once the handler ended, or was given up: where the time went"""
+        """How long the job waited in this worker and how long its handler ran; None before the handler's end."""
         self.span: AttemptSpan | None = None
-        """while somebody records it"""
+        """The span by which a tracing system records the attempt, if one does."""
         self.stopped: Cancellation | None = None
-        """why the handler must end now"""
+        """The reason why the handler must end now; None while it may go on."""
         self.stop_sent = False
+        """Whether the runner was cancelled because of `stopped`."""
         self.handed_over = False
-        """its outcome is with the settler (or dropped): nothing more to say"""
+        """Whether the settler has the outcome, or the outcome was dropped: the attempt is over for the executor."""
         self.limited = False
-        """it counts against a limit: others may wait for its end"""
+        """Whether the job counts against a fleet limit, so that other jobs may wait for its end."""
         self.job_type = job_type
         self._worker_context = worker_context
         self._notice: Cancellation | None = None
         self._runner: Stoppable | None = None
         self.fold: PendingFold | None = None
-        """of a completion whose value a function folds into the group's"""
+        """If the job completed with a value that a function folds into the group's value, this is that fold."""
         self._dependencies: Sequence[Dependency] = ()
         self._limit_timers: tuple[Timer, ...] = ()
         self._spawned: Counter[tuple[str, bytes]] | None = None
         self.store_error: StoreUnavailable | None = None
-        """What the last call of its handler raised that was not answered and cannot be repeated."""
+        """The error of the handler's last call that the store did not answer and that must not be repeated."""
         self._calls: StoreCalls | None = None
-        """The calls of its handler that wait for the store. They are woken when the attempt is told to end."""
+        """The calls of the handler that wait for the store. They are woken when the attempt has to end."""
 
-    # ── what the engine does with it ────────────────────────────────────────────────────────────────────────
+    # ── called by the worker ────────────────────────────────────────────────────────────────────────────────
 
     @property
     def holder(self) -> Holder:
@@ -136,10 +140,11 @@ class Attempt:
 
     @property
     def gone(self) -> bool:
+        """Whether the lease is lost, so that the store must not hear of the outcome."""
         return self.stopped is not None and self.stopped.reason in GONE
 
     def begin(self, runner: Stoppable, *, timeout_us: Span | None, deadline_in_us: Span | None) -> None:
-        """The handler starts on `runner`; a stop from now on cancels it."""
+        """Records that the handler starts in `runner`, which is cancelled if the attempt is stopped from now on."""
         self._runner = runner
         self.began_at = self._worker_context.runtime.monotonic()
         if timeout_us is None and deadline_in_us is None:
@@ -151,21 +156,21 @@ class Attempt:
                 self._limit_timers += (timer,)
 
     def elapsed(self) -> float:
-        """Seconds since the handler began, if it did."""
+        """Returns the seconds since the handler began; 0 if it has not begun."""
         return 0.0 if self.began_at is None else self._worker_context.runtime.monotonic() - self.began_at
 
     def since_claim(self) -> float:
         return self._worker_context.runtime.monotonic() - self.claimed_at
 
     def end(self) -> None:
-        """The handler ended, whatever way: no stop reaches the runner any more."""
+        """Records that the handler has ended in whatever way, so that the runner is not cancelled any more."""
         self._runner = None
         for timer in self._limit_timers:
             timer.cancel()
         self._limit_timers = ()
 
     def stop(self, why: Cancellation) -> None:
-        """End the handler now, for a reason that decides how the attempt is settled. The first reason stays."""
+        """Ends the handler now. The reason decides how the attempt is settled; only the first reason counts."""
         if self.stopped is None:
             self.stopped = why
         if self._calls is not None:
@@ -175,24 +180,25 @@ class Attempt:
             self._runner.cancel()
 
     def notice(self, why: Cancellation) -> None:
-        """A cooperative cancellation: the handler sees it when it looks."""
+        """Records a cooperative cancellation, which the handler notices when it asks for it."""
         self._notice = why
         if self._calls is not None:
             self._calls.wake()
 
     def spend(self, took: float) -> None:
-        """The handler ran so many seconds."""
+        """Records how many seconds the handler ran, and how long the job waited in this worker before."""
         if self.began_at is not None:
             self.spent = AttemptTiming(int((self.began_at - self.claimed_at) * SECOND), int(took * SECOND))
 
     def with_lines(self, asked: Settlement) -> Settlement:
-        """A settlement takes along what was logged and not sent yet."""
+        """Returns the settlement together with the logged lines that the store does not have yet."""
         return structs.replace(asked, lines=self.log.unsent()) if self.log else asked
 
-    # ── what the handler asks for (AttemptPort) ─────────────────────────────────────────────────────────────
+    # ── called by the handler through its context (AttemptPort) ─────────────────────────────────────────────
 
     @property
     def idempotency_key(self) -> str:
+        """A key that stays the same for all attempts of one run, for calls to other systems."""
         return f"{self.job.id}:{self.job.run}"
 
     @property
@@ -203,7 +209,7 @@ class Attempt:
         return self.stopped or self._notice
 
     def progress(self, percent: float, message: str | None) -> None:
-        """From the loop or from the handler's own thread; hooks always hear of it on the loop."""
+        """Records progress. The loop or the handler's own thread calls this; hooks are always called on the loop."""
         self.pending_progress = Progress(percent, message, 0)
         worker_context = self._worker_context
         if worker_context.events.heard(self.job.type):
@@ -261,9 +267,9 @@ class Attempt:
         if self._worker_context.workflows is None:
             WORKFLOWS.of(self._worker_context.store)
         for job, _ in jobs:
-            self._worker_context.unregistered.check(job)  # a process of a handler cannot: it does not know the app
+            self._worker_context.unregistered.check(job)  # The process of a handler cannot check it without the app.
         new = [self._child(job, key) for job, key in jobs]
-        submission = Submission(jobs=new, under=self.holder)  # of one id and key each, however often it is sent
+        submission = Submission(jobs=new, under=self.holder)  # Ids and keys stay the same if it is sent again.
         (answer,) = await self._answer(lambda: self._worker_context.store.submit([submission]))
         if isinstance(answer, LeaseLost):
             raise self._lost(LossReason(answer.reason))
@@ -279,10 +285,11 @@ class Attempt:
 
     async def once(self, key: str, ttl: Seconds) -> bool:
         store, span = self._worker_context.store, to_span(ttl, "ttl")
-        by = self._worker_context.runtime.new_id()  # asked again under it, whoever was first is told so again
+        by = self._worker_context.runtime.new_id()  # A repeated call with this id gets the same answer again.
         return await self._answer(lambda: store.once(self.job.tenant, key, span, by=by))
 
     def unanswered(self, error: StoreUnavailable) -> None:
+        """Records a call that the store did not answer and that must not be repeated, such as a commit."""
         self._worker_context.contact.failed()
         self.store_error = error
 
@@ -300,7 +307,7 @@ class Attempt:
         return asyncio.run_coroutine_threadsafe(work, self._worker_context.loop).result()
 
     async def load_dependencies(self) -> None:
-        """For the executor, before the handler starts."""
+        """Reads the dependencies of the job; this is awaited before the handler starts."""
         self._dependencies = await self._workflows.dependencies(self.job.seq)
 
     def dependencies(self) -> Sequence[Dependency]:
@@ -321,7 +328,7 @@ class Attempt:
         return None if data is None else self._worker_context.codec.decode(data, Any)
 
     async def steps(self) -> list[StepRecord]:
-        workflows = self._workflows  # refused before the first step runs, not after it
+        workflows = self._workflows  # A store without workflows is refused before the first step runs, not after it.
         if not self.job.flags & STEPPED:
             return []
         return await self._answer(lambda: workflows.steps(self.job.seq))
@@ -343,23 +350,23 @@ class Attempt:
             raise self._lost(answer.lost or LossReason.NOT_FOUND)
 
     def now(self) -> Instant:
-        """The store's clock at the claim, plus the time since then by our own monotonic one."""
+        """Returns the store's time at the claim plus the time since then by the monotonic clock of this process."""
         return (self.job.started_at or self.job.created_at) + round(self.since_claim() * SECOND)
 
     @property
     def _workflows(self) -> WorkflowStore:
-        """Raises Unsupported on a store without workflows."""
+        """The store's verbs for workflows. Raises Unsupported if it has none."""
         workflows = self._worker_context.workflows
         return WORKFLOWS.of(self._worker_context.store) if workflows is None else workflows
 
     async def _answer(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What the store answers, which is waited for while the store is away and the attempt may go on."""
+        """Returns the answer of the store, and waits for it while the store is away and the attempt may go on."""
         if self._calls is None:
             self._calls = StoreCalls(self._worker_context, self._check_may_wait)
         return await self._calls.answer(call)
 
     def _check_may_wait(self, error: StoreUnavailable) -> None:
-        """Raises where the attempt must end, so that its handler must not wait for the store any longer."""
+        """Raises if the attempt must end, because its handler must not wait for the store any longer then."""
         why = self.cancellation()
         if self.handed_over or (why is not None and why.reason in GONE):
             raise self._lost(LossReason.ALREADY_COMPLETED if why is None else why.reason) from error
@@ -368,6 +375,7 @@ class Attempt:
             raise JobCancelled(f"job {self.job.id} should end ({told})", job_id=self.job.id) from error
 
     def _still_held(self, answer: StepAnswer) -> StepAnswer:
+        """Returns the answer. Raises LeaseLost if it says that the lease is lost."""
         if answer.lost is not None:
             raise self._lost(answer.lost)
         return answer
@@ -377,7 +385,7 @@ class Attempt:
         return structs.replace(child_of(self.job, child), spawn_key=spawn_key)
 
     def _default_key(self, child: NewJob) -> str:
-        """The same spawn in a later attempt gets the same key: type, input, and the how-manieth such pair it is."""
+        """Returns a key of type, input, and the count of such pairs so far: a later attempt gets the same keys."""
         if self._spawned is None:
             self._spawned = Counter()
         hashed = input_hash(child.input)
@@ -386,5 +394,6 @@ class Attempt:
         return f"{child.type[:180]}:{hashed.hex()}:{self._spawned[pair]}"
 
     def _lost(self, reason: LossReason) -> LeaseLost:
+        """Stops the attempt because its lease is lost, and returns the error to raise in its handler."""
         self.stop(Cancellation(reason, None))
         return LeaseLost(f"this attempt of job {self.job.id} no longer owns it: {reason.value}", reason=reason.value)

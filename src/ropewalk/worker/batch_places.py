@@ -1,7 +1,8 @@
-"""The places of a batch type with `max_batches`: so many of its batches run at once in one worker.
+"""The places of a batch type with `max_batches`: a batch needs one of them to run in this worker.
 
-A batch that finds no place waits for one without a slot. This is rare, because a claim asks for no more jobs than find
-a place (policies/admission.py). A batch that waits for long is given back, so that other workers get its jobs.
+A batch that finds no free place waits for one, and occupies no slot meanwhile. This is rare, because a claim asks for
+no more jobs than find a place (policies/admission.py). A batch that waits too long is given back, so that other workers
+get its jobs.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
     from ropewalk.worker.batches import Gathering
 
 WAIT_SECONDS: Final = 1.0
-"""How long a batch waits for a place; a job waits for a slot as long."""
+"""A batch waits this long for a place; a claimed job waits just as long for a slot (claimer.py)."""
 
 
 class BatchPlaces:
+    """The places of one batch type in one worker."""
+
     def __init__(self, number: int, runtime: Runtime, give_back: Callable[[Gathering], object]) -> None:
         self._number = number
         self._taken: list[Gathering] = []
@@ -29,12 +32,14 @@ class BatchPlaces:
         self._closed = False
 
     def room(self, size: int, here: int) -> int:
-        """How many more jobs find a place in batches of `size`, where `here` of the type are in the worker already."""
+        """Returns how many more jobs find a place in batches of `size`, if the worker already has `here` jobs of the
+        type."""
         without_place = here - sum(len(each.attempts) for each in self._taken)
         return max(0, (self._number - len(self._taken)) * size - without_place)
 
     def take(self, batch: Gathering) -> bool:
-        """A place for the batch; without one it waits, and then False."""
+        """Gives the batch a place and returns True. If no place is free, the batch waits for one, and False is
+        returned."""
         if len(self._taken) < self._number:
             self._taken.append(batch)
             return True
@@ -45,7 +50,8 @@ class BatchPlaces:
         return False
 
     def leave(self, batch: Gathering) -> Gathering | None:
-        """The batch has ended. Answers the one that takes over its place: it has waited longest."""
+        """Frees the place of a batch that has ended. Returns the batch that has waited longest, which gets the
+        place."""
         self._taken.remove(batch)
         if not self._waiting:
             return None
@@ -55,7 +61,7 @@ class BatchPlaces:
         return successor
 
     def close(self) -> None:
-        """Batches that have no place by now will not get one."""
+        """Gives back the batches that have no place, and every later one that finds none, because the worker stops."""
         self._closed = True
         for batch in tuple(self._waiting):
             self._drop(batch)

@@ -1,12 +1,12 @@
-"""Batch types: attempts gathered by (type, tenant, queue), run in one handler call, settled one by one.
+"""Batch types: a worker gathers attempts by (type, tenant, queue), runs them in one handler call, and settles each of
+them by itself.
 
 A batch that is being gathered takes no slot: each item joins it and leaves its slot free to fetch more. The slot that
-brings the last item runs the batch; when its time is up before it is full, the next free slot does. So `concurrency`
-counts handler calls, as everywhere else, and a batch may be larger than it, even where there is only one slot. Every
-item is leased, renewed and stopped on its own: the call itself is cancelled only when all of its items are. An item
-that was running when a worker died is run in a batch of its own, so that a killer is told from its neighbours.
-
-One handler call for many attempts. It knows which of them still matter; the call ends early only when none does.
+brings the last item runs the batch; if its time is up before it is full, the next free slot runs it. So `concurrency`
+counts handler calls, as everywhere else, and a batch may be larger than `concurrency`, even if there is only one slot.
+Every item has a lease of its own, which is renewed and may be lost on its own: the call is cancelled only when all of
+its items are stopped. An item that was running when a worker died runs in a batch of its own, which shows whether it is
+the one that kills workers.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
 
 
 class BatchCall:
-    """A Stoppable (by shape): what each of its attempts runs on."""
+    """One handler call for many attempts; each of them has this call as its runner (Stoppable)."""
 
     def __init__(
         self, attempts: list[Attempt], slot: asyncio.Task[Any], worker_context: WorkerContext, executor: Executor
     ) -> None:
         self.attempts = attempts
         self.cancelled = False
-        """every attempt was stopped, and the slot with them"""
+        """Whether every attempt was stopped and the task of the slot was cancelled for that reason."""
         self._slot = slot
         self._worker_context = worker_context
         self._executor = executor
 
     def cancel(self) -> None:
-        """One of the attempts was stopped."""
+        """Cancels the call if all of its attempts are stopped; an attempt calls this when it is stopped."""
         if not self.cancelled and all(each.stopped is not None for each in self.attempts):
             self.cancelled = True
             self._slot.cancel()
 
     async def run(self) -> list[Outcome]:
-        """An outcome for each attempt, in order. Raises what the handler raises."""
+        """Runs the handler and returns one outcome for each attempt, in order. Raises what the handler raises."""
         refused: dict[Attempt, Outcome] = {}
         items: dict[Attempt, object] = {}
         for attempt in self.attempts:
@@ -114,9 +114,9 @@ class Batches:
             for each in worker_context.registry
             if each.options.batch is not None and (most := each.options.batch.max_batches) is not None
         }
-        """Of types that limit how many of their batches run at once."""
+        """The places of each type that limits how many of its batches run at once."""
         self.on_declined: Callable[[Sequence[Attempt]], object] = lambda _: None
-        """Called with jobs that found no place here for so long that others should run them."""
+        """This is called with jobs that waited for a place for so long that other workers should run them."""
 
     @property
     def gathered(self) -> int:
@@ -124,9 +124,9 @@ class Batches:
         return sum(len(each.attempts) for each in self._open.values())
 
     async def serve(self, attempt: Attempt, me: asyncio.Task[Any]) -> bool:
-        """Put the attempt into a batch, and run the batch if it is complete now.
+        """Puts the attempt into a batch, and runs the batch if it is complete now.
 
-        True when this slot's task was cancelled for the items.
+        `me` is the task of the slot that calls this. Returns True if that task was cancelled to stop the batch.
         """
         complete = self._gather(attempt)
         if complete is None or not self._has_place(complete):
@@ -135,17 +135,19 @@ class Batches:
         return await self._run(complete, me)
 
     async def serve_due(self, me: asyncio.Task[Any]) -> bool:
-        """Run the first batch whose time is up, unless another slot took it. True as in `serve`."""
+        """Runs the first batch whose time is up, unless another slot took it. Returns True if the task of this slot was
+        cancelled to stop the batch."""
         return await self._run(self.due.popleft(), me) if self.due else False
 
     def room(self, job_type: str, size: int, here: int) -> int:
-        """How many more jobs of a type with places find one, in batches of `size`, where `here` are here already."""
+        """Returns how many more jobs of a type with `max_batches` find a place in batches of `size`, if the worker
+        already has `here` jobs of the type."""
         return self._places[job_type].room(size, here)
 
     def close(self) -> None:
-        """Nothing is gathered any more: what is here, and what a slot still brings, runs now.
+        """Ends the gathering: the batches that are here, and the jobs that a slot still brings, run now.
 
-        Batches that would have to wait for others of their type to end are given back.
+        Batches that would have to wait for a place are given back.
         """
         self._closed = True
         for places in self._places.values():
@@ -153,12 +155,12 @@ class Batches:
         self.start_all()
 
     def start_all(self) -> None:
-        """Run what is gathered now, because nothing more is there to join it."""
+        """Runs all incomplete batches now, because no more jobs will come to fill them."""
         for key in list(self._open):
             self._time_is_up(key)
 
     def give_back(self) -> None:
-        """Hand back what is gathered and found no free slot: none of it began."""
+        """Gives back the batches that found no free slot; none of their jobs has begun."""
         self.start_all()
         while self.due:
             self._release(self.due.popleft())
@@ -169,11 +171,12 @@ class Batches:
             self._executor.leave(attempt)
 
     def _decline(self, batch: Gathering) -> None:
+        """Gives back a batch that waited too long for a place, and has claims pass over its jobs for a while."""
         self._release(batch)
         self.on_declined(batch.attempts)
 
     def _has_place(self, batch: Gathering) -> bool:
-        """Whether the batch may run now; otherwise it waits until another of its type has ended."""
+        """Whether the batch may run now; otherwise it waits until another batch of its type has ended."""
         places = self._places.get(batch.type)
         return places is None or places.take(batch)
 
@@ -191,7 +194,7 @@ class Batches:
         self._executor.wake_slot()
 
     def _gather(self, attempt: Attempt) -> Gathering | None:
-        """The batch that is complete with this attempt, or None where it waits for more items."""
+        """Adds the attempt to a batch. Returns the batch if it is complete now, and None if it waits for more items."""
         options, job = attempt.job_type.options.batch, attempt.job
         assert options is not None
         if job.suspect or self._closed:
@@ -207,16 +210,16 @@ class Batches:
         else:
             gathering.attempts.append(attempt)
             if gathering.full:
-                self._close(key)
+                self._end_gathering(key)
         return gathering if gathering.full else None
 
-    def _close(self, key: _Key) -> Gathering:
+    def _end_gathering(self, key: _Key) -> Gathering:
         gathering = self._open.pop(key)
         gathering.stop_timer()
         return gathering
 
     def _time_is_up(self, key: _Key) -> None:
-        batch = self._close(key)
+        batch = self._end_gathering(key)
         if self._has_place(batch):
             self._start_soon(batch)
 
@@ -230,7 +233,7 @@ class Batches:
                 else:
                     executor.begin(attempt, call, enter=None)
             if call.attempts:
-                await self._settle(call, me)
+                await self._call_handler(call, me)
         finally:
             for attempt in attempts:
                 attempt.end()
@@ -238,7 +241,7 @@ class Batches:
             self._leave_place(batch)
         return call.cancelled
 
-    async def _settle(self, call: BatchCall, me: asyncio.Task[Any]) -> None:
+    async def _call_handler(self, call: BatchCall, me: asyncio.Task[Any]) -> None:
         executor, cancelling_before = self._executor, me.cancelling()
         outcomes: list[Outcome]
         try:
@@ -259,12 +262,13 @@ class Batches:
 
 
 class Gathering:
-    """A batch that is not running yet."""
+    """A batch that is not running yet: it waits for more items, for a slot, or for a place."""
 
     def __init__(self, first: Attempt, size: int) -> None:
         self.attempts = [first]
         self.timer: Timer | None = None
-        """Runs out when the first item has waited for `max_wait`; then, when the batch has waited long for a place."""
+        """While the batch waits for items, this timer ends when the first item has waited for `max_wait`; while it
+        waits for a place, the timer ends when it has waited too long."""
         self._size = size
 
     @property

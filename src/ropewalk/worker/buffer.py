@@ -1,10 +1,11 @@
-"""Claimed jobs on their way to a slot, in the order of their tickets.
+"""The buffer holds claimed jobs on their way to a slot, in the order of their tickets.
 
-A job leaves the buffer only when the store already counts it as started (ticket ≤ permitted), so a worker that dies
-never leaves a started job looking untouched.
+A job leaves the buffer only when the store already counts it as started (its ticket is at most the permitted one). So
+the store never takes a job that was running when its worker died for one that was still waiting in the buffer.
 
-Runners that wait are woken one in each turn of the loop. One whose handlers never wait takes what is here on its own
-for a while (executor.py), and a hundred others woken beside it would find one job each.
+A runner is the task of a slot that waits here for a job. Only one runner is woken in each turn of the event loop: a
+slot whose handlers never wait takes one job after another without going through the loop (executor.py), and a hundred
+runners woken beside it would find one job each.
 """
 
 from __future__ import annotations
@@ -18,25 +19,28 @@ from ropewalk.worker.attempt import Attempt
 
 
 class Permit(NamedTuple):
-    """What the next claim tells the store about starts."""
+    """The message of the next claim that says which jobs may start, so that the store counts them as started."""
 
     upto: int
-    """every ticket up to it counts as started,"""
+    """Every ticket up to this one counts as started, except those in `unstarted`."""
     unstarted: tuple[int, ...] = ()
-    """but for these"""
+    """These tickets do not count as started, although they are not above `upto`."""
 
 
 class Buffer:
+    """A buffer from which jobs start in the order of their tickets."""
+
     def __init__(self) -> None:
         self._waiting: deque[Attempt] = deque()
         self._runners: deque[asyncio.Future[Attempt | None]] = deque()
         self._permitted = 0
         self._hand_out_due = False
         self.running: set[Attempt] = set()
-        """everything that left for a slot and has not ended: from the very moment it is handed out"""
+        """The attempts that have left the buffer for a slot and have not ended."""
         self.low_mark: int | None = None
+        """`on_low` is called when the buffer has shrunk to this length; None means never."""
         self.on_low: Callable[[], object] = lambda: None
-        """called once when runners have taken all but `low_mark`"""
+        """This is called once when the buffer has shrunk to `low_mark`, to claim more jobs."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -46,40 +50,47 @@ class Buffer:
 
     @property
     def oldest(self) -> Attempt | None:
+        """The attempt that has waited here longest."""
         return self._waiting[0] if self._waiting else None
 
     @property
     def idle_runners(self) -> int:
+        """The number of slots that wait here for a job."""
         return len(self._runners)
 
     @property
     def blocked(self) -> bool:
-        """Work and a free runner are there, but the store does not count the work as started yet."""
+        """Whether a job and a free slot are there, but the store does not count the job as started yet."""
         return bool(self._runners and self._waiting) and not self.may_start()
 
     def may_start(self) -> bool:
-        """Whether the next one may leave now."""
+        """Whether the store counts the next job as started, so that it may leave now."""
         return bool(self._waiting) and self._waiting[0].job.ticket <= self._permitted
 
     def permit(self, number: int, last_ticket: int) -> Permit:
-        """Ask for so many more to start: of those that wait here, then of what the claim brings after `last_ticket`."""
+        """Returns the permit for the next claim, by which `number` more jobs may start.
+
+        Jobs that wait here come first; the rest are jobs that the claim itself brings, with tickets after
+        `last_ticket`.
+        """
         beyond = number - len(self._waiting)
         if beyond > 0:
             return Permit(max(self._permitted, last_ticket + beyond))
         return Permit(max(self._permitted, self._waiting[number - 1].job.ticket if number else 0))
 
     def put(self, attempts: Iterable[Attempt], *, started_upto: int) -> None:
+        """Adds the jobs of a claim. Every job with a ticket up to `started_upto` may start now."""
         self._waiting.extend(attempts)
         self._permitted = max(self._permitted, started_upto)
         self._hand_out()
 
     def put_first(self, attempt: Attempt) -> None:
-        """One that is leased as started outside the line of tickets (skip-queue)."""
+        """Adds a job that skips the queue: it has no ticket, and the store already counts it as started."""
         self._waiting.appendleft(attempt)
         self._hand_out()
 
     def take(self) -> Attempt | None:
-        """The next one, if it may start now."""
+        """Returns the next job if it may start now."""
         if not self.may_start():
             return None
         attempt = self._leave()
@@ -89,8 +100,8 @@ class Buffer:
         return attempt
 
     async def wait(self) -> Attempt | None:
-        """The next one, as soon as it may start and whoever waited before had its turn; None when `wake_runner` ends
-        the wait."""
+        """Waits for a job: returns it when it may start and the slots that waited longer have got theirs. Returns None
+        if `wake_runner` ends the wait."""
         runner: asyncio.Future[Attempt | None] = asyncio.get_running_loop().create_future()
         self._runners.append(runner)
         self._hand_out_soon()
@@ -102,7 +113,7 @@ class Buffer:
             raise
 
     def wake_runner(self) -> None:
-        """End the wait of one runner, which has something else to do."""
+        """Ends the wait of one slot, because there is other work for it than a job in the buffer."""
         while self._runners:
             runner = self._runners.popleft()
             if not runner.done():
@@ -110,17 +121,18 @@ class Buffer:
                 return
 
     def take_overtaken(self, seconds: float) -> list[Attempt]:
-        """What others started before, for so long."""
+        """Removes and returns the jobs that have waited longer than `seconds` while others started before them. In this
+        buffer no job overtakes another one."""
         return []
 
     def take_all(self) -> list[Attempt]:
-        """Everything that has not started, e.g. to release it."""
+        """Removes and returns all jobs that have not started, for example to give them back."""
         taken = list(self._waiting)
         self._waiting.clear()
         return taken
 
     def _hand_out(self) -> None:
-        """To one runner; to another in the next turn of the loop."""
+        """Gives the next job to one waiting slot, and to another one in the next turn of the loop."""
         while self._runners and self.may_start():
             runner = self._runners.popleft()
             if not runner.done():
@@ -143,6 +155,6 @@ class Buffer:
         return attempt
 
     def _return(self, attempt: Attempt) -> None:
-        """The slot it was meant for is gone: it never started."""
+        """Puts an attempt back that never started, because the slot that got it has ended."""
         self.running.discard(attempt)
         self._waiting.appendleft(attempt)

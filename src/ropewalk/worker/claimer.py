@@ -1,7 +1,7 @@
-"""Asks the store for work: as much as fits the free slots, plus a little that will start in a moment.
+"""The claimer asks the store for jobs: as many as fit the free slots, and a few more that will start in a moment.
 
-The buffer beyond the slots holds at most 100 ms of work at the measured handler rate, and only the part that will
-start before the next claim counts as started: a worker that dies burns no attempt of a job it never ran.
+Beyond the slots, the buffer holds jobs for at most 100 ms at the measured speed of the handlers. Only those that will
+start before the next claim count as started, so that a worker that dies uses up no attempt of a job it never ran.
 """
 
 from __future__ import annotations
@@ -31,17 +31,22 @@ from ropewalk.worker.policies.worker_policies import WorkerPolicies
 from ropewalk.worker.settler import Settler
 
 AHEAD_SECONDS: Final = 0.02
+"""A claim permits as many buffered jobs to start as the slots finish in this time, until the next claim permits
+more."""
 HOARD_SECONDS: Final = 1.0
+"""A job that has waited in the buffer for longer than this is given back, so that another worker can run it."""
 
 
 class Claimer:
+    """The loop of one worker that claims jobs."""
+
     def __init__(
         self,
         worker_context: WorkerContext,
         buffer: Buffer,
         executor: Executor,
         settler: Settler,
-        regime: WorkerPolicies,
+        policies: WorkerPolicies,
         *,
         queues: tuple[str, ...] | None,
         tenants: tuple[str, ...] | None,
@@ -51,7 +56,7 @@ class Claimer:
         self._buffer = buffer
         self._executor = executor
         self._settler = settler
-        self._regime = regime
+        self._policies = policies
         self._queues = queues
         self._tenants = tenants
         self._poll_seconds = poll_seconds
@@ -60,30 +65,33 @@ class Claimer:
         self._ended = Wake(worker_context.runtime)
         self._stopping = False
         self._ticket = 0
-        """The last ticket that was asked for: numbers up to it are never asked for again."""
+        """The last ticket that a claim used or may have used; tickets up to it are never used again."""
         self._unanswered: tuple[TicketRange, ...] = ()
-        """Tickets of claims that failed and may have leased something; the store has not heard of them yet."""
+        """The tickets of claims that failed and may have leased jobs; the next claim gives these jobs back."""
         self.ended = Signal()
-        """Fired when the loop has stopped and the store has every job back that this worker does not know of."""
+        """This fires when the loop has ended and no job is leased to this worker without its knowledge."""
         self.over = False
-        """Whether that has happened."""
+        """Whether the loop has ended."""
         self.turn = 0
         """Number of claims sent."""
         self.answered_turn = 0
         """Number of the last claim that was answered."""
         self._held_up: TenantQueue | None = None
-        """where a job is next that only a free slot may take: nothing more is claimed without one"""
+        """The last claim ended at this tenant and queue, at a job that needs a free slot; until a slot is free, no more
+        jobs are claimed."""
         self._gave_back = False
-        """what was kept at hand took too long to start: nothing more is, until a slot is free"""
+        """Buffered jobs waited too long and were given back; until a slot is free, no more jobs are buffered."""
         self.last_poll_at: float | None = None
-        """monotonic time of the last successful claim: what readiness is judged by"""
+        """The monotonic time of the last successful claim, which decides whether the worker is ready."""
         self.claims = 0
+        """The number of successful claims."""
         self._last_claim = 0
+        """The number of jobs that the last claim brought."""
         self.holds_off = False
-        """its backpressure keeps it from polling"""
+        """Whether the backpressure of this worker delays the next claim."""
         self.last_was_empty = False
-        """The last claim brought nothing, and nothing was held here that kept it from asking for all there is:
-        at most items of batches that are not full."""
+        """Whether the last claim brought no job and could have: the worker held no jobs then, except items of batches
+        that are not full."""
         self.on_consequences: Callable[[Consequences], object] = lambda _: None
         self.on_claimed: Callable[[], object] = lambda: None
 
@@ -92,11 +100,11 @@ class Claimer:
         return not self._stopping and self._free_slots() > 0
 
     def nudge(self) -> None:
-        """A slot came free or work may be there: look now."""
+        """Has the loop look at once whether to claim, because a slot became free or a job may be ready."""
         self._wake.set()
 
     def hint(self, hint: Hint) -> None:
-        """From any thread: somebody queued something."""
+        """Wakes the loop if a hint says that jobs of this worker may be ready. Any thread may call this."""
         if hint.many or hint.control or self._serves(hint.ready):
             self._wake.set_threadsafe()
 
@@ -118,8 +126,8 @@ class Claimer:
             if overtaken := self._buffer.take_overtaken(HOARD_SECONDS):
                 self._give_back(overtaken)
                 continue
-            if self._regime.pressure is not None:
-                await self._hold_off(self._regime.pressure)
+            if self._policies.pressure is not None:
+                await self._hold_off(self._policies.pressure)
                 if self._stopping:
                     break
                 wanted = self._wanted()
@@ -132,7 +140,8 @@ class Claimer:
         self.ended.fire()
 
     async def _hold_off(self, pressure: Backpressure) -> None:
-        """Before every poll. What is here already starts meanwhile, or is given back where it would wait for long."""
+        """Waits before a claim for as long as the backpressure asks for. Buffered jobs start meanwhile; if they would
+        have to wait long, they are given back."""
         load = Load(
             slots=self._executor.slots,
             running=len(self._buffer.running),
@@ -153,9 +162,9 @@ class Claimer:
             self.holds_off = False
 
     async def _claim(self, wanted: int) -> Claimed:
-        regime, slots = self._regime, self._free_slots()
+        policies, slots = self._policies, self._free_slots()
         ahead = self._executor.work_in(AHEAD_SECONDS, self._executor.slots)
-        ask = self._plain_ask(wanted) if regime.admission is None else regime.admission.ask(wanted)
+        ask = self._plain_ask(wanted) if policies.admission is None else policies.admission.ask(wanted)
         last_ticket = self._ticket
         permit = self._buffer.permit(self._buffer.idle_runners + ahead, last_ticket)
         self.turn += 1
@@ -183,7 +192,7 @@ class Claimer:
         )
         self._worker_context.contact.answered("claim", asked_at, claimed.now)
         assert len(claimed.jobs) <= ask.limit, f"asked for {ask.limit} jobs, got {len(claimed.jobs)}"
-        if ask.limit:  # one that only permits starts looks at no line
+        if ask.limit:  # A claim that asks for no jobs looks at no tenant and queue.
             self._held_up = claimed.held_up
         self.last_poll_at = self._worker_context.runtime.monotonic()
         self.claims += 1
@@ -193,8 +202,8 @@ class Claimer:
         if self._worker_context.events.meter is not None:
             self._worker_context.events.meter.claimed(len(claimed.jobs))
         self._accept(claimed, permit.upto)
-        if regime.alarm is not None and ask.limit:
-            regime.alarm.saw(claimed, filled=len(claimed.jobs) == ask.limit)
+        if policies.alarm is not None and ask.limit:
+            policies.alarm.saw(claimed, filled=len(claimed.jobs) == ask.limit)
         if claimed.moved or claimed.closed or claimed.passed_over:
             moved, closed, passed_over = claimed.moved, claimed.closed, claimed.passed_over
             self.on_consequences(Consequences(moved=moved, closed=closed, passed_over=passed_over))
@@ -202,10 +211,10 @@ class Claimer:
         return claimed
 
     async def _answered(self, request: ClaimRequest) -> Claimed:
-        """The answer to a claim.
+        """Sends a claim and returns the answer.
 
-        Without one, nobody here knows which jobs are leased under the tickets it asked for. Those are not used again,
-        and the next claim gives back what they stand for.
+        If the answer is lost, the worker does not know which jobs are leased under the tickets of the claim. It never
+        uses these tickets again, and its next claim gives back the jobs that were leased under them.
         """
         first, known = request.first_ticket, self._unanswered
         self._ticket = first - 1 + request.limit
@@ -229,21 +238,22 @@ class Claimer:
         if self._stopping:
             self._settler.release(attempts)
             return
-        if self._regime.admission is not None:
-            attempts = self._regime.admission.admit(attempts)
+        if self._policies.admission is not None:
+            attempts = self._policies.admission.admit(attempts)
         self._buffer.put(attempts, started_upto=upto)
 
     async def _rest(self, claimed: Claimed) -> None:
-        """Nothing more to claim: sleep until a hint, the poll, or the next job that comes due."""
+        """Sleeps when no more jobs are ready: until a hint, the next poll, or the time of the next job that is due."""
         seconds = self._poll_seconds
         if claimed.next_due is not None:
             seconds = min(seconds, max(0.001, (claimed.next_due - claimed.now) / SECOND))
-        if self._regime.admission is not None and (room_in := self._regime.admission.room_in_seconds()) is not None:
+        if self._policies.admission is not None and (room_in := self._policies.admission.room_in_seconds()) is not None:
             seconds = min(seconds, max(0.001, room_in))
         await self._wake.wait(seconds)
 
     def _give_back_what_waits(self) -> None:
-        """Handlers turned out slower than measured: what waits here for long is better off with an idle worker."""
+        """Gives back the buffered jobs if they have waited too long because handlers are slower than measured: an idle
+        worker can run them sooner."""
         oldest = self._buffer.oldest
         if oldest is not None and oldest.since_claim() > HOARD_SECONDS:
             self._give_back(self._buffer.take_all())
@@ -253,9 +263,10 @@ class Claimer:
         self._settler.release(attempts)
 
     def _wanted(self) -> int:
-        """How many to claim now: at once for free slots, else when it is worth it, so that claims stay large."""
-        if self._regime.free_slots is not None:
-            self._executor.keep_free(self._regime.free_slots)
+        """Returns how many jobs to claim now. Free slots are filled at once; the buffer is filled only when enough jobs
+        are missing, so that claims stay large."""
+        if self._policies.free_slots is not None:
+            self._executor.keep_free(self._policies.free_slots)
         idle, free, target = self._buffer.idle_runners, self._free_slots(), self._target()
         if free:
             self._gave_back = False
@@ -266,15 +277,15 @@ class Claimer:
         return missing
 
     def _target(self) -> int:
-        """How many jobs to have here, running and buffered."""
+        """Returns how many jobs this worker should have, running and buffered together."""
         slots = self._executor.slots
-        return slots + max(self._regime.ahead, self._executor.work_in(BUFFER_SECONDS, slots))
+        return slots + max(self._policies.ahead, self._executor.work_in(BUFFER_SECONDS, slots))
 
     def _plain_ask(self, wanted: int) -> Ask:
         return Ask(wanted, self._types, {}, self._worker_context.misfits.passing())
 
     def _free_slots(self) -> int:
-        """Those that nothing here is for."""
+        """Returns the number of waiting slots for which the buffer has no job."""
         return max(0, self._buffer.idle_runners - len(self._buffer))
 
     def _serves(self, queues: tuple[str, ...]) -> bool:
@@ -282,16 +293,16 @@ class Claimer:
 
 
 def _refill(target: int) -> int:
-    """The least number worth a claim while every runner is busy."""
+    """Returns the least number of jobs that is worth a claim while every slot is busy."""
     return target // 3
 
 
 def leased(jobs: Iterable[JobRecord], worker_context: WorkerContext) -> list[Attempt]:
-    """Claimed jobs as attempts held by this worker."""
+    """Makes attempts of claimed jobs, and records them among the leases that this worker holds."""
     now, type_of = worker_context.runtime.monotonic(), worker_context.registry.get
     attempts = [Attempt(job, type_of(job.type), worker_context, now) for job in jobs]
     for attempt in attempts:
         worker_context.hold(attempt)
-        if attempt.job.cancel is not None:  # noted between its last attempt and this claim
+        if attempt.job.cancel is not None:  # It was requested between the last attempt and this claim.
             attempt.notice(Cancellation(LossReason.CANCELLED, attempt.job.cancel.reason))
     return attempts

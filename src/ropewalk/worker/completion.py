@@ -1,11 +1,13 @@
-"""What a completion leaves behind it, and how an attempt ends for which that cannot be written.
+"""The worker's part of a completion: it folds contributions by a function of the user's, and it decides how an attempt
+ends if the store refuses the jobs or the contribution that its completion brings.
 
-Contributions folded by a function of the user's: read the group's value, fold, settle; again if it has changed.
-What the function raises is the failure of the group and not of the job: its handler has run and must not run again.
+To fold, the worker reads the value of the group, calls the function and settles; if the value has changed meanwhile, it
+does so again. An exception of the function makes the group fail and not the job, because the handler of the job has run
+and must not run again.
 
-The store takes a fold only over the version it was made of. So one settle carries at most one fold a group (a second
-would rest on a first that may yet be refused), and folds go first in their batch, before plain contributions to the
-same group outdate them.
+The store accepts a fold only over the version of the value that the worker read. So one call of settle contains at most
+one fold for each group (a second fold would rest on a first one that may yet be refused), and folds come first in their
+batch, because plain contributions to the same group would outdate them.
 """
 
 from __future__ import annotations
@@ -38,12 +40,16 @@ if TYPE_CHECKING:
 
 
 def written_with(sequel: CompletionPlan) -> list[NewJob]:
-    """The jobs that came with a completion."""
+    """Returns the jobs that a completion plan writes: the children and the continuation."""
     return [*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))]
 
 
 def refused_for_good(attempt: Attempt, error: RopewalkError, worker_context: WorkerContext) -> Settlement:
-    """A dependency that is not there or an id that is taken will be so next time, too: no further attempt."""
+    """Returns the settlement of an attempt whose completion plan the store refused: the job fails without another
+    attempt.
+
+    A dependency that does not exist, or an id that is taken, would be refused the next time, too.
+    """
     told = ErrorInfo(
         category=Category.PERMANENT,
         code=code_of(error),
@@ -56,7 +62,8 @@ def refused_for_good(attempt: Attempt, error: RopewalkError, worker_context: Wor
 
 
 def without_workflows(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> Outcome:
-    """The outcome on a store that has no workflows: it never will have, so what needs them fails for good."""
+    """Returns the outcome of an attempt on a store without workflows: a job that needs them fails without another
+    attempt, because the store will not have them the next time either."""
     match outcome:
         case Errored(error) if error.type == Unsupported.__name__:
             return Aborted(structs.replace(error, category=Category.PERMANENT, code=UNSUPPORTED))
@@ -72,7 +79,7 @@ def without_workflows(attempt: Attempt, outcome: Outcome, worker_context: Worker
 
 
 def code_of(error: RopewalkError) -> str:
-    """The name of the exception as a code: NotFound → not_found."""
+    """Returns the name of the exception as an error code: NotFound becomes not_found."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
 
 
@@ -89,19 +96,19 @@ _Group: TypeAlias = tuple[str, str]
 
 @dataclass(slots=True)
 class PendingFold:
-    """A function and the value it adds, kept with the attempt until it is settled."""
+    """A function of the user's and the value that it adds to the group's value, until the attempt is settled."""
 
     function: Fold
     value: object
     tries: int = 0
     refused: RopewalkError | None = None
-    """what the store said to the last try"""
+    """The error by which the store refused the last try; None if it refused none."""
     reported: bool = False
-    """Whether on_error has heard what the function raised."""
+    """Whether the exception of the function has been reported to on_error."""
 
 
 def pending_fold(returned: object) -> PendingFold | None:
-    """Of what a handler returned, where its value is folded by a function."""
+    """Returns the fold that a handler asked for by its return value; None if no function folds that value."""
     function = fold_of(returned)
     if function is None:
         return None
@@ -109,6 +116,8 @@ def pending_fold(returned: object) -> PendingFold | None:
 
 
 class Folding:
+    """Calls the folding functions of the users for a batch of settlements."""
+
     def __init__(self, worker_context: WorkerContext) -> None:
         self._worker_context = worker_context
 
@@ -116,7 +125,8 @@ class Folding:
         return any(attempt.fold is not None for attempt, _ in batch)
 
     async def fold(self, batch: Batch) -> tuple[Batch, Batch]:
-        """(what to settle now, what has to wait for the next time)."""
+        """Folds the first contribution to each group. Returns the settlements to send now, and those that have to wait
+        for the next batch because they fold into the same groups."""
         first: dict[_Group, tuple[Attempt, Settlement]] = {}
         plain: Batch = []
         later: Batch = []
@@ -141,7 +151,7 @@ class Folding:
         pending, sequel = attempt.fold, asked.sequel
         assert pending is not None and sequel is not None and sequel.contribution is not None
         if pending.refused is not None and sequel.contribution.expected_version == held.version:
-            # The value is still the one it was folded over: something else about it was refused.
+            # The value has not changed since, so the store refused the settlement for another reason.
             attempt.fold = None
             return refused_for_good(attempt, pending.refused, self._worker_context)
         if pending.tries >= TRIES_MAX:
@@ -152,9 +162,12 @@ class Folding:
         return structs.replace(asked, sequel=structs.replace(sequel, contribution=folded))
 
     def _over(self, held: GroupValue, attempt: Attempt, pending: PendingFold) -> tuple[bytes | None, str | None]:
-        """The next value, or why there is none. The job completed: what the function raises fails its group alone."""
+        """Calls the function. Returns the next value of the group, or None and the reason why there is no value.
+
+        The job has completed: an exception of the function makes only its group fail.
+        """
         if held.conflict is not None or held.reducer == "final":
-            return None, held.conflict  # the value can be told no more, or changes no more
+            return None, held.conflict  # The value is unknown, or it is final.
         try:
             return guarded(self._encoded, held, pending), None
         except Exception as error:

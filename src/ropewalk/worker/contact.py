@@ -1,13 +1,14 @@
-"""Since when a worker has been in unbroken contact with its store: what it must be before it judges others.
+"""This module measures how long a worker has been in unbroken contact with its store. Only a worker with steady contact
+may take back the expired leases of other workers.
 
 An expired lease is evidence against its holder only if the holder could have renewed it. After an outage every lease
-may be over although every holder is alive, so whoever was cut off itself waits for three seconds before it takes back
-leases of others: healthy holders ask the store again every half second, and renew first. A worker that alone is cut
-off loses its leases as usual, because the others have been in contact all the time.
+may have expired although every holder is alive. So a worker that was cut off itself waits for three seconds before it
+takes back the leases of others: healthy holders ask the store again every half second, and renew their leases first. If
+only one worker is cut off, it loses its leases as usual, because the others have been in contact all the time.
 
-Contact is broken by a call that failed, by one that took much longer than usual (it may have waited for the end of an
-outage), by five seconds without any call, and by a heartbeat that stood still: the process was frozen, or its renewals
-get no answer.
+Contact is broken by a call that failed, by a call that took much longer than usual (it may have waited for the end of
+an outage), by five seconds without any call, and by a heartbeat that stood still, because the process was frozen or its
+renewals got no answer.
 """
 
 from __future__ import annotations
@@ -19,25 +20,30 @@ from ropewalk.domain.time import SECOND, Instant
 from ropewalk.ports.runtime import Runtime
 
 STEADY_SECONDS: Final = 3.0
-"""Unbroken contact that is needed: several times what a healthy holder takes to ask again and to connect."""
+"""A worker needs unbroken contact for this long: several times what a healthy holder needs to connect and ask again."""
 SILENT_SECONDS_MAX: Final = 5.0
-"""Time between two calls after which nobody knows what happened to the store meanwhile."""
+"""After a longer time without a call the worker does not know whether the store was away in between."""
 BEAT_SECONDS_MAX: Final = 2.0
-"""Time between two rounds of the heartbeat, which are half a second apart, after which this process stood still."""
+"""The rounds of the heartbeat are half a second apart; a longer gap than this means that the process stood still."""
 SLOW_SECONDS: Final = 1.0
-"""A call that takes longer may have waited for something, unless the calls of its kind always take so long."""
+"""A call that takes longer may have waited for an outage to end, unless calls of its kind always take so long."""
 
 FADING: Final = 0.8
-"""What is left of how long a slow call took with each one after it."""
+"""The usual time of a kind of call shrinks by this factor with every faster call."""
 
 
 class StoreContact:
-    """Told from the worker's loop and from the thread of its heartbeat; a race between them costs three seconds."""
+    """The contact of one worker with its store.
+
+    The worker's loop and the thread of its heartbeat both call it without a lock: the worst result of a race is that
+    leases are taken back three seconds later.
+    """
 
     def __init__(
         self, runtime: Runtime, *, in_process: bool = False, on_back: Callable[[float], object] = lambda _: None
     ) -> None:
-        """`in_process`: the store lives in this process and cannot have been away before the worker started."""
+        """`in_process` says that the store lives in this process, so that it cannot have been away before the worker
+        started. `on_back` is called with the seconds of an outage when it is over."""
         self._runtime = runtime
         self._on_back = on_back
         now = runtime.monotonic()
@@ -48,13 +54,13 @@ class StoreContact:
         self._took_seconds: dict[str, float] = {}
         """How long the last call of each kind took."""
         self._usual_seconds: dict[str, float] = {}
-        """How long calls of each kind may take: as long as the slowest lately."""
+        """How long calls of each kind usually take: about as long as the slowest of the last few."""
         self._store_ahead: float | None = None
-        """The store's clock minus our monotonic one, in seconds, as the store told it last."""
+        """The store's clock minus the monotonic clock of this process, in seconds, by the last answer with a time."""
 
     @property
     def steady(self) -> bool:
-        """Whether this worker has been in contact for long enough to judge others."""
+        """Whether this worker has been in contact for long enough to take back leases of others."""
         now = self._runtime.monotonic()
         return (
             self._since is not None
@@ -64,14 +70,15 @@ class StoreContact:
         )
 
     def take_back_until(self) -> Instant:
-        """The last instant, by the store's clock, at which a call that is sent now may take back leases; 0 is never."""
+        """Returns the last instant, by the store's clock, at which a call that is sent now may take back leases. 0
+        means that it must not take back any."""
         if self._store_ahead is None or not self.steady:
             return 0
         allowed_seconds = max([SLOW_SECONDS, *(2 * each for each in self._took_seconds.values())])
         return round((self._runtime.monotonic() + self._store_ahead + allowed_seconds) * SECOND)
 
     def answered(self, verb: str, asked_at: float, store_now: Instant | None = None) -> None:
-        """The store answered a call of this kind that was sent at `asked_at`."""
+        """Records that the store answered a call of this kind, which was sent at `asked_at`."""
         now = self._runtime.monotonic()
         took = now - asked_at
         usual = self._usual_seconds.get(verb, 0.0)
@@ -87,13 +94,13 @@ class StoreContact:
             self._store_ahead = store_now / SECOND - now
 
     def failed(self) -> None:
-        """A call failed because the store is away."""
+        """Records that a call failed because the store is away."""
         if self._since is not None:
             self._lost_at = self._runtime.monotonic()
         self._since = None
 
     def beat(self) -> None:
-        """One more round of the heartbeat."""
+        """Records one more round of the heartbeat."""
         now = self._runtime.monotonic()
         if now - self._beat_at > BEAT_SECONDS_MAX and self._since is not None:
             self._since = now

@@ -1,4 +1,5 @@
-"""What the parts of one worker share: composed once in worker.py, then passed on."""
+"""The worker context contains what the parts of one worker share. The app composes it once at each start of a
+worker."""
 
 from __future__ import annotations
 
@@ -41,13 +42,16 @@ InThread: TypeAlias = "Callable[[Sequence[Attempt], Callable[[], object]], Corou
 
 @dataclass(slots=True, kw_only=True)
 class WorkerContext:
+    """The settings, the shared services and the leases of one started worker."""
+
     owner: str
-    """this worker instance: random, never a host name"""
+    """This is the id of the worker, under which the store records its leases. It is random and never a host name."""
     store: Store
     runtime: Runtime
     registry: Registry
     unregistered: UnregisteredTypes
-    """What the app does about jobs of types that it does not know, whichever of its types this worker serves."""
+    """This says what the app does about jobs of types that it does not know. A type that the app knows and this worker
+    does not serve is not one of them."""
     events: EventHub
     codec: Codec
     bounds: Bounds
@@ -57,29 +61,30 @@ class WorkerContext:
     logs: Logs
     tracing: Tracing | None
     middlewares: tuple[Middleware, ...] = ()
-    """those of the app"""
+    """These are the middlewares of the app; those of a job type are in its options."""
     resources: tuple[object, ...] = ()
-    """what the lifespan yielded"""
+    """These are the objects that the lifespan of the app yielded."""
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     held: dict[tuple[int, int], Attempt] = field(default_factory=dict)
-    """(seq, fence) → every lease of this worker that is not settled yet, buffered ones included"""
+    """These are the attempts whose leases this worker holds, by (seq, fence): they run, wait in the buffer, or wait to
+    be settled."""
     workflows: WorkflowStore | None = field(init=False)
-    """The store with the verbs of workflows; None where it has none."""
+    """This is the store with its verbs for workflows; None if it has none."""
     guard: ClockGuard = field(init=False)
     contact: StoreContact = field(init=False)
     misfits: Misfits = field(init=False)
-    """Jobs whose arguments the code of this worker cannot read."""
+    """These are the jobs whose arguments the code of this worker cannot read."""
     host: str = field(default_factory=socket.gethostname)
     linger_seconds: float = 0.004
-    """How long the outcome of an attempt may wait for others that are settled together with it."""
+    """The outcome of an attempt waits at most this long for others, so that they are settled together."""
     suspects: dict[tuple[int, int], JobRecord] = field(default_factory=dict)
-    """The held jobs that were running when a worker died, by (seq, fence)."""
+    """These are the held jobs that were running when a worker died, by (seq, fence)."""
     refused: int = 0
-    """settlements the store answered as stale"""
+    """The store refused this many settlements because the lease was lost."""
     in_thread: InThread = field(init=False)
-    """run part of a handler in a thread; the executor, which knows the slots, puts it here"""
+    """This runs a part of a handler in a thread. The executor puts it here, because it knows the slots."""
     settled_elsewhere: Callable[[list[tuple[Attempt, Settlement]], Settlements], object] = lambda _, __: None
-    """tell of jobs that a handler's own transaction completed"""
+    """This is called with jobs that the handler's own transaction completed, so that events are published for them."""
 
     def __post_init__(self) -> None:
         self.workflows = WORKFLOWS.if_declared(self.store)
@@ -89,21 +94,22 @@ class WorkerContext:
         self.contact = StoreContact(self.runtime, in_process=in_process, on_back=self.events.store_is_back)
 
     def take_back_until(self) -> Instant:
-        """The last instant, by the store's clock, at which a call that is sent now may take back leases; 0 is never."""
+        """Returns the last instant, by the store's clock, at which a call that is sent now may take back leases. 0
+        means that it must not take back any."""
         return self.contact.take_back_until() if self.guard.calm else 0
 
     def loop_failed(self, error: BaseException, name: str) -> None:
-        """A background loop failed, and is about to be started again."""
+        """Reports that a background loop of the worker failed; its supervisor is about to start it again."""
         if isinstance(error, StoreUnavailable):
             self.contact.failed()
         self.events.loop_failed(error, name)
 
     def leases(self) -> Mapping[str, Span]:
-        """Registered type → its lease."""
+        """Returns the length of the lease of every registered type."""
         return {each.name: each.options.lease_us or self.lease_us for each in self.registry}
 
     def verdict(self, error: BaseException, job_type: JobType[..., Any, Any], attempt: int) -> Outcome:
-        """What an exception means that the attempt of this number raised here."""
+        """Returns the outcome of an attempt of this number whose handler raised this exception."""
         return classify(
             error,
             job_type,
@@ -114,10 +120,12 @@ class WorkerContext:
         )
 
     def hold(self, attempt: Attempt) -> None:
+        """Records that this worker holds the lease of an attempt."""
         self.held[attempt.key] = attempt
         if attempt.job.crashes:
             self.suspects[attempt.key] = attempt.job
 
     def drop(self, attempt: Attempt) -> None:
+        """Forgets a lease that this worker does not hold any more."""
         if self.held.pop(attempt.key, None) is not None and attempt.job.crashes:
             self.suspects.pop(attempt.key, None)

@@ -1,7 +1,7 @@
-"""Runs attempts in slots: start → perform → judge → decide → hand over to the settler.
+"""The executor runs attempts in slots: it starts a handler, makes an outcome of its end, and passes it to the settler.
 
-Each slot is one long-lived task that serves attempt after attempt. A stop (lost lease, timeout, forced cancel)
-cancels that task while the handler runs; the slot swallows the cancellation that was meant for the handler.
+Each slot is one long-lived task that runs one attempt after another. A stop (lost lease, timeout, forced cancellation)
+cancels this task while the handler runs; the slot swallows the cancellation, which was meant for the handler.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ from ropewalk.worker.middleware_chain import onions_of
 from ropewalk.worker.settler import Settler
 
 BUFFER_SECONDS: Final = 0.1
+"""The buffer holds as many jobs as the slots finish in this time."""
 BUFFER_MAX: Final = 1024
 UNANSWERED_AFTER: Final = SECOND
-"""How long a job is given back for whose own transaction the store did not answer."""
+"""If the store did not answer the commit of a handler's own transaction, its job is given back and ready after this."""
 _SMOOTHING = 0.05
 _TURN_SECONDS = 0.001
 _REOPEN_SECONDS = 0.05
@@ -66,7 +67,7 @@ class Executor:
         self.slots = slots
         self._numbers = itertools.count()
         self._tasks: dict[int, Task] = {}
-        """slots, by their numbers"""
+        """The tasks of the slots, by their numbers."""
         self._kept_free: int | None = None
         self.closing = False
         self._tracing = worker_context.tracing
@@ -76,17 +77,17 @@ class Executor:
             self._passed_on = worker_context.tracing.passed_on
         self._handlings: dict[str, HandlerCall] = {}
         self._turn_began_at = self._ended_at = worker_context.runtime.monotonic()
-        """when a slot was woken last, and when a handler ended last"""
+        """The monotonic times at which a slot was last woken and a handler last ended."""
         self.running = buffer.running
         self.idled = Wake(worker_context.runtime)
-        """set when the last running attempt ended; the drain waits for it"""
+        """This is set when the last running attempt has ended; the drain waits for it."""
         self.stuck = 0
-        """slots (among the running) whose thread still runs a handler that was given up"""
+        """The number of slots whose thread still runs a handler that was given up."""
         self.mean_seconds: float | None = None
-        """how long a handler takes, smoothed: sizes the buffer"""
+        """The smoothed time that a handler takes, from which the size of the buffer follows."""
         self.onions = onions_of(worker_context.registry, worker_context.middlewares)
         self.failed = 0
-        """attempts that ended in an error"""
+        """The number of attempts that ended in an error."""
         self.on_begin: Callable[[Attempt], object] | None = None
         self.batches = Batches(worker_context, self)
         worker_context.in_thread = self.in_thread
@@ -96,32 +97,32 @@ class Executor:
             self._open_slot(next(self._numbers))
 
     def keep_free(self, number: int) -> None:
-        """Open more slots, so that as many are free; when twice as many are, some end after their attempt."""
+        """Opens slots until `number` are free. When twice as many are free later, some end after their attempt."""
         self._kept_free = number
         while self.slots - len(self.running) < number:
             self._open_slot(next(self._numbers))
             self.slots += 1
 
     async def stop(self) -> None:
-        """End the slots. One that is stuck behind a thread is let go: the thread ends with the process."""
+        """Ends the slots. A slot that waits for a stuck thread is left behind: the thread ends with the process."""
         self.closing = True
         tasks = tuple(self._tasks.values())
         for task in tasks:
             task.cancel()
-        # A handler that will not be cancelled must not hold up the end of everything else.
+        # A handler that resists its cancellation must not delay the end of everything else.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 for task in tasks:
                     await task.finished()
 
     def expected_seconds(self) -> float | None:
-        """How long a handler takes: as measured, or as long as those running now already take."""
+        """Returns the longer one of the mean time of a handler and the mean age of the handlers that run now."""
         if self.mean_seconds is None or not self.running:
             return self.mean_seconds
         return max(self.mean_seconds, sum(each.elapsed() for each in self.running) / len(self.running))
 
     def work_in(self, seconds: float, slots: int) -> int:
-        """How many attempts so many slots finish in that time, as far as measured."""
+        """Returns how many attempts the slots should finish in this time; 0 while no handler has been measured."""
         mean = self.expected_seconds()
         return 0 if mean is None else int(min(float(BUFFER_MAX), slots * seconds / max(mean, 1e-6)))
 
@@ -132,17 +133,17 @@ class Executor:
             )
 
     async def _keep_slot(self, number: int) -> None:
-        """A slot that ends although the worker goes on (its handler cancelled the task it ran in) is opened anew."""
+        """Runs a slot, and opens it again if its handler cancelled the task of the slot although the worker goes on."""
         try:
             await self._slot()
         except BaseException:
-            # Later, not at once: when the whole loop is being ended, there is no later.
+            # The slot is not opened at once: if the whole event loop is ending, this call never happens.
             asyncio.get_running_loop().call_later(_REOPEN_SECONDS, self._open_slot, number)
             raise
         del self._tasks[number]
 
     async def _slot(self) -> None:
-        """Until the worker ends, or the burst is over that it was opened for."""
+        """Runs attempts until the worker stops, or until more slots than needed are free."""
         me, buffer, settler, due = asyncio.current_task(), self._buffer, self._settler, self.batches.due
         assert me is not None
         while not self.closing:
@@ -165,21 +166,21 @@ class Executor:
                 return
 
     def _in_time(self) -> bool:
-        """Handlers that never wait would keep a slot going for the whole buffer: everything else has to breathe."""
+        """Whether a slot may take the next job at once: handlers that never wait must not block the event loop."""
         return self._ended_at - self._turn_began_at < _TURN_SECONDS
 
     def leave(self, attempt: Attempt) -> None:
-        """It runs no more, whatever way it ended."""
+        """Records that an attempt does not run any more, in whatever way it ended."""
         self.running.discard(attempt)
         if not self.running:
             self.idled.set()
 
     def wake_slot(self) -> None:
-        """There is something for a free slot to do that is not in the buffer."""
+        """Wakes a waiting slot for work that is not in the buffer: a batch whose time is up."""
         self._buffer.wake_runner()
 
     def wants_more(self) -> None:
-        """A slot is free again although nothing was settled."""
+        """Has the claimer look for more jobs, because a slot is free again although no attempt was settled."""
         self._buffer.on_low()
 
     def measure(self, took: float) -> None:
@@ -188,9 +189,9 @@ class Executor:
         self.mean_seconds += (took - self.mean_seconds) * _SMOOTHING
 
     async def _perform(self, attempt: Attempt, me: asyncio.Task[Any]) -> bool:
-        """Run the handler and hand over what came of it: every way it can end is an outcome.
+        """Runs the handler and hands over its outcome; every way in which it can end is an outcome.
 
-        True when this task was cancelled for it. Raises only when the slot itself is ended.
+        Returns True if this task was cancelled to stop the attempt. Raises only if the slot itself is cancelled.
         """
         cancelling_before = me.cancelling()
         entered = None
@@ -214,7 +215,7 @@ class Executor:
         return attempt.stop_sent
 
     def _handling_of(self, job_type: JobType[..., Any, Any]) -> HandlerCall:
-        """Remembered. Raises DefinitionError where its annotations cannot be resolved."""
+        """Makes the handler call of a type once. Raises DefinitionError if the annotations cannot be resolved."""
         handling = HandlerCall(job_type, self.onions.get(job_type.name), self._worker_context, self.in_thread)
         return self._handlings.setdefault(job_type.name, handling)
 
@@ -236,7 +237,7 @@ class Executor:
             self.leave(attempt)
 
     def begin(self, attempt: Attempt, me: Stoppable, enter: Callable[[Any], object] | None) -> object:
-        """Its handler runs from here on. The answer is for whoever leaves the span again, where `enter` entered it."""
+        """Records that a handler starts. Returns what `enter` returned, which is needed to leave the tracing span."""
         job, worker_context = attempt.job, self._worker_context
         deadline_in = None
         if job.deadline is not None and job.started_at is not None:
@@ -251,12 +252,12 @@ class Executor:
         events.tell(job, "started")
         if self._tracing is None:
             return None
-        try:  # here and not in observe/tracing.py: a call further in took a seventh of what a dropped trace costs
+        try:  # This stands here because a call into observe/tracing.py took a seventh of the cost of a dropped trace.
             if job.flags & UNRECORDED and self._passed_on is not None:
                 return None if enter is None else enter(self._passed_on(job.trace))
             span = self._tracing.attempt(job, worker_context.owner)
             if span.trace is not None:
-                job.trace, attempt.span = span.trace, span  # our copy: the stored job keeps what it was sent with
+                job.trace, attempt.span = span.trace, span  # This changes only our copy and not the stored job.
             return None if enter is None else enter(span)
         except BaseException as error:
             events.report(as_error(error), tracing.PHASE)
@@ -266,7 +267,7 @@ class Executor:
         return attempt.job.timeout_us or attempt.job_type.options.timeout_us or self._worker_context.defaults.timeout_us
 
     async def in_thread(self, attempts: Sequence[Attempt], call: Callable[[], object]) -> object:
-        """A thread cannot be stopped: when the wait is, the slot stays taken until the thread returns."""
+        """Runs a call in a thread, which cannot be stopped: if the attempts are, their slot waits until it returns."""
         done = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -292,7 +293,7 @@ class Executor:
             raise
 
     def judge(self, attempt: Attempt, error: BaseException) -> Outcome:
-        """What the exception means. Whatever is wrong with it, there is an outcome: a slot never dies of a job."""
+        """Returns the outcome for an exception of the handler, even a broken one, so that no job can end a slot."""
         if attempt.stopped is not None:
             return self.stopped(attempt)
         try:
@@ -312,6 +313,7 @@ class Executor:
         return self._worker_context.verdict(error, attempt.job_type, attempt.job.attempt)
 
     def stopped(self, attempt: Attempt) -> Outcome:
+        """Returns the outcome of an attempt that was stopped, which follows from the reason of the stop."""
         assert attempt.stopped is not None
         match attempt.stopped.reason:
             case LossReason.TIMEOUT:
@@ -324,17 +326,18 @@ class Executor:
                 return Released()
 
     def hand_over(self, attempt: Attempt, outcome: Outcome) -> None:
+        """Decides the settlement of an attempt by its outcome and gives it to the settler, once for each attempt."""
         worker_context = self._worker_context
         if attempt.span is not None:
             tracing.ended(attempt, outcome, worker_context)
         if attempt.handed_over:
-            return  # a thread that was given up came back
+            return  # A thread that was given up has returned.
         attempt.handed_over = True
         if attempt.stopped is not None and attempt.gone:
             worker_context.drop(attempt)
             worker_context.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
             return
-        if attempt.spent is None:  # its thread runs on
+        if attempt.spent is None:  # The handler still runs in its thread.
             attempt.spend(attempt.elapsed())
         if worker_context.workflows is None:
             outcome = without_workflows(attempt, outcome, worker_context)
@@ -348,7 +351,7 @@ class Executor:
         )
 
     def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:
-        """Errors also say where and how long."""
+        """Adds to the error of an outcome on which worker and host the handler ran, and for how long."""
         if isinstance(outcome, Errored | Aborted | Crashed | Misfit):
             self.failed += 1
             error = structs.replace(
@@ -361,7 +364,7 @@ class Executor:
         return outcome
 
     def _spaced(self, attempt: Attempt, outcome: Outcome) -> Outcome:
-        """A custom backoff function, where the type has one and the job does not say otherwise."""
+        """Adds the delay by the backoff function of the type, if it has one and the job names no other backoff."""
         custom = attempt.job_type.options.custom_backoff
         if custom is None or attempt.job.backoff is not None:
             return outcome
@@ -376,7 +379,7 @@ class Executor:
 
 
 async def _swallow_cancellation(me: asyncio.Task[Any]) -> None:
-    """The cancellation was for the handler: whether it was raised there or is still on its way, it ends here."""
+    """Ends a cancellation that was meant for the handler, whether it was raised there or has not been raised yet."""
     with contextlib.suppress(asyncio.CancelledError):
         await one_turn()
     while me.cancelling():

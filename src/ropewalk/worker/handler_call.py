@@ -1,9 +1,5 @@
-"""How the handlers of one job type are called, whatever style they are of: put together once for the type.
-
-A handler's run in another process, as the middlewares around it see it: a value, or an exception.
-
-The exception itself exists only over there, and there it was judged. So what comes through unchanged means what that
-process said; only what a middleware makes of it is judged or encoded here.
+"""How the handler of one job type is called, in every style (async, thread, process, with or without middlewares). The
+call is put together once for each type.
 """
 
 from __future__ import annotations
@@ -46,7 +42,12 @@ _NOTHING: Final = object()
 
 
 class Isolated:
-    """One attempt."""
+    """The run of one attempt in another process, as the middlewares around it see it: as a value or an exception.
+
+    The original exception exists only in that process, which has already made an outcome of it. So if the middlewares
+    pass the value or the exception on unchanged, that outcome counts; only what a middleware puts in its place becomes
+    an outcome here.
+    """
 
     def __init__(self, attempt: Attempt, context: Context, isolation: Isolation) -> None:
         self._attempt = attempt
@@ -57,7 +58,8 @@ class Isolated:
         self._raised: BaseException | None = None
 
     async def run(self, onion: MiddlewareChain) -> tuple[Outcome | None, object]:
-        """The process's own outcome, or None and the value that a middleware put in its place."""
+        """Runs the handler inside the middlewares. Returns the outcome of the process; if a middleware replaced its
+        value, returns None and the new value."""
         try:
             value = await onion.run(self._context, self._inside)
         except BaseException as error:
@@ -65,11 +67,11 @@ class Isolated:
                 return self._outcome, None
             raise
         finally:
-            self._raised = None  # its traceback leads back here
+            self._raised = None  # Its traceback refers to this frame.
         if value is self._given:
             return self._outcome, value
         self._context.without_steps()
-        # Whether it spawned anything, only the process knows: its group may be more than itself.
+        # Only the process knows whether the handler spawned jobs, so its group may contain more than this job.
         self._context.alone = self._context.alone and self._outcome is None
         return None, value
 
@@ -82,7 +84,8 @@ class Isolated:
         raise self._raised
 
     def _value(self, outcome: Completed) -> object:
-        """A Result where other jobs follow, as in the worker itself; which those are is not told."""
+        """Returns the value for the middlewares. If other jobs follow, it is a Result, as inside the worker itself, but
+        without these jobs."""
         value, sequel = self._attempt.job_type.decode_result(outcome.result), outcome.sequel
         follows = sequel is not None and (sequel.children or sequel.continuation is not None)
         return result_of(Said(value=value), []) if follows else value
@@ -102,7 +105,7 @@ def _are_equal(value: object, completion: object) -> bool:
 
 
 class GivenBack(BaseException):
-    """No handler ran: nothing for a middleware to handle, only to clean up after."""
+    """No handler ran, because the job was given back. Middlewares cannot handle this exception but can clean up."""
 
 
 def _exception(outcome: Outcome, job_id: str) -> BaseException:
@@ -129,6 +132,8 @@ def _failed(error: ErrorInfo, job_id: str) -> JobFailed:
 
 
 class HandlerCall:
+    """The way in which the handler of one job type is called."""
+
     def __init__(
         self,
         job_type: JobType[..., Any, Any],
@@ -161,7 +166,7 @@ class HandlerCall:
         try:
             if not self._plain:
                 return await self._within(attempt, context, arguments)
-            # Most of them: here and not one coroutine further in.
+            # Most handlers are called here, because one more coroutine would make each of them slower.
             value = await (self._handler(context, **arguments) if self._takes_context else self._handler(**arguments))
             if context.has_calls:
                 await context.calls().wait_and_raise()
@@ -208,7 +213,8 @@ class HandlerCall:
         return outcome
 
     def _checked(self, outcome: Outcome) -> Outcome:
-        """Of a process, which does not know the app: the types of the jobs that it wants to follow are checked here."""
+        """Returns the outcome of a handler's process after checking the types of the jobs that should follow. The
+        process cannot check them, because it does not know the app."""
         if isinstance(outcome, Completed) and outcome.sequel is not None:
             sequel = outcome.sequel
             for new in (*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))):
@@ -216,7 +222,7 @@ class HandlerCall:
         return outcome
 
     async def _within(self, attempt: Attempt, context: Context, arguments: dict[str, object]) -> Outcome:
-        """A thread, or middlewares around whatever it is."""
+        """Calls the handler in a thread, or inside middlewares, and returns the outcome."""
         style, onion = self._job_type.style, self._onion
         call = functools.partial(self._handler, *((context,) if self._takes_context else ()), **arguments)
         if onion is None:
@@ -236,7 +242,8 @@ class HandlerCall:
 
 
 async def dependencies_loaded(attempt: Attempt, worker_context: WorkerContext) -> bool:
-    """The handler has not begun: with the store away the attempt is given back rather than burned."""
+    """Loads the dependencies of a job before its handler begins. Returns False if the store is away: the attempt is
+    then given back, so that it does not count."""
     try:
         await attempt.load_dependencies()
     except StoreUnavailable as error:

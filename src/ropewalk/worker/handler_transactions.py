@@ -1,4 +1,5 @@
-"""`ctx.transaction()` behind the context: the job is settled on the handler's own transaction, not by the settler."""
+"""The worker's side of `ctx.transaction()`: the job is settled in the handler's own transaction and not by the
+settler."""
 
 from __future__ import annotations
 
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     from ropewalk.worker.attempt import Attempt
 
 LIMIT_US: Final = 5 * SECOND
+"""A handler's transaction may stay open for this long at most."""
 LEASE_SHARE: Final = 6
-"""a store with one writer cannot renew leases meanwhile: open for a sixth of one at most"""
+"""It may stay open for this fraction of a lease at most, because a store with one writer cannot renew leases
+meanwhile."""
 
 
 def begin(attempt: Attempt, worker_context: WorkerContext) -> UserTransaction:
@@ -33,7 +36,10 @@ def begin(attempt: Attempt, worker_context: WorkerContext) -> UserTransaction:
 async def commit(
     attempt: Attempt, worker_context: WorkerContext, held: UserTransaction, context: Context, returned: object
 ) -> Settled:
-    """The answer to its settlement. Everything that keeps the job from completing undoes the handler's writes, too."""
+    """Completes the job in the handler's transaction and commits. Returns the answer to the settlement.
+
+    If anything keeps the job from completing, the handler's writes are undone, too.
+    """
     try:
         outcome = _completed(attempt, worker_context, context, returned)
         attempt.spend(attempt.elapsed())

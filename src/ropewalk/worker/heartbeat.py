@@ -1,12 +1,12 @@
-"""Keeps this worker's leases alive, from a thread that no handler can block.
+"""The heartbeat renews the leases of a worker from a thread of its own, which no handler can block.
 
-One call renews every lease that is due, carries the newest progress along, and brings back what the store knows:
-leases that are lost, cancellations that were asked for, and that the worker is to drain.
+One call renews every lease that is due and sends the newest progress. The answer says which leases are lost, which
+cancellations were requested, and whether the worker should drain.
 
-Only the store knows whether a lease is lost: one that expired and that nobody took back is still held. So while the
-store does not answer, handlers go on and the heartbeat asks again every half second; the first answer decides. The same
-holds for a process that was frozen: it asks first. Only where the store answers, and what it answers is an error, is a
-lease given up once it has run out by our own clock.
+Only the store knows whether a lease is lost: an expired lease that no worker took back is still valid. So while the
+store does not answer, handlers go on and the heartbeat asks again every half second; the first answer decides. A
+process that was frozen asks first, too. Only if the store answers with errors does the worker give up a lease when it
+has expired by the worker's own clock.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ from ropewalk.worker.attempt import Attempt
 from ropewalk.worker.context import WorkerContext
 
 TICK_SECONDS: Final = 0.5
-"""how soon progress travels, and how late a loss may be noticed"""
+"""The time between two rounds: progress is sent after at most this time, and a lost lease may be noticed this late."""
 RETRY_SECONDS_FIRST: Final = 0.1
-"""Wait after the first renewal that the store did not answer; it doubles up to TICK_SECONDS."""
+"""The wait after the first renewal that the store did not answer; it doubles up to TICK_SECONDS."""
 ANSWER_SECONDS_MAX: Final = 30.0
-"""Longer than any store of ours lets a caller wait: whoever answers later is asked again."""
+"""A renewal without an answer for this long is sent again; no bundled store takes longer to answer or refuse."""
 REPORT_EVERY_SECONDS: Final = 5.0
-"""While the store is away its absence is reported now and then, not with every try."""
+"""While the store is away, this is reported only this often and not with every try."""
 RENEWALS_PER_LEASE: Final = 3
+"""A lease is renewed this often before it would expire."""
 
 
 class Heartbeat:
+    """The thread of one worker that renews its leases."""
+
     def __init__(self, worker_context: WorkerContext) -> None:
         self._worker_context = worker_context
         self._thread: Task | None = None
@@ -47,12 +50,12 @@ class Heartbeat:
         self._asked = False
         self._beat_at = worker_context.runtime.monotonic()
         self.missed = 0
-        """renewals the store did not answer"""
+        """The number of calls that the store did not answer."""
         self._retry_pause = GrowingPause(RETRY_SECONDS_FIRST, TICK_SECONDS)
         self._reported_at: float | None = None
         """When it was last reported that the store is away; None once it has answered."""
         self.on_drain: Callable[[], object] = lambda: None
-        """called on the worker's loop, at every beat from when somebody told this worker to drain"""
+        """This is called on the worker's loop at every beat after the worker was asked to drain."""
 
     def start(self) -> None:
         self._thread = self._worker_context.runtime.thread(self._main, name="ropewalk-heartbeat")
@@ -63,7 +66,8 @@ class Heartbeat:
             await self._thread.finished()
 
     def hint(self, hint: Hint) -> None:
-        """From any thread: somebody may want us to stop, or one of our jobs."""
+        """Has the thread ask the store at once, because a hint says that this worker or one of its jobs may have to
+        stop. Any thread may call this."""
         if hint.control:
             self._asked = True
             if self._wake is not None:
@@ -82,7 +86,7 @@ class Heartbeat:
             await self._wake.wait(await self._round())
 
     async def _round(self) -> float:
-        """One beat. The answer is in how many seconds the next one is due."""
+        """Does one beat, and returns after how many seconds the next one is due."""
         try:
             await self.beat()
         except StoreUnavailable as error:
@@ -95,7 +99,8 @@ class Heartbeat:
         return TICK_SECONDS
 
     def _away(self, error: StoreUnavailable) -> float:
-        """The store did not answer: that says nothing about our leases. In how many seconds to ask again."""
+        """Records that the store did not answer, which says nothing about the leases. Returns after how many seconds to
+        ask again."""
         self.missed += 1
         self._asked = True
         self._worker_context.contact.failed()
@@ -106,7 +111,7 @@ class Heartbeat:
         return self._retry_pause.after()
 
     async def beat(self) -> None:
-        """Renew what is due."""
+        """Renews the leases that are due, and acts on the answer."""
         asked, self._asked = self._asked or self._worker_context.guard.look(), False
         now = self._worker_context.runtime.monotonic()
         due = [each for each in list(self._worker_context.held.values()) if asked or self._is_due(each, now)]
@@ -136,7 +141,8 @@ class Heartbeat:
             raise StoreUnavailable(f"renewals were not answered within {ANSWER_SECONDS_MAX:g} s") from error
 
     def _measure_lag(self) -> None:
-        """How late the worker's loop comes to what is put to it: from here it can be seen, there it cannot."""
+        """Measures how late the worker's event loop runs a callback. A thread beside the loop can see this delay even
+        while the loop is blocked."""
         meter, loop, monotonic = (
             self._worker_context.events.meter,
             self._worker_context.loop,
@@ -160,7 +166,7 @@ class Heartbeat:
             if key in lost:
                 self._on_loop(attempt, Cancellation(lost[key], None), stop=True)
             elif attempt.job.seq not in busy:
-                # The lease counts from when the request left: the store cannot have started it earlier.
+                # The lease is counted from the time of the request: the store cannot have renewed it earlier.
                 attempt.renewed_at = sent_at
         for notice in answer.cancels:
             noticed = due.get((notice.seq, notice.fence))
@@ -172,7 +178,8 @@ class Heartbeat:
         self._on_loop(attempt, why, stop=notice.force)
 
     def _give_up_expired(self) -> None:
-        """The store answers with errors, and may do so for ever: here the time has the last word."""
+        """Stops the attempts whose leases have expired by the worker's own clock, because the store may answer with
+        errors for ever."""
         now = self._worker_context.runtime.monotonic()
         for attempt in list(self._worker_context.held.values()):
             if now - attempt.renewed_at > attempt.lease_us / SECOND and not attempt.gone:

@@ -1,4 +1,5 @@
-"""Lines one attempt logged that the store does not have yet. Bounded: of too many the oldest are lost."""
+"""The lines that one attempt logged and the store does not have yet. If there are too many, the oldest ones are
+lost."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ropewalk.domain.time import Instant
 
 
 class LogBuffer:
-    """Written from the handler's thread, sent from the heartbeat's or the settler's: whoever comes first."""
+    """The handler's thread adds lines; the heartbeat or the settler sends them, whichever comes first."""
 
     def __init__(self, attempt: int) -> None:
         self._attempt = attempt
@@ -34,7 +35,7 @@ class LogBuffer:
             return tuple(self._lines)
 
     def sent(self, lines: tuple[LogLine, ...]) -> None:
-        """The store has these."""
+        """Removes lines that the store has accepted."""
         if not lines:
             return
         with self._lock:

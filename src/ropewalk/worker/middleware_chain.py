@@ -1,7 +1,8 @@
-"""Middlewares around handlers, as an onion: put together once for each type, entered once for each attempt.
+"""The middlewares around a handler form a chain, called an onion in names: each of them is a layer that calls the next
+one.
 
-Knows nothing of what is inside: a coroutine on the loop, a thread, a process or a batch. A type without middlewares has
-no onion at all.
+A chain is put together once for each job type and entered once for each attempt. It does not know what is inside: a
+coroutine on the loop, a thread, a process or a batch. A type without middlewares has no chain at all.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ class MiddlewareChain:
         self._layers = layers
 
     async def run(self, ctx: Context, inside: Inside) -> object:
-        """What the outermost middleware returns; `inside` is begun when the innermost goes on, if it does."""
+        """Calls the outermost middleware and returns its value. The innermost middleware starts `inside` if it calls
+        `call_next()`."""
         entered = _Entered(self._layers, ctx, inside)
         value = await entered.layer(0)
         if not entered.inside_begun:
@@ -34,13 +36,13 @@ class MiddlewareChain:
 
 
 def onions_of(types: Iterable[JobType[..., Any, Any]], middlewares: Sequence[Middleware]) -> dict[str, MiddlewareChain]:
-    """By the name of the type; those of the app around those of the type."""
+    """Returns the chain of each type by its name. The middlewares of the app are outside those of the type."""
     layers = {each.name: (*middlewares, *each.options.middlewares) for each in types}
     return {name: MiddlewareChain(around) for name, around in layers.items() if around}
 
 
 class _Entered:
-    """An onion with an attempt in it."""
+    """The run of one attempt through the chain."""
 
     __slots__ = ("ctx", "inside", "inside_begun", "layers")
 
@@ -53,7 +55,7 @@ class _Entered:
     async def layer(self, index: int) -> object:
         call_next = _Next(self, index)
         value = await self.layers[index](self.ctx, call_next)
-        # Here and not at the very end, so that the layers outside see it as an error like any other.
+        # This is checked for each layer, so that the layers outside see a mistake as an error like any other.
         call_next.over()
         return value
 
@@ -89,11 +91,11 @@ class _Next:
         return self._made
 
     def over(self) -> None:
-        """The middleware returned: what it began must have ended before."""
+        """Checks, when a middleware has returned, that its `call_next()` has ended."""
         self._is_over = True
         made = self._made
         if getattr(made, "cr_frame", None) is None:
-            return  # nothing was begun, or it has ended: this is asked for every job, `inspect` only about mistakes
+            return  # It was not called, or it has ended. Every job comes here; the slow `inspect` is for mistakes only.
         assert inspect.iscoroutine(made)
         if inspect.getcoroutinestate(made) == inspect.CORO_CREATED:
             made.close()

@@ -1,4 +1,6 @@
-"""Jobs whose arguments this worker's code cannot read: given back while another live worker might, failed otherwise."""
+"""Jobs whose arguments the code of this worker cannot read. Such a job is given back while another live worker may be
+able to read them; otherwise it fails.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,12 @@ if TYPE_CHECKING:
     from ropewalk.worker.context import WorkerContext
 
 PASSED_OVER_SECONDS: Final = 10.0
-"""How much longer than its delay a refused job is left to other workers."""
+"""A refused job is ready again for other workers after its delay; this worker does not claim it for this much
+longer."""
 
 
 class Misfits:
-    """The refused jobs of one worker."""
+    """The jobs that one worker could not read and leaves to others for a while."""
 
     def __init__(self, worker_context: WorkerContext) -> None:
         self._worker_context = worker_context
@@ -28,7 +31,8 @@ class Misfits:
         """By seq: until when the job is not claimed here again."""
 
     async def judge(self, attempt: Attempt, outcome: Misfit) -> Misfit | Released:
-        """Whether the job fails for good. It is given back where nobody knows, because the store is away."""
+        """Returns the outcome of a misfit: it fails, or it is given back because another worker may fit. If the store
+        is away, so that this cannot be known, the job is given back, too."""
         worker_context, job = self._worker_context, attempt.job
         try:
             now = await worker_context.store.clock()
@@ -43,7 +47,7 @@ class Misfits:
         return Misfit(refusals.told(outcome.error), delay_us=refusals.delay_us)
 
     def passing(self) -> frozenset[int]:
-        """Jobs that this worker leaves to others for now."""
+        """Returns the jobs that claims of this worker pass over for now, to leave them to others."""
         if not self._left_to_others:
             return frozenset()
         now = self._worker_context.runtime.monotonic()

@@ -15,7 +15,7 @@ from ropewalk.worker.services.redriver import Redrive
 
 
 class WorkerOptions(TypedDict, total=False):
-    """What `app.worker(...)` takes, beside `processes`."""
+    """The parameters of `app.worker(...)` except `processes`."""
 
     queues: Iterable[str] | None
     types: JobType[..., Any, Any] | str | Iterable[JobType[..., Any, Any] | str] | None

@@ -1,6 +1,5 @@
-"""What a worker is made of: claimer → buffer → executor → settler, with a heartbeat beside and services behind.
-
-How a worker stops: nothing new, time to finish, then everything given back. No attempt is burned.
+"""The parts of a worker: jobs go from the claimer through the buffer and the executor to the settler, while the
+heartbeat renews their leases and services do maintenance.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from ropewalk.worker.heartbeat import Heartbeat
 from ropewalk.worker.policies.admission import Accept
 from ropewalk.worker.policies.backlog import BacklogAlarm
 from ropewalk.worker.policies.backpressure import AdaptiveDelay, Hook
-from ropewalk.worker.policies.worker_policies import FREE_SLOTS, buffer_of, regime_of
+from ropewalk.worker.policies.worker_policies import FREE_SLOTS, buffer_of, policies_of
 from ropewalk.worker.services.maintenance import Cascade, CounterFolder, Pruner, Reclaimer
 from ropewalk.worker.services.orphan_groups import OrphanGroupReporter
 from ropewalk.worker.services.redriver import Redrive, Redriver
@@ -44,10 +43,13 @@ from ropewalk.worker.services.scheduler import Scheduler
 from ropewalk.worker.settler import Settler
 
 CLEAN_UP_SECONDS: Final = 3.0
-"""how long a cancelled handler may take to clean up before it is left behind"""
+"""A cancelled handler may take this long to clean up before it is left behind."""
 
 
 class Drain:
+    """The way a worker stops: it starts no more jobs, gives the running ones time to finish, and then stops them and
+    gives them back, which does not count as an attempt."""
+
     def __init__(self, worker_context: WorkerContext, buffer: Buffer, executor: Executor, settler: Settler) -> None:
         self._worker_context = worker_context
         self._buffer = buffer
@@ -56,17 +58,17 @@ class Drain:
         self._hurry = False
 
     def hurry(self) -> None:
-        """A second signal: do not wait for handlers any longer."""
+        """Ends the wait for running handlers, because a second signal asks for a quick end."""
         self._hurry = True
         self._executor.idled.set()
 
     def begin(self) -> None:
-        """What has not started is given back. The claimer has stopped before."""
+        """Gives back the jobs that have not started. The claimer must have stopped before."""
         self._settler.release(self._buffer.take_all())
         self._executor.batches.close()
 
     async def run(self, grace_seconds: float) -> bool:
-        """True when every handler ended."""
+        """Drains, and returns whether every handler has ended."""
         self.begin()
         if not await self._idle_within(grace_seconds):
             for attempt in list(self._executor.running):
@@ -77,7 +79,7 @@ class Drain:
 
     async def _idle_within(self, seconds: float) -> bool:
         until = self._worker_context.runtime.monotonic() + seconds
-        # The loop's own time counts as well: a fake clock may stand still, and the handler may be stuck in a thread.
+        # The time of the event loop counts as well: a fake clock may stand still while a handler is stuck in a thread.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._executor.running:
@@ -92,11 +94,11 @@ DEFAULT_CONCURRENCY: Final = 10
 DEFAULT_LEASE: Final[Span] = 30 * SECOND
 DEFAULT_GRACE_SECONDS: Final = 30.0
 SETTLE_SECONDS: Final = 5.0
-"""How long a stopping worker waits for the store to answer its last claim and to take its last settlements."""
+"""A stopping worker waits this long for the store to answer its last claim and to accept its last settlements."""
 
 
 class WorkerConfig(Struct, frozen=True, kw_only=True):
-    """Validated once, then passed on. None serves every queue or tenant."""
+    """The validated options of a worker. None as `queues` or `tenants` serves all of them."""
 
     queues: tuple[str, ...] | None = None
     tenants: tuple[str, ...] | None = None
@@ -127,19 +129,19 @@ class WorkerConfig(Struct, frozen=True, kw_only=True):
 
     @property
     def bound(self) -> int | None:
-        """How many jobs may run at once; None: as many as there are."""
+        """The number of jobs that may run at once; None means that there is no bound."""
         if isinstance(self.concurrency, Unlimited):
             return None
         return most_at_once(self.concurrency) or DEFAULT_CONCURRENCY
 
     @property
     def slots(self) -> int:
-        """How many jobs may run at once, at first: a worker without a bound opens more."""
+        """The number of slots at the start; a worker without a bound opens more."""
         return FREE_SLOTS if self.bound is None else self.bound
 
 
 class WorkerParts:
-    """The running parts of one start of a worker, put together and taken apart in the right order."""
+    """The running parts of a started worker. This class starts and stops them in the right order."""
 
     def __init__(
         self,
@@ -153,11 +155,12 @@ class WorkerParts:
         self._config = config
         self.draining = False
         self.on_told_to_drain: Callable[[], object] = self.retire
-        """somebody asked the store for it; where the whole worker can end, it does more"""
+        """This is called when the heartbeat learns that the worker should drain. `Worker.run` replaces it by a function
+        that ends the whole worker."""
         self.buffer = buffer_of(config.concurrency, worker_context.registry)
         self.settler = Settler(worker_context, busy=self._busy)
         self.executor = Executor(worker_context, self.buffer, self.settler, slots=config.slots)
-        self._regime = regime_of(
+        self._policies = policies_of(
             worker_context,
             self.buffer,
             self.executor,
@@ -167,14 +170,14 @@ class WorkerParts:
             backpressure=config.backpressure,
             backlog_alarm=config.backlog_alarm,
         )
-        if self._regime.admission is not None:
-            self.executor.on_begin = self._regime.admission.began
+        if self._policies.admission is not None:
+            self.executor.on_begin = self._policies.admission.began
         self.claimer = Claimer(
             worker_context,
             self.buffer,
             self.executor,
             self.settler,
-            self._regime,
+            self._policies,
             queues=config.queues,
             tenants=config.tenants,
             poll_seconds=config.poll_seconds,
@@ -223,7 +226,7 @@ class WorkerParts:
             self._services.start("redriver", self._redriver.run)
 
     def retire(self) -> None:
-        """Serve no more: nothing is claimed, what has not started is given back, what runs goes on."""
+        """Has the worker claim no more jobs and give back those that have not started; running jobs go on."""
         self.draining = True
         self.claimer.stop()
         self.drain.begin()
@@ -249,9 +252,10 @@ class WorkerParts:
         return clean
 
     async def idle(self) -> None:
-        """Wait until nothing is held here, nothing is left for upkeep, and a look at the store found nothing ready.
+        """Waits until this worker holds no job, no maintenance is left to do, and a claim has found no ready job.
 
-        Batches that nothing can fill any more are started: who waits for a worker to be idle may hold the clock still.
+        Incomplete batches are started when no more jobs can fill them, because a test that waits here may have stopped
+        the clock, so that their time would never be up.
         """
         batches = self.executor.batches
         while True:
@@ -263,7 +267,7 @@ class WorkerParts:
                 pass
             turn = self.claimer.turn
             self.claimer.nudge()
-            # One that is under way may not have asked for what has room now.
+            # A claim that is under way may have been sent before jobs and slots became free.
             while self.claimer.answered_turn <= turn and not self.draining:
                 await self._changed.wait()
             if self.claimer.last_was_empty and len(self.worker_context.held) == batches.gathered:
@@ -272,9 +276,11 @@ class WorkerParts:
                 batches.start_all()
 
     async def _cascaded(self) -> bool:
+        """Continues postponed consequences once, and returns whether more are left."""
         return self._cascade is not None and await self._cascade.run_once()
 
     async def _fired(self) -> bool:
+        """Fires the schedules that are due, and returns whether there were any."""
         return self._scheduler is not None and await self._scheduler.run_once()
 
     def skip_ticket(self, new: NewJob) -> SkipQueue | None:
@@ -284,11 +290,11 @@ class WorkerParts:
             and (config.queues is None or new.queue in config.queues)
             and (config.tenants is None or new.tenant in config.tenants)
         )
-        admission = self._regime.admission
+        admission = self._policies.admission
         if self.draining or not served or not self.claimer.has_free_slot:
             return None
         if admission is not None and admission.concerns(new.type):
-            return None  # it takes its turn like every other
+            return None  # A policy may refuse or delay this job, so it must not skip the queue.
         return SkipQueue(self.worker_context.owner, 0, self.worker_context.leases()[new.type])
 
     def adopt(self, job: JobRecord) -> None:
@@ -296,9 +302,9 @@ class WorkerParts:
         self.buffer.put_first(attempt)
 
     async def _within(self, until: float, unfinished: Callable[[], bool], changed: Signal) -> None:
-        """Wait while it is unfinished, but not beyond `until`.
+        """Waits while `unfinished()` is true, but not beyond `until`.
 
-        With the store away the leases simply run out, and the work is done again elsewhere.
+        If the store is away, the leases expire and another worker runs the jobs again.
         """
         runtime = self.worker_context.runtime
         timer = runtime.after(max(0.0, until - runtime.monotonic()), changed.fire)
@@ -320,9 +326,11 @@ class WorkerParts:
         self._changed.fire()
 
     def _is_idle(self) -> bool:
+        """Whether this worker holds no job and its last claim brought none, so that it may redrive dead letters."""
         return not self.worker_context.held and self.claimer.last_was_empty
 
     def _busy(self) -> bool:
+        """Whether buffered jobs are about to run, so that the settler may wait for more outcomes."""
         return bool(self.buffer) and (self.buffer.idle_runners == 0 or self.buffer.may_start())
 
     def _on_hint(self, hint: Hint) -> None:
@@ -332,7 +340,7 @@ class WorkerParts:
             self._scheduler.hint(hint)
 
     def _tell(self, consequences: Consequences) -> None:
-        """The store took leases back or ended jobs by itself: tell hooks, waiters and the other workers."""
+        """Publishes to hooks, waiters and other workers that the store took leases back or ended jobs by itself."""
         publish(
             [],
             store=self.worker_context.store,
@@ -343,7 +351,8 @@ class WorkerParts:
         self._on_consequences(consequences)
 
     def _on_consequences(self, consequences: Consequences) -> None:
-        """Whoever made it has told of it; what it left to do is for our services."""
+        """Wakes the services for the work that consequences leave: postponed ones and closed groups. The caller has
+        already published these consequences."""
         if consequences.more and self._cascade is not None:
             self._cascade.nudge()
         if consequences.closed and self._orphans is not None:

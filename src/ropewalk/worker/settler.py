@@ -1,7 +1,7 @@
-"""Collects finished attempts for a moment and settles them together: one round trip for hundreds.
+"""The settler collects the settlements of attempts for a moment and writes them together: hundreds in one round trip.
 
-While slots are busy a batch waits up to `linger`; the moment nothing is left to run it goes at once, so an idle
-worker adds no latency and a busy one no commits. Until the store answers, leases stay held and renewed.
+While slots are busy, a batch waits up to `linger_seconds`; it is sent at once when no more jobs are about to run. So an
+idle worker adds no latency, and a busy one makes few commits. Until the store answers, the leases are renewed.
 """
 
 from __future__ import annotations
@@ -28,33 +28,36 @@ from ropewalk.worker.context import WorkerContext
 BATCH_MAX: Final = 1024
 UNSETTLED_MAX: Final = 2048
 ALONE_TRIES_MAX: Final = 5
-"""How often a settlement that fails alone is tried, when the store is there and takes others."""
+"""A settlement that fails alone is sent this many times, if the store is there and accepts others."""
 
 
 class Settler:
+    """The loop of one worker that writes settlements."""
+
     def __init__(self, worker_context: WorkerContext, *, busy: Callable[[], bool]) -> None:
         self._worker_context = worker_context
         self._busy = busy
-        """whether more attempts are about to finish anyway"""
+        """Whether more attempts are about to finish, so that it is worth waiting for them."""
         self._pending: list[tuple[Attempt, Settlement]] = []
         self._news = Wake(worker_context.runtime)
         self.flushed = Signal()
         self.full = False
-        """so much waits to be settled that slots do, too"""
+        """Whether so many settlements are pending that slots have to wait before they run more jobs."""
         self._oldest_at = 0.0
-        """since when the oldest of them waits: what gathered during a flush has lingered already"""
+        """The monotonic time since which the oldest pending settlement waits; the time of a flush counts, too."""
         self._closing = False
         self._in_flight = 0
         self._one_by_one = 0
-        """How many of those that come next are settled alone: they failed together, although the store was there."""
+        """This many of the next settlements are sent alone, because they failed together although the store was
+        there."""
         self._failures: Counter[tuple[int, int]] = Counter()
-        """How often each of them failed alone."""
+        """How often each settlement failed alone."""
         self._folding = Folding(worker_context)
         self.settled = 0
         self.flushes = 0
-        """Number of settlement batches that the store answered."""
+        """The number of settlement batches that the store answered."""
         self.settle_seconds: float | None = None
-        """how long the store took to answer last"""
+        """The seconds that the store took for its last answer."""
         self.on_settled: Callable[[], object] = lambda: None
         self.on_consequences: Callable[[Consequences], object] = lambda _: None
 
@@ -63,6 +66,7 @@ class Settler:
         return len(self._pending) + self._in_flight
 
     def put(self, attempt: Attempt, settlement: Settlement) -> None:
+        """Adds the settlement of an attempt to the next batch."""
         if not self._pending:
             self._oldest_at = self._worker_context.runtime.monotonic()
         self._pending.append((attempt, settlement))
@@ -70,17 +74,18 @@ class Settler:
         self._news.set()
 
     def release(self, attempts: Iterable[Attempt], *, after_us: Span = 0) -> None:
-        """Give back what never started, to be claimed again at once or after a while."""
+        """Gives back jobs that never started, so that they are ready again at once or after a delay."""
         for attempt in attempts:
             attempt.handed_over = True
             self.put(attempt, decide(attempt.job, Released(after_us), BUILT_IN, 0.0))
 
     async def room(self) -> None:
+        """Waits until fewer settlements are pending than slots have to wait for."""
         while self.full:
             await self.flushed.wait()
 
     async def run(self) -> None:
-        """The loop; ends when closing and nothing is left."""
+        """Settles in a loop, which ends after `close` when no settlement is left."""
         while not (self._closing and not self._pending):
             if not self._pending:
                 await self._news.wait()
@@ -90,11 +95,12 @@ class Settler:
             await self._flush()
 
     def close(self) -> None:
-        """Let `run` end once everything is settled."""
+        """Has `run` end once everything is settled."""
         self._closing = True
         self._news.set()
 
     async def _linger(self) -> None:
+        """Waits for more settlements that can be sent together with the pending ones."""
         until = self._oldest_at + self._worker_context.linger_seconds
         while self._busy() and len(self._pending) < BATCH_MAX and not self._closing:
             left = until - self._worker_context.runtime.monotonic()
@@ -115,14 +121,15 @@ class Settler:
             answers = await self._worker_context.store.settle(self._worker_context.owner, asked)
             self.settle_seconds = self._worker_context.runtime.monotonic() - began
         except StoreUnavailable:
-            # Nothing is lost: the leases are still ours. The supervisor reports, waits and runs us again.
+            # Nothing is lost, because the worker still holds the leases. The supervisor reports the error, waits, and
+            # starts this loop again.
             self._pending = batch + self._pending
             raise
         except Exception as error:
             self._failed(batch, error)
             raise
         except BaseException:
-            # Something cancelled the loop. It may have been settled: what is settled twice is refused as stale.
+            # The loop was cancelled, and the store may have settled the batch: it refuses to settle an attempt twice.
             self._pending = batch + self._pending
             raise
         finally:
@@ -153,7 +160,7 @@ class Settler:
                 return
             self._failures[attempt.key] += 1
             if self._failures[attempt.key] < ALONE_TRIES_MAX:
-                self._pending.append((attempt, asked))  # the others go first
+                self._pending.append((attempt, asked))  # The others are tried before it.
                 self._one_by_one = len(self._pending)
                 return
             del self._failures[attempt.key]
@@ -163,7 +170,7 @@ class Settler:
             self.on_settled()
 
     def report(self, batch: list[tuple[Attempt, Settlement]], answers: Settlements) -> None:
-        """What became of them, for the worker's books, hooks and everybody who waits."""
+        """Records the answers of the store, and publishes them to hooks and to everybody who waits for these jobs."""
         news: list[Change] = []
         freed: set[str] = set()
         accepted: list[Attempt] = []
@@ -203,7 +210,8 @@ class Settler:
         self.on_settled()
 
     def _settle_otherwise(self, attempt: Attempt, asked: Settlement, error: RopewalkError) -> None:
-        """What should follow cannot be written. The lease is still ours, so the attempt gets another ending."""
+        """Settles an attempt in another way, because the store refused the jobs or the contribution that its completion
+        brings. The worker still holds the lease."""
         if attempt.fold is None:
             asked = refused_for_good(attempt, error, self._worker_context)
         else:
@@ -219,6 +227,7 @@ class Settler:
 
 
 def _change(asked: Settlement, move: Move, job: JobRecord) -> Change:
-    """A job that fails when no time is left for a retry expires instead; the failure is told, too."""
+    """Returns the change to publish. A job that fails when its deadline leaves no time for a retry expires instead; the
+    change then contains the error of the attempt, too."""
     expired_instead = move is Move.EXPIRE and asked.move is not Move.EXPIRE
     return Change(job, move, job.error, attempt_error=asked.error if expired_instead else None)

@@ -1,4 +1,4 @@
-"""Calls of a handler that wait for a store that is away, for as long as its attempt may go on."""
+"""Calls of a handler to the store: while the store is away they wait, for as long as the attempt may go on."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class StoreCalls:
-    """Those of one attempt.
+    """The calls to the store of one attempt.
 
-    check: raises LeaseLost or JobCancelled where the attempt must end and nothing may wait any longer. A handler in a
-        thread cannot be told in any other way.
+    check: raises LeaseLost or JobCancelled if the attempt must end, so that its calls must not wait any longer. There
+    is no other way to stop a handler that runs in a thread.
     """
 
     def __init__(self, worker_context: WorkerContext, check: Callable[[StoreUnavailable], None]) -> None:
@@ -26,7 +26,7 @@ class StoreCalls:
         self._waiting: list[Wake] = []
 
     async def answer(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What the store answers. Every call that comes here may be repeated after a lost answer."""
+        """Returns the answer of the store. Every call that is made here may be repeated after its answer was lost."""
         failures: Failures | None = None
         while True:
             try:
@@ -42,7 +42,7 @@ class StoreCalls:
                 self._check(error)
 
     def wake(self) -> None:
-        """The attempt was told to end: look at once."""
+        """Has all waiting calls check at once whether the attempt must end."""
         for wake in self._waiting:
             wake.set()
 

@@ -1,7 +1,4 @@
-"""A worker's life: start, serve, signals, drain. What it is made of stands in parts.py.
-
-The limits that job types declare, put into the store when a worker starts: before it claims the first job.
-"""
+"""The life of a worker: it starts, serves, reacts to signals, and drains. Its parts are put together in parts.py."""
 
 from __future__ import annotations
 
@@ -33,6 +30,7 @@ from ropewalk.worker.services.scheduler import Scheduler
 
 
 async def declare_limits(registry: Registry, store: Store) -> None:
+    """Stores the limits that job types declare. A worker calls this at its start, before it claims the first job."""
     declared = limits_in(registry)
     if not declared:
         return
@@ -46,7 +44,8 @@ async def declare_limits(registry: Registry, store: Store) -> None:
 
 
 def limits_in(registry: Registry) -> list[FlowLimit]:
-    """Raises DefinitionError where two types say different things about one key."""
+    """Returns the limits that job types declare. Raises DefinitionError if two types declare different limits for one
+    key."""
     said: dict[LimitId, tuple[FlowLimit, str]] = {}
     for each in registry:
         limit = None if each.options.limit is None else each.options.limit.of(each.name)
@@ -91,26 +90,26 @@ class Worker:
         self._parts: WorkerParts | None = None
         self._stopping = asyncio.Lock()
         self._clean: bool | None = None
-        """How the last stop ended; None before the first."""
+        """Whether every handler ended at the last stop; None before the first stop."""
 
     @property
     def client(self) -> Client:
-        """Whose worker it is: the app that made it."""
+        """The client of the app that made this worker."""
         return self._client
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The names of those it serves."""
+        """The names of the job types that this worker serves."""
         return tuple(sorted(self._served.names()))
 
     @property
     def concurrency(self) -> int | None:
-        """How many jobs may run at once; None: as many as there are."""
+        """The number of jobs that may run at once; None means that there is no bound."""
         return self._config.bound
 
     @property
     def grace_seconds(self) -> float:
-        """How long running jobs may take to finish when it stops."""
+        """The seconds that running jobs may take to finish when the worker stops."""
         return self._config.grace_seconds
 
     @property
@@ -119,12 +118,12 @@ class Worker:
 
     @property
     def refused(self) -> int:
-        """Late writes of this worker that the store refused."""
+        """The number of settlements that the store refused because the lease was lost."""
         return self._started.worker_context.refused
 
     @property
     def settled(self) -> int:
-        """Attempts of this worker that the store accepted, however they ended."""
+        """The number of attempts that the store accepted as settled, however they ended."""
         return self._started.settler.settled
 
     @property
@@ -166,7 +165,7 @@ class Worker:
         await self.stop()
 
     async def stop(self) -> bool:
-        """Drain and stop. False when a handler had to be left running (a thread that does not return).
+        """Drains and stops. Returns False if a handler had to be left running (a thread that does not return).
 
         Stopping a worker that stops already waits for the same end, and stopping one that has stopped does nothing.
         Both get the same answer.
@@ -241,15 +240,15 @@ class Worker:
         return clean
 
     async def idle(self) -> None:
-        """Wait until nothing is claimed here and the store had nothing ready at the last look."""
+        """Waits until this worker holds no job and its last claim found none ready."""
         await self._started.idle()
 
     def skip_ticket(self, new: NewJob) -> SkipQueue | None:
-        """A free slot for a job that skips the queue, or None."""
+        """Returns the lease for a job that skips the queue, if a slot is free for it here; None otherwise."""
         return self._started.skip_ticket(new)
 
     def adopt(self, job: JobRecord) -> None:
-        """Run a job that was inserted already leased by this worker."""
+        """Runs a job that was inserted with a lease of this worker."""
         self._started.adopt(job)
 
     @property
@@ -259,7 +258,8 @@ class Worker:
         return self._parts
 
     def _orphans(self, worker_context: WorkerContext) -> OrphanGroupReporter | None:
-        """Raises Unsupported where somebody wants to hear of groups, and the store has none."""
+        """Makes the reporter of orphan groups if the app has a hook for them. Raises Unsupported if the store has no
+        workflows."""
         hook = self._on_orphan_group
         if hook is None:
             return None
@@ -276,6 +276,7 @@ class Worker:
         return scheduler
 
     def _card(self, worker_context: WorkerContext) -> WorkerCard:
+        """Returns the description of this worker that the store records."""
         return WorkerCard(
             id=worker_context.owner,
             host=worker_context.host,

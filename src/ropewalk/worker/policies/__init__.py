@@ -1,1 +1,1 @@
-"""What a worker keeps while it follows policies. What people write is in definitions/policies.py."""
+"""The running state of the policies that a worker follows. What people write is in definitions/policies.py."""

@@ -1,11 +1,7 @@
-"""What a worker lets in: how much of each type a claim asks for, and what of its answer may start here.
+"""Admission decides how many jobs of each type a claim asks for, and which of the claimed jobs may start in this
+worker.
 
-A worker with a plain number, types without a policy and no `accept` has none of this.
-
-Jobs this worker declined, so that its claims pass over them for a while: one second, and twice as long each time.
-
-They are given back without a delay and keep their place, so that any other worker gets them at once: a delay would keep
-them from everybody, and every worker that declines would push them further away from the one that accepts. Pure.
+A worker with a plain number as its concurrency, types without a policy and no `accept` needs no admission.
 """
 
 from __future__ import annotations
@@ -28,18 +24,25 @@ from ropewalk.worker.settler import Settler
 FIRST_SECONDS: Final = 1.0
 SECONDS_MAX: Final = 60.0
 REMEMBERED_MAX: Final = 1000
-"""every claim looks past them"""
+"""A worker remembers this many declined jobs, because every claim has to pass over all of them."""
 
 
 class Declined:
+    """The jobs that this worker declined. Its claims pass over a job for one second, and twice as long each time.
+
+    A declined job is given back without a delay and keeps its place, so that another worker gets it at once. A delay
+    would keep it from every worker, and each worker that declines it would move it further away from the one that
+    accepts it.
+    """
+
     def __init__(self) -> None:
         self._until: dict[int, tuple[float, float]] = {}
-        """seq → (until when it is passed over, how long that is)"""
+        """The seq of each job, with the time until which claims pass over it and the length of this span."""
 
     def add(self, seq: int, now: float) -> bool:
-        """False: there are too many to remember one more."""
+        """Remembers a declined job. Returns False if there are too many to remember one more."""
         if seq not in self._until and len(self._until) >= REMEMBERED_MAX:
-            # Until twice its time it is known how long it was; then it is new.
+            # A job is forgotten when twice its span has passed; if it is declined again later, it counts as new.
             self._until = {each: known for each, known in self._until.items() if known[0] + known[1] > now}
             if len(self._until) >= REMEMBERED_MAX:
                 return False
@@ -49,6 +52,7 @@ class Declined:
         return True
 
     def passing(self, now: float) -> frozenset[int]:
+        """Returns the jobs that claims pass over now."""
         return frozenset(seq for seq, (until, _) in self._until.items() if until > now)
 
 
@@ -56,15 +60,21 @@ Accept = Callable[[Offer], bool]
 
 
 class Ask(NamedTuple):
-    """What to claim."""
+    """What the next claim asks for."""
 
     limit: int
+    """The claim brings this many jobs at most."""
     types: Mapping[str, Span]
+    """The claim brings jobs of these types only, each with a lease of this length."""
     room: Mapping[str, int]
+    """Of these types the claim brings this many jobs at most."""
     passing: frozenset[int]
+    """The claim passes over these jobs."""
 
 
 class Admission:
+    """The admission of one worker."""
+
     def __init__(
         self,
         worker_context: WorkerContext,
@@ -94,21 +104,22 @@ class Admission:
             for each in worker_context.registry
             if each.options.batch is not None and each.options.batch.max_batches is not None
         }
-        """the size of a batch of each type with `max_batches`"""
+        """The size of a batch of each type with `max_batches`."""
         executor.batches.on_declined = self.pass_over
         self._whole = Paced(concurrency) if isinstance(concurrency, RateLimited) else None
         self._paced = {name: Paced(each) for name, each in own.items() if isinstance(each, RateLimited)}
 
     def __bool__(self) -> bool:
-        """Is there anything to ask or to count?"""
+        """Whether any policy of this worker or of its types limits what it may start."""
         return self._accept is not None or self._whole is not None or bool(self._most or self._paced or self._batched)
 
     def concerns(self, job_type: str) -> bool:
-        """Might a job of this type have to wait, be given back or be declined?"""
+        """Whether a policy may keep a job of this type from starting in this worker."""
         everything = self._accept is not None or self._whole is not None
         return everything or any(job_type in own for own in (self._most, self._paced, self._batched))
 
     def ask(self, wanted: int) -> Ask:
+        """Returns what a claim for `wanted` jobs may ask for under the policies."""
         now, here = self._now(), {*self._buffer, *self._buffer.running}
         for paced in self._all_paced():
             paced.pace.keep(here)
@@ -128,8 +139,12 @@ class Admission:
         return Ask(limit, types if limit else {}, {name: room[name] for name in types if name in room}, passing)
 
     def _places(self, here: Iterable[Attempt]) -> dict[str, int]:
-        """By type: no more than may run, so that none waits here for another. Where there is an order, more, to choose
-        from; but only when one of them starts at once, so that none that was given back is taken again for nothing."""
+        """Returns how many more jobs of each type may be claimed.
+
+        Usually these are no more than may run at once, so that no job waits here for another one of its type. A policy
+        with an order needs more jobs to choose from; but these are claimed only when one of them can start at once,
+        because a job that was given back would otherwise be claimed again for nothing.
+        """
         of_type = Counter(attempt.job.type for attempt in here)
         places = {name: most - of_type[name] for name, most in self._most.items()}
         if self._ordered:
@@ -143,22 +158,24 @@ class Admission:
         return places
 
     def pass_over(self, attempts: Iterable[Attempt]) -> None:
-        """They were here and could not start: claims look past them for a while, and other workers get them."""
+        """Has claims pass over these jobs for a while, so that other workers get them: they could not start here."""
         now = self._worker_context.runtime.monotonic()
         for attempt in attempts:
             self._declined.add(attempt.job.seq, now)
 
     def admit(self, attempts: Iterable[Attempt]) -> list[Attempt]:
-        """Those that may start as soon as a slot is free; the others are given back."""
+        """Returns the jobs that may start as soon as a slot is free, and gives the others back."""
         return [attempt for attempt in attempts if self._is_accepted(attempt) and self._has_room(attempt)]
 
     def began(self, attempt: Attempt) -> None:
+        """Counts the start of a job for its rates."""
         now = self._now()
         for paced in self._paced_of(attempt):
             paced.pace.began(attempt, now)
 
     def room_in_seconds(self) -> float | None:
-        """When a rate that leaves no room now will."""
+        """Returns after how many seconds the first of the exhausted rates has room again; None if no rate is
+        exhausted."""
         now = self._now()
         times = [at for paced in self._all_paced() if (at := paced.pace.room_at(now)) is not None]
         return (min(times) - now) / SECOND if times else None
@@ -208,7 +225,7 @@ class Admission:
 
 
 def _is_true(accept: Accept, offer: Offer) -> bool:
-    """Its answer may be any object, whatever its annotation promises."""
+    """Calls `accept` and returns its answer as a bool, because a function of the user's may return any object."""
     return bool(accept(offer))
 
 
@@ -218,7 +235,7 @@ def _text_of(per: Callable[[Offer], str | None], offer: Offer) -> str | None:
 
 
 class Paced:
-    """A rate as it was written, and as it runs."""
+    """A rate policy with its running state (`pace`)."""
 
     def __init__(self, policy: RateLimited) -> None:
         self.policy = policy

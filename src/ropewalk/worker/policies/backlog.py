@@ -1,7 +1,5 @@
-"""The backlog alarm: jobs wait too long although this worker takes all it can. It looks at what claims bring, and at
-nothing else, so that it costs nothing. Pure: the time is given.
-
-Tells hooks of a backlog: what claims bring, weighed by backlog.py, as events.
+"""The backlog alarm sends an event when jobs wait too long although this worker claims as many as it can. It looks only
+at the jobs that claims bring, so that it costs nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +18,9 @@ Change: TypeAlias = Literal["backlog", "backlog_over"]
 
 
 class BacklogAlarm(Struct, frozen=True):
-    """`app.worker(backlog_alarm=BacklogAlarm(older_than=60))`: tell when jobs have waited for more than a minute.
+    """`app.worker(backlog_alarm=BacklogAlarm(older_than=60))` sends an event when jobs have waited for over a minute.
 
-    every: tell again after so many seconds while it lasts; None tells once.
+    every: sends the event again after this many seconds while the backlog lasts; None sends it once.
     """
 
     older_than: Seconds
@@ -34,16 +32,17 @@ class BacklogAlarm(Struct, frozen=True):
 
 
 class Backlog:
-    """A BacklogAlarm in one worker."""
+    """Decides from the claims of one worker whether there is a backlog. It is pure: the caller passes the time."""
 
     def __init__(self, alarm: BacklogAlarm) -> None:
         self._older_than = to_span(alarm.older_than, "older_than") / SECOND
         self._every = None if alarm.every is None else to_span(alarm.every, "every") / SECOND
         self._told_at: float | None = None
-        """None: there is no backlog"""
+        """The time of the last event about the backlog; None if there is no backlog."""
 
     def saw(self, waited_seconds: float, *, filled: bool, now: float) -> Change | None:
-        """A claim brought jobs, of which one has waited so long. `filled`: all it was asked for, so more may wait."""
+        """Returns the event to send after a claim that brought a job which had waited this long. `filled` says that the
+        claim brought all the jobs it asked for, so that more may wait."""
         if not filled or waited_seconds <= self._older_than:
             was_told, self._told_at = self._told_at, None
             return None if was_told is None else "backlog_over"
@@ -54,11 +53,13 @@ class Backlog:
 
 
 class Alarm:
+    """Sends the events of the backlog alarm of one worker."""
+
     def __init__(self, worker_context: WorkerContext, alarm: BacklogAlarm) -> None:
         self._worker_context = worker_context
         self._backlog = Backlog(alarm)
         self._about: JobRecord | None = None
-        """the job the last alarm was about"""
+        """The oldest job at the last alarm, which the events name."""
 
     def saw(self, claimed: Claimed, *, filled: bool) -> None:
         oldest = min(claimed.jobs, key=lambda job: job.run_at, default=None)

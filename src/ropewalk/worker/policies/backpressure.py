@@ -1,8 +1,5 @@
-"""Asks a hook, or an AdaptiveDelay, how long to wait before the next poll. It can delay, never disturb.
-
-What a worker knows about itself when it asks whether to poll.
-
-AdaptiveDelay: poll less often while things go badly. Additive decrease, multiplicative increase; pure.
+"""Backpressure: before each poll, a worker asks a hook or an AdaptiveDelay how long to wait. An error in the hook
+delays nothing and is reported.
 """
 
 from __future__ import annotations
@@ -22,32 +19,36 @@ from ropewalk.worker.context import WorkerContext
 
 
 class Load(Struct, frozen=True, kw_only=True):
+    """What a worker knows about its own load when it asks how long to wait before the next poll."""
+
     slots: int
-    """how many handlers may run at once"""
+    """This many handlers may run at once."""
     running: int
-    """jobs that run now; of a batch every item"""
+    """This many jobs run now; every item of a batch counts."""
     buffered: int
-    """jobs that are claimed and wait for a slot"""
+    """This many claimed jobs wait for a slot."""
     settled: int
-    """attempts settled since the worker started, however they ended"""
+    """This many attempts have been settled since the worker started, however they ended."""
     failed: int
-    """of those settled the ones that ended in an error"""
+    """This many of the settled attempts ended in an error."""
     handler_seconds: float | None
-    """how long a handler takes, smoothed; None before the first has ended, like the next"""
+    """A handler takes this long, as a smoothed mean; None before the first one has ended."""
     settle_seconds: float | None
-    """how long the store took to accept the last results"""
+    """The store took this long to accept the last results; None before the first ones."""
     lag_seconds: float
-    """how long the event loop takes to come round, just now"""
+    """The event loop takes this long for one turn at the moment."""
     last_claim: int
-    """how many jobs the last poll brought"""
+    """The last poll brought this many jobs."""
 
 
 class AdaptiveDelay(Struct, frozen=True, kw_only=True):
-    """`app.worker(backpressure=AdaptiveDelay(failures=0.2, lag=0.05))`. Each signal that is not None is watched:
+    """`app.worker(backpressure=AdaptiveDelay(failures=0.2, lag=0.05))` polls less often while one of its signals is
+    bad. Each signal that is not None is watched:
 
     failures: the share of attempts that ended in an error since the last poll; handler: how long handlers take; settle:
-    how long the store takes to accept results; lag: how late the event loop is. One of them above its mark is bad: the
-    delay is `first`, then `factor` times what it was, up to `max`. Otherwise it is `step` less, down to none.
+    how long the store takes to accept results; lag: how late the event loop is. If a signal is above its mark, the
+    delay is `first`, and then `factor` times the last delay, up to `max`. Otherwise the delay shrinks by `step` until
+    it is 0.
     """
 
     failures: float | None = 0.1
@@ -74,7 +75,7 @@ class AdaptiveDelay(Struct, frozen=True, kw_only=True):
 
 
 class Throttle:
-    """An AdaptiveDelay in one worker."""
+    """The running state of an AdaptiveDelay in one worker. It is pure: it sees only the load that it is called with."""
 
     def __init__(self, policy: AdaptiveDelay) -> None:
         self._policy = policy
@@ -102,7 +103,7 @@ class Throttle:
         )
 
     def _fails_too_often(self, load: Load) -> bool:
-        """Nothing settled is no failure."""
+        """Whether the share of errors since the last poll is above its mark; it is not if no attempt was settled."""
         settled, failed = load.settled - self._settled, load.failed - self._failed
         return self._policy.failures is not None and settled > 0 and failed / settled > self._policy.failures
 
@@ -120,12 +121,15 @@ def _wait_of(answer: Asked) -> float:
 
 
 class Backpressure:
+    """The backpressure of one worker, by a hook of the user's or an AdaptiveDelay."""
+
     def __init__(self, worker_context: WorkerContext, hook: Hook | AdaptiveDelay) -> None:
         self._worker_context = worker_context
         self._hook: Hook = Throttle(hook) if isinstance(hook, AdaptiveDelay) else hook
 
     async def wait_seconds(self, load: Load) -> float:
-        """0 where the hook raises, or answers with what is no duration: that is reported."""
+        """Asks the hook how many seconds to wait. If it raises or returns no duration, the error is reported and the
+        answer is 0."""
         load = structs.replace(load, lag_seconds=await self._lag_seconds())
         try:
             answer = guarded(self._hook, load)
@@ -136,7 +140,7 @@ class Backpressure:
             return 0.0
 
     async def _lag_seconds(self) -> float:
-        """One turn of the loop: everything that was ready to run has run."""
+        """Measures one turn of the event loop, in which everything that was ready to run has run."""
         began, turned = self._worker_context.runtime.monotonic(), asyncio.Event()
         self._worker_context.loop.call_soon(turned.set)
         await turned.wait()

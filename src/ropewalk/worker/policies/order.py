@@ -1,7 +1,5 @@
-"""Which of the jobs at hand starts next. Pure: it sees claimed jobs and what runs, and puts the former in order.
-
-Turns between labels: the one with the fewest running goes next; of equal ones the one that has waited longest for a
-turn. Within a label by priority, then age.
+"""The order in which claimed jobs start in a worker. These classes are pure: from the waiting and the running jobs they
+compute the order of the waiting ones.
 """
 
 from __future__ import annotations
@@ -17,19 +15,24 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.time import Instant
 
 LABELS_MAX: Final = 10_000
-"""remembered; beyond that the one whose last turn is longest ago counts as new"""
+"""The last turns of this many labels are remembered. Beyond that, the label whose last turn is longest ago is
+forgotten."""
 
 Label: TypeAlias = str | None
 Rank: TypeAlias = tuple[int, Instant, int]
 
 
 class Balance:
-    """An Order (by shape)."""
+    """The order of the policy Balanced: fairness labels take turns.
+
+    The label with the fewest running jobs is next; among equal ones, the label that has waited longest for a turn.
+    Within a label, jobs start by priority and then by age.
+    """
 
     def __init__(self) -> None:
         self._turns = 0
         self._last: dict[Label, int] = {}
-        """the last turn of each label, longest ago first"""
+        """The last turn of each label; the label whose turn is longest ago comes first."""
 
     def arrange(self, waiting: Sequence[JobRecord], running: Iterable[JobRecord]) -> list[JobRecord]:
         lines: dict[Label, list[JobRecord]] = {}
@@ -68,17 +71,19 @@ _NO_BOUNDS: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class Order(Protocol):
+    """An order in which jobs start."""
+
     def arrange(self, waiting: Jobs, running: Iterable[JobRecord]) -> list[JobRecord]:
-        """All of `waiting`, the next first."""
+        """Returns all waiting jobs; the one that starts next comes first."""
         ...
 
     def left(self, job: JobRecord) -> None:
-        """It leaves for a slot."""
+        """Records that a job leaves the buffer for a slot."""
         ...
 
 
 def order_of(concurrency: Concurrency | None) -> Order | None:
-    """None: as the store gave them."""
+    """Returns the order that a policy asks for; None means the order in which the store gave the jobs out."""
     match concurrency:
         case Priority():
             return ByPriority()
@@ -91,8 +96,8 @@ def order_of(concurrency: Concurrency | None) -> Order | None:
 
 
 class Arrangement:
-    """The worker's order, and within it those of types: the worker's says when it is a type's turn, the type's own
-    which of its jobs that is."""
+    """The order of the worker together with the orders of its types: the worker's order says when it is a type's turn,
+    and the type's own order says which of its jobs starts then."""
 
     def __init__(
         self, whole: Order | None, of_types: Mapping[str, Order], most: Mapping[str, int] = _NO_BOUNDS
@@ -100,10 +105,10 @@ class Arrangement:
         self._whole = whole
         self._of_types = of_types
         self._most = most
-        """how many of a type run at once, where more than that are kept at hand"""
+        """The number of jobs that may run at once, for each type of which more jobs may be in the buffer."""
 
     def __bool__(self) -> bool:
-        """Does anything start in another order than the store's?"""
+        """Whether any job starts in another order than that of the store."""
         return self._whole is not None or bool(self._of_types)
 
     def arrange(self, waiting: Jobs, running: Collection[JobRecord]) -> list[JobRecord]:
@@ -116,7 +121,7 @@ class Arrangement:
         return in_order
 
     def may_start(self, in_order: Iterable[JobRecord], running: Iterable[JobRecord]) -> Iterator[JobRecord]:
-        """Those that may all run together, and with what runs."""
+        """Yields the jobs that may start now, so that no type runs more jobs than it may."""
         of_type = Counter(job.type for job in running if job.type in self._most)
         for job in in_order:
             most = self._most.get(job.type)

@@ -1,8 +1,9 @@
-"""A buffer out of which jobs start in the order of a policy.
+"""A buffer from which jobs start in the order of a policy.
 
-The order is settled with each claim: the claim tells the store which jobs start until the next one, and which of an
-earlier ticket wait on (`unstarted`). Only the former leave; so a worker that dies burns no attempt of a job that others
-overtook. What the claim brings itself is put in order by the next one, except where slots would stay free until then.
+The order is fixed with each claim. The claim informs the store which jobs may start until the next claim, and which
+jobs with an earlier ticket go on waiting (`unstarted`). Only the first ones leave the buffer, so a worker that dies
+uses up no attempt of a job that others overtook. The jobs that a claim brings are put in order by the next claim,
+except if slots would stay free until then.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from ropewalk.worker.policies.order import Arrangement
 
 
 class OrderedBuffer(Buffer):
-    """What may start is in `_waiting`, in the order it will; the rest stands behind."""
+    """A buffer with an order. `_waiting` contains the jobs that may start, in their order; `_behind` contains the
+    rest."""
 
     def __init__(self, arrangement: Arrangement) -> None:
         super().__init__()
         self._arrangement = arrangement
         self._behind: list[Attempt] = []
         self._chosen: list[Attempt] = []
-        """start as soon as the store has heard of it"""
+        """These jobs may start as soon as the store has answered the claim that names them."""
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self._behind)
@@ -44,8 +46,9 @@ class OrderedBuffer(Buffer):
         return len(self._runners) > len(self._waiting) and next(startable, None) is not None
 
     def permit(self, number: int, last_ticket: int) -> Permit:
-        """Whoever is not among the chosen may not start any more, and is told as unstarted."""
-        in_line = {each.job.seq: each for each in self if each.job.ticket}  # 0: skipped the queue
+        """Chooses the next `number` jobs in order. All others may not start any more, and the permit names those of
+        them that the store would count as started."""
+        in_line = {each.job.seq: each for each in self if each.job.ticket}  # A job that skips the queue has ticket 0.
         running = [each.job for each in self.running]
         order = [in_line[job.seq] for job in self._arrangement.arrange(_jobs(in_line.values()), running)]
         startable = list(islice(self._arrangement.may_start(_jobs(order), running), number))
@@ -65,7 +68,7 @@ class OrderedBuffer(Buffer):
     def put(self, attempts: Iterable[Attempt], *, started_upto: int) -> None:
         self._permitted = max(self._permitted, started_upto)
         here, chosen = set(self), set(self._chosen)
-        # Also waiting: what came meanwhile and counts as started, because its slot went away or it skipped the queue.
+        # Jobs that came meanwhile and count as started wait, too: their slot has ended, or they skipped the queue.
         started = [each for each in self._waiting if each not in chosen]
         self._waiting = deque([*started, *(each for each in self._chosen if each in here)])
         self._behind = [each for each in self._behind if each not in chosen]
@@ -84,7 +87,8 @@ class OrderedBuffer(Buffer):
         return taken
 
     def _take_in(self, attempts: Iterable[Attempt]) -> None:
-        """The store counts some of them as started. One that has to wait all the same is told with the next claim."""
+        """Adds the jobs of a claim. The store already counts some of them as started; if one of these has to wait, the
+        next claim names it as unstarted."""
         new = {each.job.seq: each for each in attempts}
         started = [each.job for each in new.values() if each.job.ticket <= self._permitted]
         for job in self._arrangement.may_start(started, self._on_its_way()):
@@ -92,6 +96,7 @@ class OrderedBuffer(Buffer):
         self._behind += new.values()
 
     def _on_its_way(self) -> list[JobRecord]:
+        """Returns the jobs that run or may start."""
         return _jobs([*self.running, *self._waiting])
 
     def _leave(self) -> Attempt:

@@ -1,4 +1,4 @@
-"""The policies of one worker, put together; None and 0 where it has none of a kind."""
+"""The policies of one worker, put together from its options and those of its types."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from ropewalk.worker.policies.ordered_buffer import OrderedBuffer
 from ropewalk.worker.settler import Settler
 
 FREE_SLOTS: Final = 100
-"""an unlimited worker keeps so many open"""
+"""A worker without a bound on concurrency tries to have this many free slots."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerPolicies:
+    """The policies of one worker; None or 0 means that it has no policy of that kind."""
+
     admission: Admission | None = None
     pressure: Backpressure | None = None
     alarm: Alarm | None = None
     ahead: int = 0
-    """how many jobs to keep at hand, whatever they take, for an order to choose from"""
+    """The buffer contains this many jobs, however long they take, so that an order has jobs to choose from."""
     free_slots: int | None = None
-    """of a worker without a bound"""
+    """A worker without a bound on concurrency tries to have this many free slots; None for every other worker."""
 
 
-def regime_of(
+def policies_of(
     worker_context: WorkerContext,
     buffer: Buffer,
     executor: Executor,
@@ -54,7 +56,8 @@ def regime_of(
 
 
 def buffer_of(concurrency: Concurrency, registry: Registry) -> Buffer:
-    """First come, first served, unless a policy says otherwise."""
+    """Returns the buffer of a worker: jobs start in the order of their tickets, unless a policy asks for another
+    one."""
     own = _of_types(registry)
     orders = {name: order for name, each in own.items() if (order := order_of(each)) is not None}
     most = {name: each.max for name, each in own.items() if isinstance(each, Ordered)}

@@ -1,1 +1,1 @@
-"""What every worker does for all, in the background: each a config and one `run_once`."""
+"""The services do maintenance for the whole store in the background. Each has a config and a `run_once`."""

@@ -1,12 +1,5 @@
-"""The loop around a service: run once, wait, again; at once again while there is more than one batch to do.
-
-Deletes what is past its retention, in small batches.
-
-Takes back the jobs of dead workers, ends those past their deadline and waits that are over. Every worker does it.
-
-Folds what was counted into minutes and hours, so that statistics stay short to read. Every worker does it.
-
-Goes on with what an ending released or doomed beyond one transaction's share. Every worker does it; none has to.
+"""The maintenance services: the pruner, the reclaimer, the counter folder and the cascade. Every worker runs them for
+all jobs of the store. Each service runs once, waits and runs again; it does not wait while more than one batch is left.
 """
 
 from __future__ import annotations
@@ -25,7 +18,8 @@ from ropewalk.worker.context import WorkerContext
 
 
 async def every(seconds: float, run_once: Callable[[], Awaitable[bool]], runtime: Runtime) -> None:
-    """`run_once` answers whether it left work behind. Waits are spread so that a fleet does not march in step."""
+    """Runs a service in a loop. `run_once` returns whether it left work behind. The waits are random, so that the
+    workers of a fleet do not run it all at the same time."""
     while True:
         await runtime.sleep(seconds * (0.5 + runtime.random()))
         while await run_once():
@@ -38,6 +32,8 @@ class PrunerConfig(Struct, frozen=True):
 
 
 class Pruner:
+    """Deletes jobs and results that are past their retention, in small batches."""
+
     def __init__(self, worker_context: WorkerContext, retention: Retention, config: PrunerConfig | None = None) -> None:
         self._worker_context = worker_context
         self._retention = retention
@@ -54,10 +50,14 @@ class Pruner:
 class ReclaimerConfig(Struct, frozen=True):
     every_seconds: float = 3.0
     unsteady_seconds: float = 1.0
+    """The service runs this often while the contact with the store is not steady (contact.py)."""
     batch: int = 500
 
 
 class Reclaimer:
+    """Sweeps: takes back the jobs of dead workers, ends jobs whose deadline has passed, and ends waits that are
+    over."""
+
     def __init__(
         self,
         worker_context: WorkerContext,
@@ -69,7 +69,8 @@ class Reclaimer:
         self._config = config or ReclaimerConfig()
 
     async def run(self) -> None:
-        """Look more often while this worker may not judge others yet: it has to stay in contact until it may."""
+        """Sweeps in a loop; more often while this worker may not take back leases yet, because every call keeps up its
+        contact with the store until it may."""
         runtime, config = self._worker_context.runtime, self._config
         while True:
             seconds = config.every_seconds if self._worker_context.contact.steady else config.unsteady_seconds
@@ -101,6 +102,9 @@ class CounterFolderConfig(Struct, frozen=True):
 
 
 class CounterFolder:
+    """Adds the counters of single transactions up to sums of minutes and hours, so that few rows are read for
+    statistics."""
+
     def __init__(
         self, worker_context: WorkerContext, retention: Retention, config: CounterFolderConfig | None = None
     ) -> None:
@@ -119,11 +123,14 @@ class CounterFolder:
 
 class CascadeConfig(Struct, frozen=True):
     every_seconds: float = 3.0
-    """how long nobody notices what a dead worker left; our own leftovers are taken up at once"""
+    """The leftovers of a worker that died are continued after at most about this time; those of this worker at once."""
     batch: int = 1000
 
 
 class Cascade:
+    """Continues the consequences that one transaction postponed because they were too many: jobs that the end of
+    another job released or doomed."""
+
     def __init__(
         self,
         worker_context: WorkerContext,
@@ -137,7 +144,7 @@ class Cascade:
         self._wake = Wake(worker_context.runtime)
 
     def nudge(self) -> None:
-        """Something was left behind just now."""
+        """Has the service run at once, because a transaction has just postponed consequences."""
         self._wake.set()
 
     async def run(self) -> None:

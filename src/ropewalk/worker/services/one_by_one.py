@@ -1,4 +1,5 @@
-"""Work for many at once that one of them makes fail: each is tried alone, so that only that one stays behind."""
+"""Work on many members at once: if it fails, each member is tried alone, so that only the one that fails is left
+out."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ async def together_or_alone(
     work: Callable[[Sequence[M]], Awaitable[T]],
     failed: Callable[[M, Exception], object],
 ) -> list[T]:
-    """The answers of `work`, of which there is one where it succeeds for all together.
+    """Calls `work` for all members together, and for each of them alone if that fails. Returns the answers.
 
-    A member that fails alone is told to `failed`. An absent store, or one that refuses everything, is no fault of a
-    member, and is raised.
+    `failed` is called with each member that fails alone. If the store is away or refuses everything, no member is at
+    fault, and the error is raised.
     """
     try:
         return [await work(members)]

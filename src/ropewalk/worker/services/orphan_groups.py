@@ -1,4 +1,4 @@
-"""Reports orphan groups to the hook of the app: at least once each, under an id that stays the same."""
+"""Orphan groups are reported to the hook of the app: each at least once, and always under the same id."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ from ropewalk.worker.services.one_by_one import together_or_alone
 
 
 class OrphanGroup(Struct, frozen=True, kw_only=True):
-    """A group that closed with nobody waiting, whichever client enqueued it.
+    """A group that closed while nobody waited for it, whichever client enqueued it.
 
-    Its value and states are read when the hook is called: a group that was opened again meanwhile shows what it is now.
+    Its value and states are read when the hook is called: if the group was opened again meanwhile, they are the new
+    ones.
     """
 
     id: str
@@ -53,7 +54,8 @@ class OrphansConfig(Struct, frozen=True):
     every_seconds: float = 5.0
     batch: int = 100
     hide_us: Span = 30 * SECOND
-    """How long a group that was taken is hidden from others: after that a hook that raised is tried again."""
+    """A group that a worker reports is hidden from other workers for this long; if its hook raised, it is reported
+    again after that."""
 
 
 class OrphanGroupReporter:
@@ -76,7 +78,7 @@ class OrphanGroupReporter:
         self._wake = Wake(worker_context.runtime)
 
     def nudge(self) -> None:
-        """A group closed just now."""
+        """Has the service run at once, because a group has just closed."""
         self._wake.set()
 
     async def run(self) -> None:
@@ -99,7 +101,7 @@ class OrphanGroupReporter:
                 await self._store.orphan_reported(orphan.id)
 
     def _failed(self, orphan: OrphanRecord, error: Exception) -> None:
-        """The group is given out again when it is no longer hidden. The others are reported now."""
+        """Reports the error of a group's hook. The group is reported again when it is no longer hidden."""
         self._worker_context.events.report(error, f"orphan group {orphan.group_id}")
 
     async def _reported(self, orphan: OrphanRecord) -> bool:
@@ -137,7 +139,8 @@ class OrphanGroupReporter:
         )
 
     async def _states(self, root: JobRecord, record: GroupRecord | None) -> dict[State, int]:
-        """By the counters of the group; only what these do not tell apart is counted."""
+        """Returns the number of jobs in each state from the counters of the group; the store counts only those states
+        that the counters do not distinguish."""
         opened, completed, failed, cancelled = counts_of(root, record)
         dead = min(failed, await self._count(root, State.DEAD_LETTER)) if failed else 0
         states = {
@@ -154,7 +157,8 @@ class OrphanGroupReporter:
         return await self._worker_context.store.count(root.tenant, Filter(group_id=root.id, states=(state,)))
 
     async def _value(self, root: JobRecord, record: GroupRecord | None) -> tuple[object, str | None]:
-        """The value, or why it cannot be told. A codec of the user's may raise anything."""
+        """Returns the decoded value, or None and the reason why there is none. A codec of the user's may raise
+        anything."""
         try:
             check_group(root, record, raise_on_failure=False)
             return await guarded_await(group_value(self._store, root, record, self._describe)), None

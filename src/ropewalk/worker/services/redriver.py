@@ -1,8 +1,9 @@
-"""Gives dead-lettered jobs another chance while this worker has nothing else to do: some at a time, a few times each.
+"""The redriver begins the next run of dead letters while this worker has nothing else to do: a batch at a time, and
+each job only a few times.
 
-Several may do it at once: the store retries a job only in the run that was looked at, so the second one does nothing.
-Tenants take turns: a round begins behind the one that the last round ended with, so that none has to wait until another
-has nothing left.
+Several workers may do it at once: the request names the run that the worker saw, and the store refuses it if another
+worker has begun the next run. Tenants take turns: a round begins behind the tenant with which the last round ended, so
+that no tenant has to wait until another one has no dead letters left.
 """
 
 from __future__ import annotations
@@ -32,17 +33,18 @@ from ropewalk.worker.services.one_by_one import together_or_alone
 REASON: Final = "redriven"
 PAGE_MAX: Final = 500
 PAGES_MAX: Final = 20
-"""of dead-lettered jobs looked through in one round, of all tenants together: the next one goes on there"""
+"""One round looks through this many pages of dead letters of all tenants together; the next round goes on behind
+them."""
 
 
 class Redrive(Struct, frozen=True, kw_only=True):
     """`app.worker(redrive=Redrive(types=[charge], batch=20, every=60))`.
 
-    types: whose dead-lettered jobs come back, as fresh work: attempts, crashes, checkpoint and error are forgotten.
-    batch: how many at a time. every: how often, on average; only while the worker is idle.
-    max_times: a job comes back while its run, which counts manual retries too, is not over this.
-    older_than: how long it must lie there first.
-    tenants: whose; None is those of the worker, and for one that serves all, all there are. They take turns.
+    types: the job types whose dead letters run again as fresh jobs: attempts, crashes, checkpoint and error are
+    forgotten. batch: the number of jobs in one round. every: the average seconds between rounds, which happen only
+    while the worker is idle. max_times: a job runs again as long as its run, which counts manual retries, too, is not
+    above this number. older_than: the seconds for which a job must have been a dead letter. tenants: the tenants of the
+    jobs; None means those of the worker, or all if it serves all. They take turns.
     """
 
     types: JobType[..., Any, Any] | str | Sequence[JobType[..., Any, Any] | str]
@@ -78,18 +80,19 @@ class Redriver:
         self._config = config
         self._idle = idle
         self._tenants = config.tenants or tenants
-        """None: whoever has some"""
+        """The tenants whose jobs run again; None means all that have dead letters."""
         self._last = ""
-        """whose turn came last, by name"""
+        """The tenant whose turn came last."""
         self._wanted = Filter(types=config.names(), states=(State.DEAD_LETTER,))
         self._cursors: dict[str, str | None] = {}
-        """tenant → where the last look ended; those that are used up are not looked through every time"""
+        """The place in the dead letters of each tenant where the last round ended, so that jobs which have used up
+        their runs are not looked through every time."""
 
     async def run(self) -> None:
         await every(to_span(self._config.every, "every") / SECOND, self.run_once, self._worker_context.runtime)
 
     async def run_once(self) -> bool:
-        """Never more than one batch: what came back is to be done first."""
+        """Redrives at most one batch: the worker should run these jobs before the next ones."""
         found: dict[str, list[JobRecord]] = {}
         left, pages = self._config.batch, PAGES_MAX
         for tenant in await self._in_turn() if self._idle() else ():
@@ -99,12 +102,12 @@ class Redriver:
             left -= len(found[tenant])
             pages -= looked
             self._last = tenant
-        for tenant, jobs in found.items():  # not before: with the first of them this worker is not idle any more
+        for tenant, jobs in found.items():  # The search is over by now: this worker is not idle after the first retry.
             await self._retry(tenant, jobs)
         return False
 
     async def _in_turn(self) -> list[str]:
-        """Those whose jobs may come back, behind the one that was last."""
+        """Returns the tenants whose jobs may run again, beginning behind the one whose turn came last."""
         whose = self._tenants or await STATISTICS.of(self._worker_context.store).tenants_with(
             Status.DEAD_LETTER, self._config.names()
         )
@@ -114,7 +117,7 @@ class Redriver:
         return [*names[behind:], *names[:behind]]
 
     async def _find(self, tenant: str, limit: int, pages: int) -> tuple[list[JobRecord], int]:
-        """And how many pages that took."""
+        """Returns dead letters of a tenant that may run again, and the number of pages that were read to find them."""
         found: list[JobRecord] = []
         for looked in range(1, pages + 1):
             page = await self._worker_context.store.search(
@@ -147,7 +150,7 @@ class Redriver:
         self._tell(back)
 
     def _failed(self, job_id: str, error: Exception) -> None:
-        """It stays a dead letter, and the others come back."""
+        """Reports a job whose retry failed: it stays a dead letter, and the others run again."""
         self._worker_context.events.report(error, f"redrive of job {job_id}")
 
     def _tell(self, jobs: list[JobRecord]) -> None:

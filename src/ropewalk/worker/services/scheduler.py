@@ -1,7 +1,8 @@
-"""Fires what is due: every worker does it, for every tenant, and of each fire exactly one of them gets to.
+"""The scheduler fires the schedules that are due. Every worker does it for every tenant, and exactly one of them
+succeeds for each fire.
 
-Who is late finds the schedule changed and goes on. So there is no leader, and nothing is left behind by one that died
-between looking and firing.
+A worker that is late finds the schedule changed and goes on. So there is no leader, and a worker that dies between
+looking and firing leaves no work behind.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from ropewalk.worker.services.one_by_one import together_or_alone
 
 class SchedulerConfig(Struct, frozen=True):
     poll_seconds: float = 3.0
-    """a schedule made elsewhere is noticed within this, also when nobody hinted"""
+    """A schedule that another process made is noticed within this time, even if its hint is lost."""
     spread_seconds: float = 0.02
-    """how far apart a fleet looks at the same fire, so that most find it taken already"""
+    """The workers of a fleet look at the same fire at different times within this span, so that most find it done."""
     broken_seconds: float = 30.0
-    """how long a schedule is left alone here whose function raised, or whose time zone this machine does not have"""
+    """This worker ignores a schedule for this long if its function raised or this machine lacks its time zone."""
     batch: int = 50
     wait_seconds: float = 1.0
     """How long one look waits for the functions of schedules. What they answer later is written when they answer."""
@@ -67,7 +68,7 @@ class Scheduler:
         """The tasks that call these functions."""
 
     def hint(self, hint: Hint) -> None:
-        """From any thread."""
+        """Has the scheduler look at once if a hint says that schedules may have changed. Any thread may call this."""
         if hint.control:
             self._wake.set_threadsafe()
 
@@ -82,8 +83,8 @@ class Scheduler:
                 task.cancel()
 
     async def declare(self) -> None:
-        """Store the schedules that code declares. One that cannot be stored is reported and tried again later: it must
-        keep neither the others nor the worker from starting. Raises where an option does not fit, or the store is away.
+        """Stores the schedules that code declares. One that cannot be stored is reported and tried again later, because
+        it must not keep the others or the worker from starting. Raises if an option does not fit or the store is away.
         """
         if self._editor is None or not self._undeclared:
             return
@@ -107,7 +108,7 @@ class Scheduler:
         return True
 
     async def run_once(self) -> bool:
-        """Fire what is due. True where something was: then another look tells when to look again."""
+        """Fires what is due. Returns True if there was anything, because only another look then shows the next time."""
         if not self._worker_context.guard.calm:
             self._wait_seconds = self._config.poll_seconds
             return False
@@ -175,7 +176,7 @@ class Scheduler:
                 self._fires.publish(record.schedule, change, changed)
 
     def _leave_alone(self, record: ScheduleRecord, error: Exception) -> None:
-        """For a while, so that it holds up no other schedule."""
+        """Reports the error of a schedule and ignores the schedule for a while, so that it delays no other one."""
         self._broken[_key(record)] = self._worker_context.runtime.monotonic() + self._config.broken_seconds
         self._worker_context.events.report(error, f"schedule {record.schedule.name}")
 
