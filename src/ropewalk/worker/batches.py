@@ -171,7 +171,7 @@ class Batches:
             self._executor.leave(attempt)
 
     def _decline(self, batch: Gathering) -> None:
-        """Gives back a batch that waited too long for a place, and has claims pass over its jobs for a while."""
+        """Gives back a batch that waited too long for a place, and has claims ignore its jobs for a while."""
         self._release(batch)
         self.on_declined(batch.attempts)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ropewalk.worker.attempt import Attempt
     from ropewalk.worker.context import WorkerContext
 
-PASSED_OVER_SECONDS: Final = 10.0
+IGNORED_SECONDS: Final = 10.0
 """A refused job is ready again for other workers after its delay; this worker does not claim it for this much
 longer."""
 
@@ -42,12 +42,12 @@ class Misfits:
             return Released(SECOND)
         if hopeless:
             return outcome
-        until = worker_context.runtime.monotonic() + refusals.delay_us / SECOND + PASSED_OVER_SECONDS
+        until = worker_context.runtime.monotonic() + refusals.delay_us / SECOND + IGNORED_SECONDS
         self._left_to_others[job.seq] = until
         return Misfit(refusals.told(outcome.error), delay_us=refusals.delay_us)
 
     def passing(self) -> frozenset[int]:
-        """Returns the jobs that claims of this worker pass over for now, to leave them to others."""
+        """Returns the jobs that claims of this worker ignore for now, to leave them to others."""
         if not self._left_to_others:
             return frozenset()
         now = self._worker_context.runtime.monotonic()

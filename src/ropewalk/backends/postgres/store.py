@@ -191,13 +191,13 @@ class PostgresStore(SqlStore):
         return claimed
 
     async def _claimed_at_once(self, request: ClaimRequest) -> Claimed | None:
-        asked = single_sublane.ask(self._cache, request, None)
-        if asked is None:
+        prepared = single_sublane.prepare(self._cache, request, None)
+        if prepared is None:
             return None
-        answers = await self._claims.at_once(said(SQL.claim_single_sublane, asked.values))
+        answers = await self._claims.at_once(said(SQL.claim_single_sublane, prepared.values))
         if answers is None:
             return None
-        return single_sublane.tell(answers[0].fetchone(), asked, self._cache, request, self._claims.names_of)
+        return single_sublane.read_answer(answers[0].fetchone(), prepared, self._cache, request, self._claims.names_of)
 
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         return await completion.settle(self._settlements, owner, settlements)

@@ -3,19 +3,19 @@
     -- name: claim_keys
     SELECT …
 
-A block may hold one group of placeholders marked `/* each row */`: `for_rows` repeats it, because one statement with
-many rows beats many statements (and lets go of the interpreter lock once instead of once a row). What several blocks
-have in common is a part (`-- part: columns` instead of `-- name:`), and they say `/* see columns */` where it belongs.
-Parts may also be made in Python, as lists of columns are. Where blocks differ in a value, the part has a place for it,
-such as `{now}`, and each block says in a line of its own what belongs there:
+A block may contain one group of placeholders marked `/* each row */`: `for_rows` repeats it, because one statement with
+many rows is faster than many statements (and releases the interpreter lock once instead of once for each row). Text
+that several blocks have in common is a part (`-- part: columns` instead of `-- name:`); a block includes it by the
+comment `/* see columns */`. Parts may also be made in Python, as lists of columns are. If the blocks differ in a value,
+the part has a placeholder for it, such as `{now}`, and each block gives the value in a line of its own:
 
     UPDATE job SET
         /* see leased
         now = %(4)s
         */
 
-Where junk in a column would make a statement fail, it has a careful variant, which is slower and does not (damage.py):
-a block or part `columns_carefully` takes the place of `columns` in all of them.
+If junk in a column would make a statement fail, there is a careful variant, which is slower and does not fail
+(damage.py): a block or part `columns_carefully` replaces `columns` in all of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _ROW: Final = re.compile(r"(\([?,\s]+\)) /\* each row \*/")
 
 
 def load(package: str, manifest: type[M], *, made: Mapping[str, str] | None = None, careful: bool = False) -> M:
-    """The blocks of every file in the package's `sql` folder, as the manifest's fields; refuses when names differ.
+    """Loads the blocks of every file in the package's `sql` folder into the fields of the manifest. Raises if the names
+    of the blocks and the fields differ.
 
     `made` are parts that are made in Python.
     """
@@ -55,32 +56,33 @@ def load(package: str, manifest: type[M], *, made: Mapping[str, str] | None = No
 
 
 def part(package: str, name: str, *, made: Mapping[str, str] | None = None) -> str:
-    """One part by itself."""
+    """Returns one part by itself."""
     blocks, parts = _read(package, made)
     return _whole(parts[name], blocks | parts)
 
 
 @lru_cache(maxsize=1024)
 def for_rows(block: str, rows: int) -> str:
-    """The block with its marked group of placeholders repeated `rows` times."""
+    """Returns the block with its marked group of placeholders repeated `rows` times."""
     head, group, tail = _ROW.split(block)
     return head + ", ".join([group] * rows) + tail
 
 
 @lru_cache(maxsize=512)
 def parts_of(block: str) -> tuple[str, ...]:
-    """The statements of a block, between lines that say `-- then`. All of them get the same values."""
+    """Returns the statements of a block, which lines with `-- then` separate. All of them get the same values."""
     return tuple(part.strip() for part in _THEN.split(block))
 
 
 def chunk_sizes(rows: int, largest: int) -> list[int]:
-    """`rows` as a sum of powers of two up to `largest`: few distinct statements, so each is prepared only once."""
+    """Splits `rows` into powers of two up to `largest`: there are few distinct statements, and each is prepared
+    once."""
     whole, rest = divmod(rows, largest)
     return [largest] * whole + [1 << bit for bit in reversed(range(largest.bit_length())) if rest & 1 << bit]
 
 
 def _choose_variants(blocks: dict[str, str], *, careful: bool) -> None:
-    """Without the careful variants, or with each in the place of what it is a variant of."""
+    """Removes the careful variants, or puts each of them in the place of the block that it is a variant of."""
     for name in [name for name in blocks if name.endswith(_CAREFULLY)]:
         variant, of = blocks.pop(name), name.removesuffix(_CAREFULLY)
         if of not in blocks:
@@ -90,7 +92,7 @@ def _choose_variants(blocks: dict[str, str], *, careful: bool) -> None:
 
 
 def _whole(block: str, others: Mapping[str, str]) -> str:
-    """The block with the others it refers to."""
+    """Returns the block with the text of the parts that it includes."""
 
     def seen(see: re.Match[str]) -> str:
         name, values = see[1], dict(_GIVEN.findall(see[2]))
@@ -105,7 +107,7 @@ def _whole(block: str, others: Mapping[str, str]) -> str:
 
 
 def _read(package: str, made: Mapping[str, str] | None) -> tuple[dict[str, str], dict[str, str]]:
-    """The blocks and the parts, each by name."""
+    """Reads the blocks and the parts of all files, each by its name."""
     blocks: dict[str, str] = {}
     parts = dict(made or {})
     for file in files(package).joinpath("sql").iterdir():

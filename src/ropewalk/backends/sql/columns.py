@@ -1,8 +1,7 @@
 """The columns of the job table: every list of them, in Python and in SQL, is made from the fields of JobRecord.
 
-Unless one of the sets below names it, a field of JobRecord is an optional column that is written when the job is
-submitted and never changes. How a list is written in SQL is up to each dialect (`sqlite/columns.py`,
-`postgres/columns.py`).
+A field of JobRecord that is in none of the sets below is an optional column, which is written when the job is submitted
+and never changes. Each dialect writes these lists in its own SQL (`sqlite/columns.py`, `postgres/columns.py`).
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ class Column(Struct, frozen=True):
 
     name: str
     type: Any
-    """What its values are decoded as."""
+    """Its values are decoded as this type."""
     kind: Kind
     nullable: bool
     default: object
-    """The default of the field, which also stands for NULL in a column of JSON."""
+    """This is the default of the field. NULL in a column of JSON stands for it, too."""
 
 
 def _column(field: structs.FieldInfo) -> Column:

@@ -1,10 +1,8 @@
-"""A thread that owns one connection and answers requests put to it from anywhere.
+"""A connection thread owns one database connection and does the work that callers on any event loop ask it to do.
 
-The thread comes from the runtime, as a coroutine on a loop of its own: under a fake clock or a simulator it is a task,
-and every request runs at one point of virtual time. It starts with the first request, serves everything that has
-gathered meanwhile together, and ends with `stop`. What serving means is up to each store.
-
-Calls put to a thread from any event loop, and their answers on the way back.
+The runtime starts the thread, which runs a coroutine on an event loop of its own: under a fake clock or a simulator it
+is a task, and every request runs at one point of virtual time. The thread starts with the first request, serves all
+requests that have gathered meanwhile together, and ends with `stop`. Each store defines how requests are served.
 """
 
 from __future__ import annotations
@@ -30,14 +28,15 @@ T = TypeVar("T")
 
 
 class Request(Generic[T]):
-    """Made on the loop that waits for it; answered from the thread that does the work."""
+    """Work for a connection thread. It is made on the event loop that waits for the answer, and answered by the
+    thread."""
 
     __slots__ = ("_error", "_value", "answer", "last", "loop", "work")
 
     def __init__(self, work: Callable[[Tx], T], *, last: bool = False) -> None:
         self.work = work
         self.last = last
-        """the thread ends with it"""
+        """Whether the thread ends with this request."""
         self.loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[T] = self.loop.create_future()
         self._value: T | None = None
@@ -45,7 +44,7 @@ class Request(Generic[T]):
 
     @property
     def wanted(self) -> bool:
-        """False when whoever asked has gone."""
+        """Whether the caller still waits for the answer."""
         return not self.answer.cancelled()
 
     @property
@@ -62,7 +61,7 @@ class Request(Generic[T]):
         self._error = error
 
     def settle(self) -> None:
-        """On the loop that waits."""
+        """Gives the answer to the caller. This runs on the event loop that waits for it."""
         if self.answer.done():
             return
         if self._error is not None:
@@ -72,7 +71,7 @@ class Request(Generic[T]):
 
 
 def deliver(requests: Iterable[Request[Any]]) -> None:
-    """Hand out the answers: one call into each waiting loop, not one a request."""
+    """Gives the answers to the callers, by one call into each event loop and not by one for each request."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Request[Any]]] = {}
     for request in requests:
         by_loop.setdefault(request.loop, []).append(request)
@@ -84,7 +83,7 @@ def deliver(requests: Iterable[Request[Any]]) -> None:
         try:
             loop.call_soon_threadsafe(_settle, answered)
         except RuntimeError:
-            continue  # that loop is closed: nobody waits any more
+            continue  # The event loop is closed, so nobody waits any more.
 
 
 def _settle(answered: list[Request[Any]]) -> None:
@@ -101,21 +100,25 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 SERVED_TOGETHER_MAX: Final = 256
 PASSED_OVER_MAX: Final = 100
-"""Records that one piece of work passes over. Each costs a transaction; where there are more, the code is at fault."""
+"""One piece of work passes over this many records at most. Each costs a transaction; if there are more, the code is at
+fault and not the records."""
 TOLD_EVERY_SECONDS: Final = 60.0
-"""How often it is reported that one record is passed over."""
+"""It is reported only this often that one record is passed over."""
 SET_ASIDE_ROUNDS_MAX: Final = 1000
-"""batches of damaged jobs met by one piece of work"""
+"""One piece of work sets aside this many batches of damaged jobs at most."""
 
 
 class ConnectionThread(ABC):
+    """A thread with one connection; each store derives its own."""
+
     _only_looks = False
+    """Whether the work of this thread only reads, so that it must not set damaged jobs aside."""
 
     def __init__(self, runtime: Runtime, name: str) -> None:
         self.on_aside: Callable[[Consequences], object] = lambda _: None
-        """called with what followed from setting jobs aside, and with what was passed over"""
+        """This is called with the consequences of setting jobs aside, and with the records that were passed over."""
         self._told_until: dict[Culprit, float] = {}
-        """until when nobody needs to be told again that these were passed over, by the monotonic clock"""
+        """For each record that was passed over, the monotonic time until which this is not reported again."""
         self._runtime = runtime
         self._name = name
         self._begin_anew()
@@ -123,16 +126,17 @@ class ConnectionThread(ABC):
 
     def _begin_anew(self) -> None:
         self._busy = threading.Lock()
-        """held while the connection is in use"""
+        """This lock is held while the connection is in use."""
         self._lock = threading.Lock()
-        """guards the rest"""
+        """This lock guards the attributes below."""
         self._waiting: deque[Request[Any]] = deque()
         self._thread: Task | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._awake: asyncio.Event | None = None
 
     async def ask(self, work: Callable[[Tx], T]) -> T:
-        """Have the thread run `work` inside a transaction; once more, and carefully, where it met a damaged row."""
+        """Has the thread run `work` inside a transaction, and returns its answer. If the work met a damaged row, the
+        thread runs it again and reads carefully."""
         try:
             return await self._ask_once(work)
         except Exception as error:
@@ -146,9 +150,10 @@ class ConnectionThread(ABC):
         return await request.answer
 
     async def _ask_carefully(self, work: Callable[[Tx], T]) -> T:
-        """Whoever only looks sees damaged jobs as far as they can be read. Others set them aside, then do their work.
+        """Runs work that met damaged rows. Work that only reads gets damaged jobs as far as they can be read; before
+        other work runs again, the damaged jobs are set aside.
 
-        Work may be done twice only because a transaction that failed has changed nothing.
+        Work may run twice because a transaction that failed has changed nothing.
         """
         met: frozenset[int] = frozenset()
         left: frozenset[int] = frozenset()
@@ -161,7 +166,7 @@ class ConnectionThread(ABC):
         raise StoreRefused(f"{self._name}: the rows of jobs {sorted(met)} cannot be read, nor set aside: repair them")
 
     async def _ask_passing_over(self, work: Callable[[Tx], T], known: frozenset[int] | None) -> T:
-        """Read carefully, and leave those records as they are on which an unexpected error is blamed."""
+        """Runs work that reads carefully and leaves a record as it is if changing it raised an unexpected error."""
         passed_over: dict[Culprit, Exception] = {}
         while True:
             try:
@@ -176,7 +181,7 @@ class ConnectionThread(ABC):
                 return answer
 
     def _tell_passed_over(self, passed_over: Mapping[Culprit, Exception]) -> None:
-        """Now and then, not with every try."""
+        """Reports the records that were passed over, but not again with every try."""
         now = self._runtime.monotonic()
         self._told_until = {culprit: until for culprit, until in self._told_until.items() if until > now}
         news = [PassedOver(each.name, error) for each, error in passed_over.items() if each not in self._told_until]
@@ -185,7 +190,8 @@ class ConnectionThread(ABC):
             self.on_aside(Consequences(passed_over=news))
 
     async def _set_aside(self, seqs: frozenset[int]) -> frozenset[int]:
-        """Together with damaged jobs that wait for these, or for which these wait. Answers which of them were."""
+        """Sets these damaged jobs aside, together with damaged jobs that wait for them or for which they wait. Returns
+        those that were set aside."""
         while True:
             try:
                 aside = await self._ask_passing_over(partial(_set_aside, seqs), seqs)
@@ -200,7 +206,7 @@ class ConnectionThread(ABC):
         """Whether a statement failed because of junk in a row, or what it answered could not be decoded."""
 
     async def stop(self) -> None:
-        """Answer what was asked so far, close the connection, end the thread. A later request starts it again."""
+        """Answers the requests so far, closes the connection and ends the thread. A later request starts it again."""
         thread = self._thread
         if thread is not None:
             last = Request(_nothing, last=True)
@@ -210,7 +216,7 @@ class ConnectionThread(ABC):
 
     @abstractmethod
     async def _serve(self, requests: list[Request[Any]]) -> None:
-        """Answer every one of them."""
+        """Runs the work of these requests and answers every one of them."""
 
     @abstractmethod
     def _disconnect(self) -> None: ...
@@ -246,7 +252,7 @@ class ConnectionThread(ABC):
             raise
 
     async def _round(self, awake: asyncio.Event) -> bool:
-        """Serve what is there, or wait until something is; True when that was the last."""
+        """Serves the requests that are there, or waits for one. Returns True if the thread has to end."""
         with self._lock:
             count = min(len(self._waiting), SERVED_TOGETHER_MAX)
             requests = [self._waiting.popleft() for _ in range(count)]
@@ -279,7 +285,7 @@ class ConnectionThread(ABC):
         return True
 
     def _abandon(self) -> None:
-        """The thread was ended from outside: nobody may wait for it for ever."""
+        """Refuses all requests, because the thread was ended from outside and their callers must not wait for ever."""
         with self._busy:
             self._disconnect()
         with self._lock:
@@ -298,4 +304,4 @@ def _set_aside(seqs: frozenset[int], tx: Tx) -> Consequences:
 
 
 def _nothing(_: Tx) -> None:
-    """The work of a last request: it is answered when the connection is closed."""
+    """The work of a last request, which is answered when the connection is closed."""

@@ -1,16 +1,16 @@
-"""Rows that cannot be decoded, and how everything else goes on without them.
+"""Damaged rows, which cannot be decoded, and how everything else goes on without them.
 
 Statements read rows in batches, so one row with junk in a column fails the statement or its decoding for the whole
 batch. Healthy rows pay nothing for that: only when it happens the same work runs again *carefully*
 (connection_thread.py). Careful statements let junk pass (blocks.py), and what they read is decoded row by row.
 
-- A job that waits is set aside before the work is repeated: it becomes a dead letter whose error names the columns.
-- A job that runs or has ended is read as far as it can be; the record names the columns that were not (`damaged`).
-- Any other row is left out, and the log names its table.
+- A waiting job is set aside before the work is repeated: it becomes a dead letter whose error names the columns. - A
+job that runs or has ended is read as far as possible; `damaged` in the record names the columns that cannot be read. -
+Any other row is left out, and the log names its table.
 
-What can be decoded may still be out of range or contradict itself. Ranges belong to the types that are decoded
-(domain/time.py). Contradictions are looked for only while reading carefully, which also happens when the rules of the
-domain met what they rule out (`may_be_damage`).
+A value that can be decoded may still be out of range or contradict another one. Ranges belong to the types that are
+decoded (domain/time.py). Contradictions are checked only while reading carefully, which also happens after an assertion
+of the domain failed (`may_be_damage`).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class DamagedJobs(Exception):
 
 @contextmanager
 def carefully(tx: Tx, known: frozenset[int] | None, passed_over: Iterable[Culprit] = ()) -> Generator[None]:
-    """Read carefully inside. `known` are the damaged jobs that are met on purpose; None means all. `passed_over` are
-    records that stay as they are."""
+    """Has a transaction read carefully inside this context. `known` are the damaged jobs that the work may read; None
+    means all. `passed_over` are records that the work leaves as they are."""
     before = tx.sql
     tx.sql, tx.careful, tx.known_damage, tx.left_out = tx.careful_sql, True, known, set()
     tx.passed_over = frozenset((each.kind, each.number) for each in passed_over)
@@ -66,7 +66,7 @@ def carefully(tx: Tx, known: frozenset[int] | None, passed_over: Iterable[Culpri
 def careful(
     work: Callable[[Tx], T], known: frozenset[int] | None, passed_over: Iterable[Culprit] = ()
 ) -> Callable[[Tx], T]:
-    """The same work, reading carefully."""
+    """Returns a function that does this work and reads carefully."""
 
     def read_carefully(tx: Tx) -> T:
         if tx.careful:  # and it knows by now what is damaged, and what to pass over
@@ -78,10 +78,10 @@ def careful(
 
 
 class Rows(Generic[R]):
-    """Decodes a list of rows. Where the transaction reads carefully, those that cannot be read are left out.
+    """Decodes a list of rows. If the transaction reads carefully, rows that cannot be read are left out.
 
-    Of a Struct only the columns that cannot be read are left out, where the row may do without them; `stand_in` hears
-    which. `strict=False` lets SQLite's 0 and 1 be booleans.
+    If the rows are decoded as a Struct, only the columns that cannot be read are left out, provided that they have
+    defaults; `stand_in` is called with their names. `strict=False` decodes SQLite's 0 and 1 as booleans.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ def _is_struct(row: object) -> bool:
 
 
 class RowsByName(Generic[R]):
-    """The same for rows that come under their names."""
+    """Decodes rows that a statement returns by their names; a row that cannot be read is left out as in Rows."""
 
     def __init__(self, table: str, row: type[R]) -> None:
         self._table = table
@@ -171,7 +171,7 @@ class RowsByName(Generic[R]):
 
 
 def left_out(tx: Tx, table: str, error: Exception) -> None:
-    """Say so once for each kind of damage, not with every look at the same row."""
+    """Logs that a row was left out: once for each kind of damage, and not every time the row is read."""
     tx.left_out.add(table)
     _say_once(table, str(error))
 
@@ -186,19 +186,19 @@ def say_set_aside(job_id: str, columns: Sequence[str]) -> None:
 
 
 def decoded_error(error: BaseException) -> bool:
-    """Whether decoding what a statement answered failed."""
+    """Whether this error means that the answer of a statement could not be decoded."""
     return isinstance(error, msgspec.DecodeError | UnicodeDecodeError)
 
 
 def may_be_damage(error: BaseException) -> bool:
-    """Whether a row that can be decoded may be at fault: it contradicts its lane (DamagedJobs, from a claim that did
-    not read carefully), or the rules of the domain met what they rule out.
+    """Whether a row that can be decoded may have caused this error: it contradicts its lane (DamagedJobs, from a claim
+    that did not read carefully), or an assertion of the domain failed.
 
-    Reading carefully tells, because what is read then is also compared with itself (damaged_jobs.py).
+    Reading carefully decides this, because it also compares the values of a row with one another (damaged_jobs.py).
     """
     return isinstance(error, DamagedJobs) or is_unexpected(error)
 
 
 def ids_of(found: bytes | str) -> list[Any]:
-    """The first column of every row, whatever the others hold."""
+    """Returns the first column of every row, whatever the other columns contain."""
     return [msgspec.json.decode(raw)[0] for raw in _raw.decode(found)]

@@ -1,4 +1,4 @@
-"""Job rows read column by column, because one of a batch cannot be decoded (damage.py says when)."""
+"""Reads job rows column by column after one row of a batch could not be decoded (damage.py explains when)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _PLACE_OF_FLAGS: Final = next(at for at, field in enumerate(_STORED) if field.na
 _OF_LANE: Final = ("tenant", "queue", "type", "limit_key")
 _TIMES: Final = frozenset({"time_key", "created_at", "run_at", "updated_at"})
 _STATUS_IN: Final = (Status.WAITING, Status.WAITING, Status.RUNNING, Status.DEAD_LETTER)
-"""by stage, where the status itself is junk"""
+"""The status for each stage that stands in for a status that is junk."""
 _STATUSES_IN: Final = (*(frozenset({status}) for status in _STATUS_IN[:-1]), TERMINAL)
-"""By stage: another status contradicts it."""
+"""The statuses that a job in each stage may have; any other one contradicts the stage."""
 _STAGES: Final = range(len(_STATUS_IN))
 
 
 def read_one_by_one(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
-    """These jobs as far as their rows can be read. Raises DamagedJobs for those that wait and cannot be."""
+    """Returns these jobs as far as their rows can be read. Raises DamagedJobs for waiting jobs with damaged rows."""
     jobs = [_read(tx, seq) for seq in seqs]
     known = tx.known_damage
     if known is not None:
@@ -42,7 +42,8 @@ def read_one_by_one(tx: Tx, seqs: Sequence[int]) -> list[JobRecord]:
 
 
 def _read(tx: Tx, seq: int) -> JobRecord:
-    """Every value comes with a mark that says whether it is text; text comes as bytes, which may be no UTF-8."""
+    """Reads one job. The statement returns every value with a mark that says whether it is text; text is returned as
+    bytes, because it may not be valid UTF-8."""
     columns = ", ".join(tx.sql.one_column.format(column=field.name) for field in _STORED)
     found = tx.row(tx.sql.one_job.format(columns=columns), (seq,))
     assert found is not None, f"job {seq} is there"
@@ -66,7 +67,7 @@ def _read(tx: Tx, seq: int) -> JobRecord:
 
 
 def _keep_newer_flags(job: JobRecord, stored: Any, damaged: list[str]) -> None:
-    """A newer release may know more flags: they are no damage, and whatever is written back must hold them."""
+    """Keeps flags of a newer release in the record: they are no damage, and must still be there when it is saved."""
     try:
         job.flags = msgspec.convert(stored, StoredSmall)
     except msgspec.ValidationError:
@@ -79,7 +80,7 @@ def _lane_of(tx: Tx, lane: int | None) -> LaneName | None:
 
 
 def _put_right(job: JobRecord, damaged: list[str], lane: LaneName | None) -> list[str]:
-    """The columns that can be read and contradict others. The record gets what the others say instead."""
+    """Corrects the values that can be read but contradict others, and returns the names of their columns."""
     found: list[str] = []
     if lane is None:
         found.append("lane")
@@ -115,7 +116,7 @@ def _decoded(field: structs.FieldInfo, value: Any, *, is_text: bool) -> Any:
 
 
 def _stand_in(tx: Tx, field: structs.FieldInfo, value: Any, stage: int) -> Any:
-    """What the record holds instead of junk."""
+    """Returns the value that the record gets in place of junk."""
     if field.name == "status":
         return _STATUS_IN[stage] if stage in _STAGES else Status.WAITING
     if field.name in _TIMES:

@@ -1,10 +1,10 @@
-"""Open connections must not be there when a process forks.
+"""Connections are closed before a process forks.
 
-Two processes on one line to a server would take each other's answers. SQLite keeps its file locks in a table of the
-process: a child inherits the table but not the locks, so even a fresh connection in it believes to hold what it does
-not, the parent's last close then deletes the log under the child, and what the child was told is committed is gone. So
-every connection is closed before the fork, between two transactions; parent and child each open their own when they
-next need one.
+Two processes on one connection to a server would read each other's answers. SQLite keeps its file locks in a table of
+the process: a child inherits the table but not the locks, so even a new connection in the child seems to have locks
+that it does not have. When the parent closes its last connection, it then deletes the log that the child writes to, and
+transactions that the child has committed are lost. So every connection is closed before the fork, between two
+transactions; parent and child each open their own when they next need one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from weakref import WeakSet
 
 class Forkable(Protocol):
     def before_fork(self) -> None:
-        """Finish the transaction under way, close, and stay quiet until one of the others is called."""
+        """Finishes the current transaction, closes the connection, and does nothing until one of the other methods is
+        called."""
 
     def after_fork_in_parent(self) -> None: ...
 
     def after_fork_in_child(self) -> None:
-        """Threads, loops and whoever waited are the parent's: begin anew."""
+        """Starts over: the threads, the event loops and the callers that waited belong to the parent."""
 
 
 _forkables: WeakSet[Forkable] = WeakSet()
@@ -32,7 +33,7 @@ _one_at_a_time = threading.Lock()
 
 
 def follow_forks(forkable: Forkable) -> None:
-    """Tell it about every fork from now on, for as long as it lives."""
+    """Calls the methods of this object at every fork from now on, as long as the object lives."""
     _register()
     with _one_at_a_time:
         _forkables.add(forkable)

@@ -1,8 +1,5 @@
-"""Who waits for whom, as rows. New edges are kept back until somebody asks for edges.
-
-The scopes of one transaction: each is read once, changed in place, and written back where it changed.
-
-Groups that closed with nobody waiting, told from the outbox until somebody says that it was told.
+"""The rows that connect jobs: the edges of dependencies, the scopes, and the outbox of orphan groups. A book collects
+what one transaction reads and writes.
 """
 
 from __future__ import annotations
@@ -26,6 +23,9 @@ _edges = Rows("edge", Edge)
 
 
 class EdgeBook:
+    """The edges of one transaction. New edges are collected, and written before edges are read or the transaction
+    ends."""
+
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
         self._new: list[Edge] = []
@@ -55,18 +55,18 @@ class EdgeBook:
         self._tx.run_rows(
             self._tx.sql.insert_edges,
             [
-                (edge.seq, edge.position, edge.kind.value, edge.parent, edge.parent_id, _told(edge.ending))
+                (edge.seq, edge.position, edge.kind.value, edge.parent, edge.parent_id, _ending_value(edge.ending))
                 for edge in new
             ],
         )
 
 
 def edges_of(tx: Tx, seqs: Sequence[int]) -> list[Edge]:
-    """What these jobs wait for or waited for, by child and position."""
+    """Returns the edges to everything that these jobs wait or waited for, ordered by child and position."""
     return _edges.decode(tx, tx.value(tx.sql.edges_of, (msgspec.json.encode(seqs).decode(),)))
 
 
-def _told(ending: Ending | None) -> str | None:
+def _ending_value(ending: Ending | None) -> str | None:
     return None if ending is None else ending.value
 
 
@@ -75,7 +75,8 @@ def _edge_json(parents: Sequence[tuple[ParentKind, int]]) -> str:
 
 
 def _break(scope: Scope, unread: Sequence[str]) -> None:
-    """A group whose value was lost must not look as if it had succeeded without one."""
+    """Marks a scope as broken if its value cannot be read, because the group must not look as if it had succeeded
+    without a value."""
     if "value" in unread:
         scope.broken = max(1, scope.broken)
 
@@ -85,6 +86,8 @@ _positions = msgspec.json.Decoder(dict[int, int])
 
 
 class ScopeBook:
+    """The scopes of one transaction: each is read once, changed in place, and written back if it has changed."""
+
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
         self._held: dict[int, Scope | None] = {}
@@ -117,7 +120,7 @@ class ScopeBook:
             self._as_stored[scope.id] = copy.copy(scope)
 
     def _write_kept(self) -> None:
-        """Each after all earlier ones of its group."""
+        """Writes the new contributions, each at the position behind all earlier ones of its group."""
         kept, self._kept = self._kept, []
         if not kept:
             return
@@ -160,6 +163,7 @@ _payloads = Rows("outbox", OrphanRecord)
 
 
 def put_orphan(tx: Tx, scope: Scope) -> None:
+    """Records an orphan group in the outbox, where it stays until it has been reported."""
     orphan = orphan_of(scope)
     payload = msgspec.json.encode(orphan).decode()
     tx.run(tx.sql.put_orphan, (orphan.id, tx.now, tx.now, payload, int(scope.report_orphan), tx.now))
@@ -170,6 +174,7 @@ def orphans_are_taken(tx: Tx) -> bool:
 
 
 def take_orphans(tx: Tx, limit: int, hide_us: Span) -> list[OrphanRecord]:
+    """Returns orphan groups to report, and hides them from other workers for a while."""
     until = tx.now + ORPHANS_RECORDED_FOR
     tx.run(tx.sql.record_orphans, (tx.now, until, until - ORPHANS_RENEWED_AFTER))
     orphans = _payloads.decode(tx, tx.value(tx.sql.due_orphans, (tx.now, tx.now + hide_us, limit)))

@@ -1,7 +1,4 @@
-"""The job records of one transaction: each is loaded once, changed in place, and written back with the others.
-
-Attempts and events as rows, collected and written together.
-"""
+"""The job records, attempts and events of one transaction."""
 
 from __future__ import annotations
 
@@ -19,6 +16,8 @@ from ropewalk.domain.jobs.transition import Effects
 
 
 class Journal:
+    """The attempts and events of one transaction, which are collected and written together."""
+
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
         self._attempts: list[Row] = []
@@ -61,16 +60,18 @@ _ints = msgspec.json.Decoder(list[int])
 
 
 class JobBook:
+    """The job records of one transaction: each is loaded once, changed in place, and written back with the others."""
+
     def __init__(self, tx: Tx, lanes: LaneBook) -> None:
         self._tx = tx
         self._lanes = lanes
         self._by_seq: dict[int, JobRecord] = {}
         self._by_id: dict[tuple[str, str], JobRecord] = {}
-        """only the new ones: the table does not know them yet"""
+        """The new jobs, which are not in the table yet, by (tenant, id)."""
         self._new: list[JobRecord] = []
         self._taken: dict[int, JobRecord] = {}
         self._shared: set[int] = set()
-        """Jobs of which other transactions may change what does not end them, such as their leases."""
+        """The jobs that were loaded with a shared lock: other transactions may change their leases and progress."""
 
     def find(self, tenant: str, ids: Iterable[str], *, shared: bool = False) -> dict[str, JobRecord]:
         wanted = dict.fromkeys(ids)
@@ -110,12 +111,13 @@ class JobBook:
             self._by_seq[job.seq] = self._by_id[job.tenant, job.id] = job
 
     def take(self, job: JobRecord) -> None:
+        """Registers a job as changed, so that `flush` writes it back."""
         if job.seq in self._shared:
             self._own(job)
         self._taken[job.seq] = job
 
     def _own(self, job: JobRecord) -> None:
-        """What others changed of it meanwhile must not be written over."""
+        """Loads a job again, with a lock of its own, so that changes of other transactions are not overwritten."""
         self._shared.discard(job.seq)
         for fresh in load(self._tx, [job.seq]):
             for name in job.__struct_fields__:
@@ -130,7 +132,7 @@ class JobBook:
             self._tx.run(self._tx.sql.note_dependants, (msgspec.json.encode(stored).decode(),))
 
     def flush(self) -> None:
-        """What is new is written as it is by now, and what else became of it since like every other change."""
+        """Writes the new jobs and then all changed ones."""
         new, self._new = self._new, []
         if new:
             records.insert(self._tx, self._lanes, new)

@@ -1,7 +1,7 @@
-"""Idempotency keys as rows, those of one transaction read once and written together. domain.jobs.idempotency judges.
+"""The rows of idempotency keys. domain.jobs.idempotency decides what a key means for a submission.
 
-A key outlives its job's end, not the job itself: it keeps its job from being pruned while its window lasts, and goes
-when the job is deleted. So a key always names a job that is there.
+A key may outlive the end of its job but not the job itself: while its window lasts, the job is not pruned, and when the
+job is deleted, the key is, too. So a key always names a job that exists.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.ports.store.submission import MustWait
 
 KeyName: TypeAlias = tuple[str, str, str]
-"""(tenant, type, key)"""
+"""The name of a key: (tenant, type, key)."""
 
 
 class KeyBook:
+    """The idempotency keys of one transaction: each is read once, and all changes are written together."""
+
     def __init__(self, tx: Tx, *, wait: bool = True) -> None:
         self._tx = tx
         self._wait = wait
@@ -27,8 +29,8 @@ class KeyBook:
         self._closed: list[Row] = []
 
     def find(self, name: KeyName) -> KeyRecord | None:
-        """The key is ours alone until the end of the transaction. Raises MustWait where somebody else has it and this
-        book does not wait."""
+        """Reads and locks a key until the end of the transaction. Raises MustWait if another transaction has it and
+        this book was made with `wait=False`."""
         if name not in self._known:
             self._write_closed()
             self._known[name] = _find(self._tx, name, wait=self._wait)
@@ -39,7 +41,7 @@ class KeyBook:
         self._known[name] = self._changed[name] = held
 
     def close(self, job: JobRecord) -> None:
-        """The job became terminal."""
+        """Closes the key of a job that became terminal."""
         name = _name(job)
         if name is None:
             return
@@ -58,7 +60,7 @@ class KeyBook:
         return held is None or held.job_id == job.id or held.closed_at is not None
 
     def move(self, job: JobRecord) -> None:
-        """The input of a job that waits was changed: its key stands for the new one."""
+        """Lets the key of a waiting job stand for its new input, after that was updated."""
         name = _name(job)
         held = None if name is None else self.find(name)
         if held is not None and held.job_id == job.id:
@@ -66,7 +68,7 @@ class KeyBook:
             self.put(held)
 
     def reopen(self, job: JobRecord) -> None:
-        """The job was retried. If its key was pruned or passed on meanwhile, it opens it anew."""
+        """Opens the key of a job that was retried, even if it was pruned or given to another job meanwhile."""
         name = _name(job)
         if name is None:
             return

@@ -1,8 +1,11 @@
-"""What one connection knows of lanes: their numbers, and the limits and quotas there are.
+"""What one connection remembers about lanes: their numbers, and the limits and quotas of the store.
 
-A lane is one (tenant, queue, type, limit key); its row is written once and never changes. The lanes of all keys of one
-(tenant, queue, type), which may be very many, are numbered together and behind all lanes without a key: a claim passes
-over all of them in one step, or looks at some.
+A lane is one (tenant, queue, type, limit key); its row is written once and never changes. The lanes of all limit keys
+of one (tenant, queue, type), which may be very many, have numbers beside one another and behind all lanes without a
+key: a claim skips all of them in one step, or looks at some.
+
+The control counter of the store grows whenever a limit or a quota changes or a queue is paused. What was read at one
+value of the counter is valid as long as the counter has this value.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from ropewalk.domain.limits.rate import Algorithm, Rate
 from ropewalk.domain.time import SECOND, Span
 
 KEYS_MAX: Final = 1 << 40
-"""the lanes of keys below lane n are numbered from n * KEYS_MAX on, and their sublanes twice that"""
+"""The lanes of the limit keys of lane n have numbers from n * KEYS_MAX on, and their sublanes from twice that on."""
 KNOWN_MAX: Final = 50_000
 
 _lanes = Rows("lane", tuple[int, str, str, str, str])
@@ -29,35 +32,37 @@ _quotas = Rows("quota", tuple[str, int | None, int | None, int | None, Span | No
 
 
 class QuotaBook:
-    """The quotas there are. Many may share one that only read what is committed."""
+    """The quotas of the store, as last read. Connections that read only what is committed may share one book."""
 
     def __init__(self) -> None:
         self._known: tuple[int | None, Quotas] = (None, Quotas())
-        """and the `control` they were read under"""
+        """The value of the control counter at which the quotas were read, and the quotas."""
 
     @property
     def known(self) -> Quotas:
-        """As they were when somebody last looked."""
+        """The quotas as they were when they were last read."""
         return self._known[1]
 
     def look(self, tx: Tx, control: int) -> Quotas:
-        """As of this `control`, which counts up whenever one changes."""
+        """Returns the quotas at this value of the control counter, and reads them if it has changed."""
         if control != self._known[0]:
             self._known = (control, quotas_of(tx))
         return self._known[1]
 
     def free(self, tenants: Iterable[str]) -> int | None:
-        """The `control` under which none of these tenants had a quota; None where one had, or nobody looked."""
+        """Returns the value of the control counter at which none of these tenants had a quota; None if one of them had,
+        or if the quotas have not been read."""
         control, quotas = self._known
         return None if quotas.holding(tenants) else control
 
     def forget(self) -> None:
-        """Look again, whatever `control` says."""
+        """Has the next call read the quotas again, whatever the control counter is."""
         self._known = (None, self.known)
 
 
 class LaneBook:
-    """Belongs to one connection. `forget` after a rollback: what it knows may never have been written."""
+    """The numbers and names of lanes, as one connection knows them. It must `forget` them after a rollback, because new
+    lanes may not have been written then."""
 
     def __init__(self, quotas: QuotaBook | None = None) -> None:
         self.quotas = QuotaBook() if quotas is None else quotas
@@ -65,21 +70,21 @@ class LaneBook:
         self._names: dict[int, LaneName] = {}
         self._rules = Rules()
         self._rules_of: int | None = None
-        """the `control` they were read under"""
+        """The value of the control counter at which the limits were read."""
 
     def id_of(self, tx: Tx, name: LaneName) -> int:
         known = self._ids.get(name)
         return self.ids_of(tx, [name])[name] if known is None else known
 
     def ids_of(self, tx: Tx, names: Iterable[LaneName]) -> dict[LaneName, int]:
-        """Their numbers, among others; those that are new are written."""
+        """Returns the numbers of these lanes, and perhaps of others. New lanes are written."""
         unknown = sorted({name for name in names if name not in self._ids})
         if unknown:
             if len(self._ids) > KNOWN_MAX:
                 self._ids.clear()
                 unknown = sorted(set(names))
             self.ids_of(tx, {name.above for name in unknown if name.key})
-            tx.run_rows(tx.sql.insert_lanes, unknown)  # in order: two who write the same never wait for each other
+            tx.run_rows(tx.sql.insert_lanes, unknown)  # They are sorted, so that two writers cannot deadlock.
             wanted = msgspec.json.encode(unknown).decode()
             for number, *name in _lanes.decode(tx, tx.value(tx.sql.lane_ids, (wanted,))):
                 self._ids[LaneName(*name)] = number
@@ -101,11 +106,11 @@ class LaneBook:
 
     @property
     def known_names(self) -> Mapping[int, LaneName]:
-        """Those of lanes that were asked for, for whoever cannot ask."""
+        """The names that are known without reading, for callers that cannot read."""
         return self._names
 
     def rules(self, tx: Tx, control: int) -> Rules:
-        """The limits as of this `control`, which counts up whenever one changes."""
+        """Returns the limits at this value of the control counter, and reads them if it has changed."""
         if control != self._rules_of:
             self._rules = Rules(limits_in(tx, tx.value(tx.sql.all_limits)))
             self._rules_of = control

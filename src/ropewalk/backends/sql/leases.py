@@ -1,7 +1,8 @@
-"""What the holder of a lease writes while it holds it: renewals and notes. Everything here is fenced.
+"""What a worker writes while it holds leases: its registration, renewals, and notes (progress and checkpoints).
+Renewals and notes name the fence of the lease.
 
-Only what a renewal needs is looked at, and a job that somebody is writing to just now is left out: one row locked by a
-slow transaction must not cost the others their leases.
+A renewal reads only the columns that it needs, and skips a job whose row another transaction has locked: a slow
+transaction with one row must not cost the other jobs their leases.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from ropewalk.ports.store.leases import CancelNotice, Lost, Note, NoteAnswer, Re
 
 
 class Held(Struct, array_like=True):
+    """A job whose lease the worker still holds, as a renewal reads it."""
+
     seq: int
     fence: int
     cancel: CancelRequest | None
 
 
 class Seen(Struct, array_like=True):
-    """Of a job that was not to be had: enough to tell why."""
+    """A job that could not be renewed: the columns that show whether its lease is lost, and why."""
 
     seq: int
     fence: int
@@ -46,6 +49,7 @@ _seen = Rows("job", Seen)
 
 
 def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
+    """Renews leases and writes progress and log lines. Returns lost leases, cancellations, and whether to drain."""
     drain = tx.value(tx.sql.beat, (tx.now, owner)) == 1
     found = tx.value(tx.sql.leases_to_renew, (_json([asked.seq for asked in renewals]), owner))
     held = {each.seq: each for each in _held.decode(tx, found)}
@@ -67,12 +71,13 @@ def renew(tx: Tx, owner: str, renewals: Sequence[Renewal]) -> Renewed:
 
 
 def why_lost(tx: Tx, owner: str, seq: int, fence: int) -> LossReason | None:
-    """Why this lease is not held any more, without waiting for anybody; None while it is."""
+    """Returns why this lease is lost, without waiting for a lock; None if it is not lost."""
     return loss_reason(_look(tx, [seq]).get(seq), fence, owner)
 
 
 def _rows(tx: Tx, kept: Sequence[Renewal]) -> list[Row]:
-    """One a job: of one renewed twice a statement would write only the last, without the progress of the other."""
+    """Returns one row for each job. If a job is renewed twice, a statement would write only the last renewal, without
+    the progress of the first."""
     progress: dict[int, str | None] = {}
     rows: dict[int, Row] = {}
     for asked in kept:
@@ -84,7 +89,7 @@ def _rows(tx: Tx, kept: Sequence[Renewal]) -> list[Row]:
 
 
 def _explain(tx: Tx, owner: str, missing: Sequence[Renewal], answer: Renewed) -> None:
-    """What is still held was only locked; the rest is lost."""
+    """Adds the missing leases to the answer: as busy if another transaction had locked the job, otherwise as lost."""
     seen = _look(tx, [asked.seq for asked in missing])
     for asked in missing:
         reason = loss_reason(seen.get(asked.seq), asked.fence, owner)
@@ -121,5 +126,6 @@ def note(tx: Tx, written: Note) -> NoteAnswer:
 
 
 def _names(served: tuple[str, ...] | None) -> str | None:
-    """() serves nothing and None serves all: they must not be the same in the table."""
+    """Encodes the queues or tenants of a worker. () serves nothing and None serves all, so the table distinguishes
+    them."""
     return None if served is None else msgspec.json.encode(served).decode()

@@ -1,8 +1,9 @@
-"""Flow limits: kept as rows, and measured in a transaction that gives out jobs.
+"""Fleet limits (FlowLimit): their rows, and how a claim measures them.
 
-What runs is counted, never kept, so nothing can leak whatever crashes. Two claims must not count the same room: whoever
-gives out jobs under a limit holds its row until it commits, and counts in a later statement than the one that took
-hold. A lane with a limit that somebody else holds is passed over.
+The running jobs are counted each time and not stored as a number, so that no crash can leave a wrong number. Two claims
+must not use the same room: a claim that gives out jobs under a limit locks the row of the limit until it commits, and
+counts in a later statement than the one that locked the row. A lane with a limit that another claim has locked is
+skipped.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ _states = Rows("fleet_rate", tuple[str, LimitKind, str, str, RateState])
 
 
 class Flow:
-    """The room there is in this transaction, for lanes by their number."""
+    """The limits in one claim: which lanes, by their numbers, have room."""
 
     def __init__(self, tx: Tx, lanes: LaneBook, rules: Rules) -> None:
         self._tx = tx
         self._lanes = lanes
         self._rules = rules
         self._held: dict[LimitId, FlowLimit | None] = {}
-        """as they are now; None: somebody else holds it, or it is gone"""
+        """The limits that this claim has locked, as they are now; None if another claim has locked it or it was
+        removed."""
         self._known: dict[Measure, LimitHeadroom] = {}
         self.gauges: Gauges[int] = Gauges(tx.now)
 
     def meet(self, lanes: Collection[int]) -> None:
-        """Take hold of the limits on these lanes, and measure them."""
+        """Locks and measures the limits on these lanes."""
         for lane, gauges in self._on(lanes).items():
             if gauges is None:
                 self.gauges.pass_over(lane)
@@ -49,14 +51,14 @@ class Flow:
                 self.gauges.put(lane, gauges)
 
     def open_among(self, lanes: Collection[int]) -> list[int]:
-        """The lanes whose limits leave room. The others are met."""
+        """Returns the lanes whose limits have room, and puts the others under their limits in this claim."""
         on = self._on(lanes)
         found = [lane for lane in lanes if (gauges := on[lane]) is not None and not any(gauge.full for gauge in gauges)]
         self.meet([lane for lane in lanes if lane not in found])
         return found
 
     def _on(self, lanes: Collection[int]) -> dict[int, list[LimitHeadroom] | None]:
-        """None: somebody else holds one of its limits."""
+        """Returns the limits on each lane; None for a lane of which another claim has locked a limit."""
         names = self._lanes.names_of(self._tx, lanes)
         met = {lane: self._rules.on(names[lane]) for lane in lanes}
         self._hold({each.limit for measures in met.values() for each in measures})
@@ -65,7 +67,7 @@ class Flow:
         return {lane: [self._known[each] for each in free[lane]] if lane in free else None for lane in lanes}
 
     def spend(self) -> None:
-        """Keep what was given out of rates."""
+        """Writes the starts that this claim used up of rates."""
         rows: list[tuple[SqlValue, ...]] = []
         for gauge in self.gauges.used():
             rate, spent = gauge.limit.rate, gauge.spent
@@ -133,19 +135,19 @@ def uses(tx: Tx, tenant: str) -> list[LimitUse]:
 
 
 def holding(tx: Tx, job: JobRecord) -> list[Full]:
-    """For those who only look: nothing is taken hold of."""
+    """Returns the exhausted limits that keep a job from starting. Nothing is locked, because this only reads."""
     rules = _rules(tx)
     flow = Flow(tx, tx.lanes, rules)
     return flow.full(rules.on(job.lane.above)) or flow.full(rules.on(job.lane))
 
 
 def prune(tx: Tx, limit: int) -> None:
-    """A minute late: whoever uses one may have read the clock a moment ago."""
+    """Deletes idle rates, one minute late, because a claim that uses one may have read the clock a moment ago."""
     tx.run(tx.sql.prune_rates, (tx.now - MINUTE, limit))
 
 
 def running(tx: Tx, lanes: LaneBook) -> Counted:
-    """What runs now, by lane."""
+    """Returns the number of running jobs of each lane."""
     counts = dict(_counts.decode(tx.value(tx.sql.running_lanes)))
     names = lanes.names_of(tx, counts)
     return {names[lane]: number for lane, number in counts.items() if lane in names}

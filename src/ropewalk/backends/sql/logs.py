@@ -1,4 +1,6 @@
-"""What jobs logged: written with a renewal or a settlement, once each, the newest of a job. Others cost nothing."""
+"""The lines that jobs logged. Each is written once, with a renewal or a settlement, and only the newest lines of a job
+stay in the store. Jobs that log nothing cost nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ _lines = Rows("log", LogLine)
 
 
 class Logged(Protocol):
-    """A renewal or a settlement whose lease was found to be held."""
+    """A renewal or a settlement whose lease is valid."""
 
     @property
     def seq(self) -> int: ...

@@ -1,4 +1,4 @@
-"""What is done for all: leases that ran out, deadlines that passed, retention, once-keys, pauses."""
+"""Maintenance for all jobs: expired leases, deadlines that have passed, retention, once-keys and pauses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ from ropewalk.ports.store.consequences import Consequences, Moved
 from ropewalk.ports.store.maintenance import Pruned
 
 SHORTENED_MAX: Final = 10
-"""Times as many waits as there may be other changes in a sweep: after a clock was set back, all of them at once."""
+"""A sweep shortens this many times as many waits as it makes other changes: after the clock was set back, all waits
+have to be shortened at once."""
 
 _ints = msgspec.json.Decoder(list[int])
 _types = Rows("lane", str)
@@ -55,7 +56,7 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int, take_back_until: Instant | None) 
 
 
 def _follow_clock(tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, limit: int) -> None:
-    """Where the clock was set back: leases of workers and waits of jobs that it had given too far in the future."""
+    """After the clock was set back, brings nearer the leases and waits that would end too far in the future."""
     written_ahead_from = clock.written_ahead_from(tx.now)
     for worker, beat_at in _workers.decode(tx, tx.value(tx.sql.workers_ahead, (written_ahead_from,))):
         tx.run(tx.sql.bring_leases_nearer, (worker, beat_at - tx.now, tx.now))
@@ -72,7 +73,7 @@ def _follow_clock(tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation,
 
 
 def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequences:
-    """Before a claim: leases that ran out, unless they are to be left alone, and waits that are over."""
+    """Ends waits that are over before a claim, and takes back expired leases if the worker may do that."""
     lost = _run_out(tx, limit) if take_back else []
     over = _ints.decode(tx.value(tx.sql.expired_waits, (tx.now, limit)))
     if not lost and not over:
@@ -87,7 +88,7 @@ def catch_up(tx: Tx, lanes: LaneBook, limit: int, *, take_back: bool) -> Consequ
 
 
 def give_back(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Consequences:
-    """The leases that a worker got with an answer that never reached it: none of these jobs has started."""
+    """Gives back the leases of a claim whose answer did not reach the worker: none of these jobs has started."""
     known = tx.value(tx.sql.unanswered_of, (request.owner, request.turn))
     if known is not None:
         tickets = remembered(_known_ranges(known), request.unanswered)
@@ -111,7 +112,7 @@ def _known_ranges(stored: str) -> list[TicketRange]:
 
 
 def expire(unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence[int]) -> None:
-    """Waiting jobs whose deadline passed."""
+    """Ends waiting jobs whose deadline has passed."""
 
     def end(job: JobRecord) -> None:
         effects = transition.expire(job, unit_of_work.now)
@@ -122,7 +123,7 @@ def expire(unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence
 
 
 def set_aside(tx: Tx, lanes: LaneBook, seqs: frozenset[int]) -> Consequences:
-    """Jobs with damaged rows become dead letters, with everything that follows from that (damage.py)."""
+    """Makes dead letters of jobs with damaged rows, and does everything that follows from that (damage.py)."""
     unit_of_work = SqlUnitOfWork(tx, lanes)
     propagation = Propagation(unit_of_work)
 
@@ -150,7 +151,8 @@ def _lose(tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: S
     known = _started.decode(tx, tx.value(tx.sql.started_tickets))
 
     def lose(job: JobRecord) -> None:
-        # A job a living worker had only buffered goes back unharmed; of an unknown worker we must assume the worst.
+        # A job that the worker had only buffered is given back and does not count as crashed. If the worker is unknown,
+        # the job has to count as one that ran.
         tickets = known.get(job.owner or "")
         _lose_one(propagation, job, started=tickets is None or tickets.covers(job.ticket), now=tx.now)
 
@@ -164,7 +166,7 @@ def _lose_one(propagation: Propagation, job: JobRecord, *, started: bool, now: I
 
 
 def _wake(unit_of_work: SqlUnitOfWork, propagation: Propagation, seqs: Sequence[int]) -> None:
-    """Waits that are over: a gate is given up, a job that waited for a signal goes back to its handler."""
+    """Ends waits that are over: a gate is given up, and a handler that waited for a signal runs again."""
 
     def wake(job: JobRecord) -> None:
         unit_of_work.take(job)
@@ -194,7 +196,7 @@ def prune(tx: Tx, retention: Retention, limit: int) -> Pruned:
 
 
 def remove(tx: Tx, seqs: Sequence[int]) -> None:
-    """Forget finished jobs and everything recorded about them."""
+    """Deletes finished jobs and everything that is recorded about them."""
     gone = msgspec.json.encode(seqs).decode()
     sql = tx.sql
     count_removed(tx, tx.lanes, gone)
@@ -226,7 +228,8 @@ def drain(tx: Tx, owner: str) -> bool:
 
 
 def _past_retention(tx: Tx, retention: Retention, types: Sequence[str], limit: int) -> list[int]:
-    """Each (status, type) has a retention of its own, and an index that holds its oldest jobs first."""
+    """Returns jobs that are past their retention. Each (status, type) has a retention of its own, and an index by which
+    its oldest jobs are found first."""
     gone: list[int] = []
     for status in sorted(TERMINAL):
         for job_type in types:

@@ -1,4 +1,6 @@
-"""What people do to jobs: domain.jobs.operations on one record after another, each independent of the others."""
+"""The operations of people on jobs: cancel, retry, update, delete and purge. Most of them apply a rule of
+domain.jobs.operations to one record after another, each independently of the others.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Looking without touching, on a connection of its own: a read never waits for a writer, nor a writer for it.
-
-domain.search.matches as SQL: one condition for each thing a filter sets.
-
-How the jobs of all tenants stand, for an examination. It costs as much as there is ready, or dead.
+"""The verbs that only read. They use a connection of their own, so that a read never waits for a writer, nor a writer
+for a read.
 """
 
 from __future__ import annotations
@@ -74,7 +71,7 @@ _COMPARED: Final = {
     " substr(coalesce(correlation_id, ''), 1, length(CAST(:text AS text))), {error_code}))",
 }
 _SELECTIVE: Final = ("workflow_id", "group_id", "parent_id", "correlation_id")
-"""what has an index of its own, better than the one by tenant"""
+"""Each of these fields has an index of its own, which is better than the index by tenant."""
 _ORDERS: Final = {
     Order.CREATED_ASC: ("seq > :after_seq", "seq"),
     Order.CREATED_DESC: ("seq < :after_seq", "seq DESC"),
@@ -83,7 +80,8 @@ _ORDERS: Final = {
 
 
 class Query:
-    """The jobs of one tenant that a filter means. What differs between the stores is a part of their statements."""
+    """The SQL for the jobs of one tenant that match a filter, as domain.search.matches defines it: one condition for
+    each field that the filter sets. The parts that differ between stores come from their statements."""
 
     def __init__(self, sql: Statements, tenant: str, wanted: Filter, now: Instant) -> None:
         self._sql = sql
@@ -112,7 +110,7 @@ class Query:
         return f"SELECT count(*) FROM job WHERE {self._conditions()}"  # noqa: S608  every condition is one of ours
 
     def page(self, order: Order, after: Position | None, limit: int) -> str:
-        """The seqs of the next jobs, as one JSON array."""
+        """Returns the query for the seqs of the next jobs, which it selects as one JSON array."""
         passed, by = _ORDERS[order]
         if after is not None:
             self._add(passed, after_value=after[0], after_seq=after[1])
@@ -138,7 +136,7 @@ def _any_of(conditions: Iterable[str]) -> str:
 
 AHEAD_MAX: Final = 10_000
 BACKLOG_MAX: Final = 100_000
-"""of one tenant, queue and type"""
+"""The backlog of one tenant, queue and type is counted up to this number."""
 
 _ints = msgspec.json.Decoder(list[int])
 _names = msgspec.json.Decoder(list[str])
@@ -151,11 +149,11 @@ _plans = Rows("schedule", Plan)
 
 
 class SqlReading(ABC):
-    """The verbs that read, as every SQL store has them. Each is one of the functions below, on one consistent view."""
+    """The verbs that only read, for every SQL store. Each runs one of the functions below on one consistent view."""
 
     @abstractmethod
     async def _read(self, work: Callable[[Tx], T]) -> T:
-        """Run it on a consistent view, without locks."""
+        """Runs work on a consistent view of the store, without locks."""
 
     async def get(self, tenant: str, ids: Sequence[str]) -> Snapshot:
         return await self._read(lambda tx: get(tx, tenant, ids))
@@ -199,10 +197,11 @@ def search(tx: Tx, tenant: str, wanted: Filter, *, order: Order, cursor: str | N
 
 
 def _cursor_behind(tx: Tx, last: JobRecord, order: Order) -> str | None:
-    """Where the next page begins, by what is stored: a record holds a stand-in for an instant that cannot be read.
+    """Returns where the next page begins, from the stored values: a record has a stand-in for an instant that is junk.
 
-    Some junk cannot be told in a cursor. Text stands behind all numbers, and the next page begins at the last of these;
-    with a fraction it begins at the number below. So damaged rows may be missing from the pages, but no healthy one is.
+    A cursor cannot express some kinds of junk. Text comes behind all numbers, so the next page begins at the last
+    number; for a fraction it begins at the integer below. So damaged rows may be missing from the pages, but no healthy
+    row is.
     """
     if order is not Order.UPDATED_DESC or "updated_at" not in last.damaged:
         return encode_cursor(order, position_of(last, order))
@@ -299,7 +298,7 @@ def work(tx: Tx) -> Work:
 
 
 def _read_small_tables(tx: Tx) -> None:
-    """Whatever of them cannot be read is in `left_out` afterwards."""
+    """Reads the small tables, so that `left_out` names those with rows that cannot be read."""
     _plans.decode(tx, tx.value(tx.sql.all_plans))
     workers(tx)
     limits_in(tx, tx.value(tx.sql.all_limits))

@@ -1,8 +1,9 @@
-"""Quotas of tenants: kept as rows, and judged in a transaction that lets jobs in.
+"""Quotas of tenants: their rows, and how a submission measures them.
 
-What waits is counted, never kept. Two submissions must not count the same room: whoever submits for a tenant with a
-quota holds its row until it commits, and counts in a later statement than the one that took hold. That happens first of
-all, in order of name, so that nobody who waits for it holds anything else but schedules.
+The waiting jobs are counted each time and not stored as a number. Two submissions must not use the same room: a
+submission for a tenant with a quota locks the row of the quota until it commits, and counts in a later statement than
+the one that locked the row. It locks these rows first, sorted by tenant, so that a submission that waits for one has
+locked nothing else but schedules.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _spent = Rows("quota_charge", tuple[str, QuotaCharge])
 
 
 def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
-    """What may come in from outside. The tenants that have a quota are held from here on."""
+    """Returns what the quotas allow for submissions from outside. The quotas of their tenants are locked from here
+    on."""
     quotas = tx.lanes.quotas.look(tx, control).holding(outside(submissions))
     _hold(
         tx, [tenant for tenant, quota in quotas.items() if quota.pending is not None or quota.submissions is not None]
@@ -33,7 +35,8 @@ def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admiss
 
 
 def passing(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
-    """The same in a transaction of somebody else's, who may take hours: nothing is held, and rates were paid before."""
+    """Returns what the quotas allow for submissions in a user's transaction. It may stay open for hours, so nothing is
+    locked, and the rates were charged before in a transaction of their own (`pay`)."""
     quotas = tx.lanes.quotas.look(tx, control).holding(outside(submissions))
     return _measured(tx, {tenant: msgspec.structs.replace(quota, submissions=None) for tenant, quota in quotas.items()})
 
@@ -53,13 +56,13 @@ def pay(tx: Tx, submissions: Sequence[Submission]) -> None:
 
 
 def spend(tx: Tx, admission: Admission) -> None:
-    """Keep what came in under rates."""
+    """Writes what the submissions used up of rates."""
     rows = [(tenant, msgspec.json.encode(spent).decode()) for tenant, spent in sorted(admission.spent().items())]
     tx.run_rows(tx.sql.charge_quotas, rows)
 
 
 def outside(submissions: Sequence[Submission]) -> set[str]:
-    """The tenants these are for, but for what running work brings forth."""
+    """Returns the tenants of these submissions, except those that a running job makes: they need no admission."""
     return {new.tenant for submission in submissions if submission.under is None for new in submission.jobs}
 
 
@@ -83,7 +86,7 @@ def remove(tx: Tx, tenant: str) -> bool:
 
 
 def kept(tx: Tx) -> list[Quota]:
-    """By tenant."""
+    """Returns all quotas, ordered by tenant."""
     return list(quotas_of(tx).kept.values())
 
 
@@ -119,7 +122,7 @@ def _measured(tx: Tx, quotas: dict[str, Quota]) -> Admission:
 
 
 def _waiting(tx: Tx, quota: Quota) -> int:
-    """Counted no further than it matters."""
+    """Counts the waiting jobs of a tenant, but no further than one above its quota."""
     if quota.pending is None:
         return 0
     waiting: int = tx.value(tx.sql.waiting_of, (quota.tenant, quota.pending + 1))

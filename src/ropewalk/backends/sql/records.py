@@ -1,4 +1,4 @@
-"""Finding, inserting and saving whole job records. Nothing here decides anything about them."""
+"""Finds, inserts and saves whole job records. No rule about jobs is decided here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ropewalk.domain.jobs.transition import EPOCH_SHIFT
 from ropewalk.domain.time import Instant
 
 WAITING, READY, RUNNING, FINISHED = range(4)
-"""the places of a job"""
+"""These are the stages of a job."""
 
 _always = attrgetter(*BORN_ALWAYS)
 _sometimes = attrgetter(*BORN_SOMETIMES)
@@ -52,7 +52,7 @@ def find_all(tx: Tx, tenant: str, ids: Iterable[str]) -> list[JobRecord]:
 
 
 def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
-    """New records, with their `seq` already taken. Raises AlreadyThere where an id or spawn key exists."""
+    """Inserts new records, which already have their `seq`. Raises AlreadyThere if an id or a spawn key exists."""
     used = _used_columns(jobs)
     names = [job.lane for job in jobs]
     lane_ids = lanes.ids_of(tx, set(names))
@@ -76,10 +76,10 @@ def insert(tx: Tx, lanes: LaneBook, jobs: Sequence[JobRecord]) -> None:
 def insert_alike(
     tx: Tx, lanes: LaneBook, first: JobRecord, own: Mapping[str, Sequence[SqlValue]], *, control: int | None = None
 ) -> bool:
-    """Insert new records that differ only in the columns of `own`; what they share is bound once, from the first.
+    """Inserts new records that differ only in the columns of `own`; the other values are those of the first record.
 
-    With `control` they are numbered as they are inserted, which the store must be able to do (`Tx.numbers_inserted`).
-    False, and nothing is inserted, where another `control` holds by now.
+    If `control` is given, the INSERT itself numbers the records, which the store must be able to do
+    (`Tx.numbers_inserted`). Returns False and inserts nothing if the control counter has another value by now.
     """
     shared = {name: value for name, value in _shared(tx, lanes, first).items() if name not in own}
     rows: list[Row] = list(zip(*own.values(), strict=True))
@@ -92,13 +92,13 @@ def insert_alike(
 
 
 def lease(tx: Tx, jobs: Sequence[JobRecord], *, owner: str, epoch: int) -> None:
-    """What domain.jobs.transition.claim has done to these records, which were ready and nobody else can lease."""
+    """Writes what domain.jobs.transition.claim changed in these records, which were ready and are locked."""
     rows = list(map(_leased, jobs))
     tx.run_rows_later(tx.sql.lease_jobs, rows, tx.now, epoch << EPOCH_SHIFT, owner)
 
 
 def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
-    """Records the domain changed, under the fence they were loaded with."""
+    """Saves records that the domain has changed, under the fence with which they were loaded."""
     for job in jobs:
         if job.damaged and "fence" in job.damaged:
             tx.run(tx.sql.mend_fence, (job.fence, job.seq))
@@ -107,7 +107,7 @@ def save(tx: Tx, jobs: Sequence[JobRecord]) -> None:
 
 
 def _shared(tx: Tx, lanes: LaneBook, first: JobRecord) -> dict[str, SqlValue]:
-    """By column what records that are alike have in common."""
+    """Returns, by column, the values that records of one kind have in common."""
     always = dict(zip(BORN_ALWAYS, _always(first), strict=True))
     del always["seq"], always["id"]
     sometimes = {name: column[0] for name, column in _used_columns([first]).items()}
@@ -115,7 +115,8 @@ def _shared(tx: Tx, lanes: LaneBook, first: JobRecord) -> dict[str, SqlValue]:
 
 
 def _used_columns(jobs: Sequence[JobRecord]) -> dict[str, Sequence[SqlValue]]:
-    """Optional columns that a job of this batch uses; binding None is slow (1 µs each), so the others are left out."""
+    """Returns the optional columns that some job of this batch uses. The others are left out, because binding None
+    takes 1 µs each."""
     used: dict[str, Sequence[SqlValue]] = {}
     columns = zip(*map(_sometimes, jobs), strict=True)
     for name, column in zip(BORN_SOMETIMES, columns, strict=False):

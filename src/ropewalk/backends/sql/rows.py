@@ -1,6 +1,5 @@
-"""From the `job` table to records, many at a time (the statement in records.sql says how they travel).
-
-How the fields of a record become columns: structured ones are JSON text, NULL where they are empty.
+"""Makes records of the rows of the `job` table, many at a time (records.sql defines the format of the answer), and JSON
+text of structured fields.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def json_text(value: object) -> str | None:
-    """A structured value as JSON text; None and {} are kept as NULL."""
+    """Returns a structured value as JSON text; None and {} are stored as NULL."""
     return _encode(value).decode() if value else None
 
 
@@ -35,7 +34,7 @@ Extras: Final = defstruct(
     ],
     kw_only=True,
 )
-"""What most jobs do not have, as `other_columns` in records.sql answers it."""
+"""The fields that most jobs do not have, in the format of `other_columns` in records.sql."""
 
 Place: TypeAlias = tuple[int | None, str | None, str | None, str | None, str | None]
 """The values of `PLACE`: (scope, group, parent, spawn key, limit key)."""
@@ -47,8 +46,8 @@ _sizes = msgspec.json.Decoder(list[int])
 
 
 def load(tx: Tx, seqs: Sequence[int], statement: str | None = None) -> list[JobRecord]:
-    """The records of these jobs that exist, in this order. `statement` is another one than `load_jobs`, with a weaker
-    lock."""
+    """Loads the records of these jobs, as far as they exist, in this order. `statement` may name another statement than
+    `load_jobs`, with a weaker lock."""
     asked = statement or tx.sql.load_jobs
     loaded: list[JobRecord] = []
     for start in range(0, len(seqs), LOADED_AT_ONCE_MAX):
@@ -62,18 +61,19 @@ def _load(tx: Tx, seqs: Sequence[int], statement: str) -> list[JobRecord]:
     except TooMuch:
         if len(seqs) == 1:
             raise
-        half = len(seqs) // 2  # together they are over the store's limit for one value (1 GB)
+        half = len(seqs) // 2  # Together they exceed the store's limit for one value (1 GB).
         return _load(tx, seqs[:half], statement) + _load(tx, seqs[half:], statement)
 
 
 def records_in(tx: Tx, found: Sequence[Any] | None) -> list[JobRecord]:
-    """What a statement with `record_columns` answers. A careful one answers only the numbers of the jobs."""
+    """Makes records of the answer of a statement with `record_columns`. A careful statement returns only the numbers of
+    the jobs, which are then read one by one."""
     assert found is not None
     return read_one_by_one(tx, _sizes.decode(found[0])) if tx.careful else records_of(found)
 
 
 def records_of(found: Sequence[Any]) -> list[JobRecord]:
-    """The same of a statement that is not careful."""
+    """Makes records of the answer of a statement that is not careful."""
     records, extras, places, sizes, *pieces = found
     jobs = _records.decode(records)
     inputs, checkpoints, results = (column or b"" for column in pieces)
@@ -95,7 +95,8 @@ def _give_all(jobs: Sequence[JobRecord], given: dict[int, Any], checkpoints: Pie
 
 
 def _put_in_place(jobs: Sequence[JobRecord], places: dict[int, Place]) -> None:
-    """Apart from the other extras: a group of 100 000, or as many jobs with a limit key, would carry all of them."""
+    """Sets the fields of `PLACE`. They travel apart from the other extras, because in a group of 100 000 jobs every job
+    has them and would need all the others, too."""
     if places:
         for job in jobs:
             if (place := places.get(job.seq)) is not None:
@@ -112,7 +113,8 @@ def _give(job: JobRecord, extra: Any, checkpoints: Pieces, results: Pieces) -> N
 
 
 class Pieces:
-    """One column of many jobs, to be cut where each one ends."""
+    """The values of one column of many jobs, which arrive as one piece of bytes and are taken from it by their
+    sizes."""
 
     __slots__ = ("_at", "_whole")
 

@@ -1,4 +1,5 @@
-"""Schedules: compare and set, with the jobs that a change brings in the same transaction."""
+"""Schedules: a change is written only if the stored version is the expected one, and its jobs in the same
+transaction."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ _rows = Rows("schedule", _Row)
 
 
 def _page(tx: Tx, sql: str, *values: SqlValue, limit: int) -> list[ScheduleRecord]:
-    """The next ones that can be read, fewer only where there are no more: a short page is taken for the last one."""
+    """Returns the next schedules that can be read. The page is short only if there are no more, because the caller
+    takes a short page for the last one."""
     asked = limit
     while True:
         found = tx.value(sql, (*values, asked))

@@ -1,7 +1,8 @@
-"""SQLAlchemy's sessions and connections: the driver's connection inside their transaction, and the word of its commit.
+"""Sessions and connections of SQLAlchemy: finds the driver's connection inside their transaction, and calls back when
+the transaction is committed.
 
-They are known by the names of their types and used through their public methods. SQLAlchemy is here only when whoever
-passes one has imported it.
+They are recognized by the names of their types and used through their public methods, so SQLAlchemy need not be
+installed.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ _AWAITED: Final = frozenset({"AsyncSession", "async_scoped_session", "AsyncConne
 WANTED: Final = "a Session, AsyncSession, Connection or AsyncConnection"
 
 _BEGIN: Final = "SELECT 1"
-"""through SQLAlchemy itself, which begins with its first statement"""
+"""This runs through SQLAlchemy itself, which begins a transaction with its first statement."""
 
 
 class Begun(Struct, frozen=True):
     driver: Any
     session: Any | None
-    """whose commit is the transaction's; None where nobody would tell"""
+    """The commit of this session commits the transaction; None if no session reports the commit."""
 
 
 def is_blocking(connection: object) -> bool:
@@ -40,7 +41,7 @@ def is_awaited(connection: object) -> bool:
 
 
 def begun(connection: Any) -> Begun:
-    """Its transaction. What is not SQLAlchemy's is the driver's own already."""
+    """Begins the transaction of a connection. A connection that is not of SQLAlchemy is the driver's own already."""
     if not is_blocking(connection):
         return Begun(connection, None)
     session = _session(connection, "scoped_session", "Session")
@@ -62,14 +63,15 @@ async def begun_async(connection: Any) -> Begun:
 
 
 class Watches:
-    """One for each session that ever enqueued here, as long as it lives."""
+    """The watches of all sessions in which jobs were enqueued, as long as the sessions live."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._of: WeakKeyDictionary[Any, Watch] = WeakKeyDictionary()
 
     def after_commit(self, session: Any | None, call: Callable[[], None]) -> None:
-        """Without a session nobody tells."""
+        """Has `call` called after the session commits. Without a session there is no report of the commit, and nothing
+        is called."""
         if session is None:
             return
         with self._lock:
@@ -81,11 +83,12 @@ class Watches:
 
 
 class Watch:
-    """What is to be called when a session's transaction commits. Knows no session: it must not keep one alive."""
+    """The functions to call when the transaction of a session commits. It has no reference to the session, because it
+    must not keep it alive."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[list[Any], Callable[[], None]]] = []
-        """with the transaction, innermost savepoint first, in which each came up"""
+        """Each function, with the savepoints and the transaction in which it was added; the innermost comes first."""
 
     def listen(self, session: Any) -> None:
         event = import_module("sqlalchemy.event")
@@ -102,7 +105,7 @@ class Watch:
         self._waiting.append((inside, call))
 
     def _committed(self, session: Any) -> None:
-        if session.get_nested_transaction() is None:  # the end of a savepoint is told as a commit, too
+        if session.get_nested_transaction() is None:  # SQLAlchemy reports the end of a savepoint as a commit, too.
             waiting, self._waiting = self._waiting, []
             for _, call in waiting:
                 call()
@@ -114,11 +117,11 @@ class Watch:
 
     def _ended(self, _: Any, transaction: Any) -> None:
         if transaction.parent is None:
-            self._waiting = []  # closed without a word
+            self._waiting = []  # The transaction was closed without a commit or a rollback.
 
 
 def _session(connection: Any, scoped: str, kind: str) -> Any | None:
-    """The session itself; None for a connection."""
+    """Returns the session itself; None for a connection."""
     kinds = kinds_of(connection, PACKAGE)
     if scoped in kinds:
         return connection()
@@ -126,5 +129,6 @@ def _session(connection: Any, scoped: str, kind: str) -> Any | None:
 
 
 def _owner(session: Any | None) -> Any | None:
-    """A session bound to a connection joined somebody else's transaction: its commit may not be the last word."""
+    """Returns the session whose commit commits the transaction. A session that is bound to a connection has joined
+    another transaction, so that its own commit may not be the end of it: None is returned."""
     return session if session is not None and "Engine" in kinds_of(session.get_bind(), PACKAGE) else None

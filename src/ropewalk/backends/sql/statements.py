@@ -12,12 +12,13 @@ class Statements(Struct, frozen=True, kw_only=True):
     # records.sql
     load_jobs: str
     load_shared: str = ""
-    """the same, to be read only: others may write to these jobs what does not end them, such as a longer lease"""
+    """This loads jobs that are only read: other transactions may still change what does not end them, such as a
+    lease."""
     load_to_note: str = ""
-    """the same, to be changed without ending them, also while another transaction reads them"""
+    """This loads jobs that are changed but not ended, even while another transaction reads them."""
     note_dependants: str
     note_live_dependants: str = ""
-    """the same ahead of a user's transaction, where that would otherwise lock the leases of its parents"""
+    """This marks parents before a user's transaction begins, which would otherwise lock their leases until its end."""
     one_job: str
     one_column: str
     mend_fence: str
@@ -28,7 +29,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     # submit.sql
     take_numbers: str
     next_seq: str = ""
-    """the next number as an expression, where an insert can take it itself"""
+    """This is an expression for the next number, if an INSERT can take it itself."""
     insert_lanes: str
     lane_ids: str
     lane_names: str
@@ -38,19 +39,19 @@ class Statements(Struct, frozen=True, kw_only=True):
     # keys.sql
     find_key: str
     find_key_if_free: str = ""
-    """the same without waiting, where somebody else's transaction can hold a key"""
+    """This finds a key without waiting, if another transaction can lock a key for long."""
     put_keys: str
     close_keys: str
     prune_keys: str
     # claim.sql
     note_started: str = ""
-    """where `situation` cannot do it itself"""
+    """This records the started jobs, if `claim_snapshot` cannot do it itself."""
     unanswered_of: str
     note_unanswered: str
     leases_of_tickets: str
     promote_due: str
     claim_single_sublane: str = ""
-    """a whole claim of one sublane, where every statement is a trip"""
+    """This is a whole claim of one sublane, for a store where every statement costs a round trip."""
     claim_snapshot: str
     ready_sublanes: str
     ready_key_sublanes: str
@@ -91,7 +92,7 @@ class Statements(Struct, frozen=True, kw_only=True):
     # hold.sql
     complete_plain: str
     complete_in_one_statement: str = ""
-    """a whole settlement of such, where every statement is a trip"""
+    """This is a whole settlement of such completions, for a store where every statement costs a round trip."""
     leases_to_renew: str
     standing_of: str
     insert_lines: str

@@ -1,7 +1,8 @@
-"""Counting what a transaction did: one row a lane, written once and never changed by those who move jobs.
+"""Counts what a transaction did: it writes one row for each lane, which no transaction that moves jobs changes later.
 
-Rows are folded later (domain.statistics.counters.fold) into sums of a minute, an hour and for good. Who folds takes
-what nobody else holds, and where somebody holds a sum puts another one beside it: the next one to fold finds both.
+The rows are folded later (domain.statistics.counters.fold) into sums of minutes, of hours and of all time. A fold takes
+only rows that no other fold has locked; if another fold has locked a sum, it writes a second sum beside it, and the
+next fold adds them up.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _endings = Rows("job", tuple[int, Status, int])
 
 
 class Done(Struct):
-    """Leases that completed, column by column, as `complete_plain` tells them: by the store's clock."""
+    """Completed leases, column by column, as `complete_plain` returns them; the times are by the store's clock."""
 
     seqs: list[int]
     lanes: list[int]
@@ -45,7 +46,7 @@ class Done(Struct):
 
 
 class CounterBook:
-    """What one transaction has to count."""
+    """The counters of one transaction."""
 
     def __init__(self, tx: Tx, lanes: LaneBook) -> None:
         self._tx = tx
@@ -53,12 +54,12 @@ class CounterBook:
         self._counters = CountersByLane[int]()
 
     def submitted(self, lanes: Iterable[tuple[int, int]]) -> None:
-        """So many into each."""
+        """Counts submitted jobs, as pairs of a lane and a number."""
         for lane, jobs in lanes:
             self._counters.of(_above(lane)).submitted += jobs
 
     def completed(self, done: Done, settlements: Iterable[Settlement]) -> None:
-        """Of what was asked for, these are done."""
+        """Counts those of the settlements that completed their jobs."""
         if not done.seqs:
             return
         _as_measured(done, {each.seq: each.spent for each in settlements})
@@ -90,14 +91,14 @@ class CounterBook:
 
 
 def count_submitted(tx: Tx, lanes: LaneBook, ids: Sequence[int]) -> None:
-    """Of each new job its lane."""
+    """Counts new jobs. `ids` contains the lane of each of them."""
     book = CounterBook(tx, lanes)
     book.submitted(Counter(ids).items())
     book.flush()
 
 
 def count_removed(tx: Tx, lanes: LaneBook, seqs: str) -> None:
-    """Finished jobs that are about to be forgotten."""
+    """Counts finished jobs that are about to be deleted."""
     book = CounterBook(tx, lanes)
     book.gone(_endings.decode(tx, tx.value(tx.sql.finished_counts_of, (seqs,))))
     book.flush()
@@ -106,7 +107,7 @@ def count_removed(tx: Tx, lanes: LaneBook, seqs: str) -> None:
 def fold_counters(tx: Tx, keep_us: Span | None, limit: int) -> int:
     found = tx.value(tx.sql.oldest_counters, (limit,))
     rows = _rows.decode(tx, found)
-    # Those that cannot be read go, too: they would come first for ever.
+    # Rows that cannot be read are deleted, too, because they would come first for ever.
     if numbers := ids_of(found) if tx.careful else [number for number, *_ in rows]:
         tx.run(tx.sql.delete_counters, (_json(numbers),))
         _add_to_sums(tx, [(at, lane, counters) for _, at, lane, counters in rows])
@@ -139,7 +140,7 @@ def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
 
 
 def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
-    """By what was counted, so that no job is looked at."""
+    """Returns the tenants that have jobs of these types with this end, from the counters and without reading jobs."""
     tenants = dict(_owners.decode(tx.value(tx.sql.lanes_of_types, (KEYS_MAX, _json(types)))))
     counted = Counter[str]()
     for span, _, lane, counters in _told.decode(tx, tx.value(tx.sql.counters_of, (_json(list(tenants)), EVER, 0, 0))):
@@ -159,7 +160,7 @@ def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Counters]]) -> None:
 
 
 def _as_measured(done: Done, spent: Mapping[int, AttemptTiming | None]) -> None:
-    """What the store saw of each, as its worker knows better."""
+    """Replaces the times of the store by those that the worker measured, which are more exact."""
     measured = [spent[seq] for seq in done.seqs]
     done.waits = [
         wait if each is None else max(0, wait) + each.waited_us for wait, each in zip(done.waits, measured, strict=True)
@@ -168,7 +169,7 @@ def _as_measured(done: Done, spent: Mapping[int, AttemptTiming | None]) -> None:
 
 
 def _above(lane: int) -> int:
-    """Jobs that name a limit key are counted with those of their type that name none."""
+    """Returns the lane in which a job is counted: jobs with a limit key count with those of their type without one."""
     return lane if lane < KEYS_MAX else lane // KEYS_MAX
 
 

@@ -1,4 +1,4 @@
-"""Durable steps and the signals a job was sent. What a running attempt writes here is fenced like everything else."""
+"""Durable steps, and the signals that were sent to jobs. Whatever a running attempt writes here names its fence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ropewalk.ports.store.leases import Holder
 from ropewalk.ports.store.workflows import StepAnswer
 
 READ_AT_ONCE_MAX: Final = 500
-"""values of 1 MiB that fit into one of SQLite's (1 GB)"""
+"""So many values of 1 MiB fit into one value of SQLite (1 GB)."""
 
 StepRow: TypeAlias = tuple[int, str, StepKind, Instant | None, bool, int | None]
 
@@ -27,7 +27,7 @@ _rows = msgspec.json.Decoder(list[StepRow], strict=False)
 
 
 def steps_of(tx: Tx, seq: int) -> list[StepRecord]:
-    """In order of position."""
+    """Returns the steps of a job in the order of their positions."""
     steps: list[StepRecord] = []
     while True:
         page = _page(tx, seq, after=steps[-1].position if steps else -1)
@@ -49,7 +49,7 @@ def take_signal(tx: Tx, holder: Holder, step: StepRecord, signal: str) -> StepAn
         return StepAnswer(lost=lost)
     held = next(iter(_page(tx, holder.seq, after=step.position - 1, limit=1)), None)
     if held is not None and held.position == step.position and held.finished:
-        return StepAnswer(taken=held)  # asked again because the answer was lost: one wait takes one signal
+        return StepAnswer(taken=held)  # The first answer was lost. The wait has taken its signal and takes no other.
     found = tx.row(tx.sql.oldest_signal, (holder.seq, signal))
     if found is None:
         return StepAnswer()
@@ -61,7 +61,7 @@ def take_signal(tx: Tx, holder: Holder, step: StepRecord, signal: str) -> StepAn
 
 
 def keep_suspension(tx: Tx, seq: int, step: StepRecord) -> None:
-    """When a wait is over, unless an earlier suspension at this place said so already."""
+    """Records when a wait ends, unless an earlier suspension at the same step has recorded it."""
     _put(tx, tx.sql.put_new_step, seq, step)
 
 
@@ -95,7 +95,7 @@ def _page(tx: Tx, seq: int, *, after: int, limit: int = READ_AT_ONCE_MAX) -> Seq
 
 
 def _decoded(tx: Tx, seq: int, found: bytes | str) -> list[StepRow]:
-    """A step must not be left out: the handler would run it again."""
+    """Decodes steps. A damaged step is refused and not left out, because the handler would run it again."""
     try:
         return _rows.decode(found)
     except msgspec.DecodeError as error:
@@ -107,14 +107,14 @@ def _decoded(tx: Tx, seq: int, found: bytes | str) -> list[StepRow]:
 
 
 def _lost(tx: Tx, holder: Holder) -> LossReason | None:
-    """Why this lease may not write, or None."""
+    """Returns why this lease may not write; None if it may."""
     if tx.row(tx.sql.is_held, (holder.seq, holder.fence, holder.owner)) is not None:
         return None
     return loss_reason(next(iter(load(tx, [holder.seq])), None), holder.fence, holder.owner)
 
 
 def _keep(tx: Tx, holder: Holder, step: StepRecord) -> None:
-    """The job is one that has steps from now on: only for such a one does an attempt look for them."""
+    """Writes a step and marks the job as one that has steps, because an attempt reads only the steps of such jobs."""
     tx.run(tx.sql.add_flag, (STEPPED, holder.seq, holder.fence, holder.owner))
     _put(tx, tx.sql.put_step, holder.seq, step)
 

@@ -92,7 +92,7 @@ class SqlStore(SqlReading, DatabaseStore, ABC):
 
     @abstractmethod
     async def _write(self, work: Callable[[Tx], T]) -> T:
-        """Run it in a transaction that may write, and commit."""
+        """Runs work in a transaction that may write, and commits."""
 
     # ── intake
 
@@ -134,7 +134,7 @@ class SqlStore(SqlReading, DatabaseStore, ABC):
         return aside
 
     def _with_aside(self, answer: Claimed) -> Claimed:
-        """With the consequences for which the work that met damaged rows had no place in its answer."""
+        """Adds the consequences of setting damaged jobs aside to the answer of a claim."""
         if not self._aside:
             return answer
         aside = self._taken_aside()

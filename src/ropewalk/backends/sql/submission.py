@@ -1,16 +1,17 @@
-"""Accepting jobs. What is submitted together takes the first of these ways that fits all of it:
+"""Accepts jobs. All submissions of one call take the first of these ways that fits all of them:
 
     plain and alike        one record stands for all    `_add_alike`    most batches: many calls of one job type
     plain                  a record for each            `_add_all`      one INSERT for all of them
     anything else          judged one by one            `Intake`        keys, gates, children, jobs that are there
 
-A plain job repeats none, waits for none, and is nobody's child. Alike jobs differ in nothing but id and input. The
-first two ways find out by writing that a job is there already; this is undone, and the third way finds the answer.
-Where PostgreSQL knows no quota for them, alike jobs are numbered by the INSERT itself, which saves a trip.
+A plain job has no idempotency key, waits for no other job, and is no child of one. Alike jobs differ only in id and
+input. The first two ways notice only by the failing INSERT that a job exists already; this is undone, and the third way
+finds the answer. On PostgreSQL the INSERT numbers alike jobs itself if their tenants have no quota, which saves a round
+trip.
 
-Among what is judged one by one, the children that one attempt spawns are written like alike jobs where they are
-(`spawn_alike`): their scope counts them once. A refusal comes before the first write
-(backends/workflow/submission.py), so that nothing has to be undone, and all that is accepted is written together.
+On the third way, children that one attempt spawns are written like alike jobs if they are alike (`spawn_alike`): their
+scope counts them once. A refusal comes before the first write (backends/workflow/submission.py), so that nothing has to
+be undone, and all accepted jobs are written together.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission, Sub
 def spawn_alike(
     tx: Tx, lanes: LaneBook, unit_of_work: SqlUnitOfWork, owner: JobRecord, jobs: Sequence[NewJob]
 ) -> list[Accepted] | None:
-    """None: nothing was written, this is no case for it."""
+    """Writes children that are alike and returns their answers. Returns None, and writes nothing, if they are not."""
     if not jobs or any(new.spawn_key is None for new in jobs) or not are_alike(jobs):
         return None
     if jobs[0].key is not None or jobs[0].gate is not None or _is_cancelled(unit_of_work, owner):
@@ -64,7 +65,7 @@ def _is_cancelled(unit_of_work: SqlUnitOfWork, owner: JobRecord) -> bool:
 
 
 class Intake:
-    """One call's submissions."""
+    """The submissions of one call that are decided one by one."""
 
     def __init__(self, tx: Tx, lanes: LaneBook, admission: Admission, *, wait: bool = True) -> None:
         self._tx = tx
@@ -84,7 +85,7 @@ class Intake:
         return [self._answer(*each) for each in zip(submissions, drafts, strict=True)]
 
     def _accept(self, submission: Submission) -> Draft | SubmitAnswer:
-        """Written, or why not."""
+        """Accepts one submission. Returns its draft, or the error that refuses it."""
         try:
             owner = None if submission.under is None else self._holder(submission.under)
             if owner is not None:
@@ -108,7 +109,7 @@ class Intake:
         return job
 
     def _lease(self, answers: Sequence[tuple[JobRecord, bool]], skip: SkipQueue) -> None:
-        """Hand the only new job to its submitter at once, unless something stands in the way."""
+        """Leases the only new job to the worker that submits it, unless a rule forbids that."""
         if len(answers) != 1:
             return
         [(job, duplicate)] = answers
@@ -134,11 +135,11 @@ class Intake:
 
 
 Admit: TypeAlias = Callable[[Tx, int, Sequence[Submission]], Admission]
-"""how quotas are asked: quotas.admission, or quotas.passing in a transaction of somebody else's"""
+"""Such a function measures quotas: quotas.admission, or quotas.passing in a user's transaction."""
 
 
 class ControlChanged(Exception):
-    """Somebody changed a limit or a quota since this connection last looked."""
+    """A limit or a quota has changed since this connection last read them."""
 
 
 def submit(
@@ -149,7 +150,8 @@ def submit(
     *,
     wait: bool = True,
 ) -> list[SubmitAnswer]:
-    """Without `wait`, what needs a key that another transaction holds is answered with MustWait."""
+    """Submits jobs. With `wait=False`, a job whose idempotency key another transaction has locked is answered by
+    MustWait."""
     if all(_is_plain(submission) for submission in submissions):
         try:
             with tx.savepoint():
@@ -198,9 +200,10 @@ def _add_alike(
     control: int | None = None,
     owner: JobRecord | None = None,
 ) -> list[Accepted]:
-    """One record stands for all of them. `owner` is the job that spawns them.
+    """Inserts alike jobs from one record that stands for all of them. `owner` is the job that spawns them.
 
-    Without numbers the insert takes them, and looks itself whether `control` holds: then nobody has a quota.
+    Without `seqs` the INSERT numbers them, and checks that the control counter still has the value `control`, at which
+    none of the tenants had a quota.
     """
     first = new_record(jobs[0], seq=0, now=tx.now)
     own: dict[str, Sequence[SqlValue]] = {"id": [new.id for new in jobs], "input": [tx.blob(new.input) for new in jobs]}

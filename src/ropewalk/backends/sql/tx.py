@@ -1,7 +1,7 @@
-"""A transaction as the verbs see it: statements in, values out, and the store's clock inside it.
+"""A transaction as the verbs use it: it runs statements and returns values, and it knows the time of the store.
 
-The verbs of this package are Python for every SQL store; the statements they name are each store's own (`sql`), with
-the same parameters and the same answers: many rows come as one value of JSON.
+The verbs of this package are written in Python for every SQL store. Each store has its own statements (`sql`), with the
+same parameters and the same answers; many rows are returned as one JSON value.
 """
 
 from __future__ import annotations
@@ -22,89 +22,97 @@ Values: TypeAlias = Row | Mapping[str, SqlValue]
 
 
 class AlreadyThere(Exception):
-    """What was to be inserted is there: an id, a spawn key, a place in a chain."""
+    """The row to insert exists already: its id, its spawn key, or its place in a chain."""
 
 
 class TooMuch(Exception):
-    """More was asked for than fits into one value: ask for less."""
+    """The answer does not fit into one value: the caller has to ask for less."""
 
 
 class Tx(Protocol):
+    """An open transaction of a SQL store."""
+
     @property
-    def now(self) -> Instant: ...
+    def now(self) -> Instant:
+        """The time of the transaction by the store's clock."""
+        ...
 
     @property
     def given_now(self) -> Instant | None:
-        """The same for a statement that can find it out itself; None where asking first would be a trip for nothing."""
+        """The time for a statement that can read the clock itself; None if reading it before would cost a round
+        trip."""
         ...
 
     sql: Statements
     careful: bool
-    """rows that cannot be decoded are met one by one (damage.py)"""
+    """Whether rows are read one by one, because one of them cannot be decoded (damage.py)."""
     known_damage: frozenset[int] | None
-    """damaged jobs that this work may meet while it reads carefully; None means all"""
+    """While the transaction reads carefully, it may read these damaged jobs; None means all."""
 
     passed_over: frozenset[tuple[str, int]]
-    """records, by kind and number, that this work leaves as they are, because changing them raised an error"""
+    """These records, by kind and number, stay as they are, because changing them raised an error."""
 
     left_out: set[str]
-    """the tables of which rows were left out meanwhile"""
+    """These are the tables of which damaged rows were left out in this transaction."""
 
     @property
     def careful_sql(self) -> Statements:
-        """The same statements, where junk in a column lets none of them fail."""
+        """The careful variants of the statements, which do not fail because of junk in a column."""
         ...
 
     @property
     def lanes(self) -> LaneBook:
-        """Of this connection: another one may know lanes that were never committed."""
+        """The lanes that this connection knows. They are not shared, because another one may know uncommitted lanes."""
         ...
 
     def run(self, sql: str, values: Values = ()) -> int:
-        """Change something; answers how many rows."""
+        """Runs a statement that changes rows, and returns their number."""
         ...
 
     def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
-        """The same for many rows at once; `rest` follows them in the statement. Raises AlreadyThere."""
+        """Runs a statement for many rows at once, and returns the number of changed rows. The values of `rest` follow
+        the rows in the statement. Raises AlreadyThere."""
         ...
 
     def run_rows_later(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> None:
-        """The same by the end of the transaction, for a block that surely changes one of each: nobody waits for it.
+        """Runs a statement for many rows at any time before the end of the transaction. Each of them surely changes one
+        row.
 
-        Where a round trip is time, it travels with what follows, with the commit at the latest.
+        If round trips cost time, the statement is sent together with the next one, with the commit at the latest.
         """
         ...
 
     def told_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> list[list[int]]:
-        """The same, of at least one, for a block that tells of the rows it changed, column by column."""
+        """Runs a statement for at least one row, and returns the rows that it changed, column by column."""
         ...
 
     def row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
-        """Raises TooMuch."""
+        """Runs a statement and returns its first row. Raises TooMuch."""
         ...
 
     def rows(self, block: str, values: Row) -> list[tuple[Any, ...] | None]:
-        """The first row of each statement of a block, in one trip where trips cost."""
+        """Runs all statements of a block, in one round trip if those cost time, and returns the first row of each."""
         ...
 
     def last_row(self, sql: str, values: Values = ()) -> tuple[Any, ...] | None:
-        """The same, and with it the transaction ends, in the same trip: what follows is in another one."""
+        """Runs a statement, returns its first row, and commits, all in one round trip. Later statements run in another
+        transaction."""
         ...
 
     def value(self, sql: str, values: Values = ()) -> Any:
-        """The first column of the first row; None without one."""
+        """Runs a statement and returns the first column of its first row; None if there is no row."""
         ...
 
     def blob(self, data: bytes | None) -> SqlValue:
-        """Bytes as this driver binds them fastest."""
+        """Returns bytes in the form that this driver binds fastest."""
         ...
 
     def take_seqs(self, count: int) -> Sequence[int]:
-        """`count` fresh numbers for jobs, in order."""
+        """Returns `count` new numbers for jobs, in order."""
         ...
 
     def take_numbers(self, count: int) -> tuple[Sequence[int], int]:
-        """The same, at least one, and `control`, which counts up whenever a limit or a quota changes."""
+        """Returns at least one new number for jobs, and the control counter (lanes.py)."""
         ...
 
     @property
@@ -113,13 +121,14 @@ class Tx(Protocol):
         ...
 
     def insert_block(self, columns: Sequence[str], *, own: int) -> str:
-        """An INSERT into job: of the first `own` columns every row has its own values, the rest is bound once.
+        """Returns an INSERT into the job table: each row has its own values in the first `own` columns, and all rows
+        share the values of the others, which are bound once.
 
-        With `own` equal to the number of columns every row has all of its own. Without `seq` (`numbers_inserted`) rows
-        are numbered, and a `control` follows them: where another one holds, nothing is inserted.
+        If `seq` is not among the columns (`numbers_inserted`), the INSERT numbers the rows, and a value of the control
+        counter follows them: if the counter has another value, nothing is inserted.
         """
         ...
 
     def savepoint(self) -> AbstractContextManager[None]:
-        """What is done inside is undone when it raises; the transaction goes on."""
+        """Undoes everything that is done inside this context if it raises; the transaction goes on."""
         ...

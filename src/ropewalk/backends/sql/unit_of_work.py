@@ -1,7 +1,7 @@
-"""One transaction of this store as the shared workflow bookkeeping sees it (backends/workflow).
+"""The unit of work of a SQL store: one transaction as the rules of workflows see it (backends/workflow).
 
-Reads are statements for many rows, and what they give is kept: asking twice gives the same object. Writes are collected
-in the books and flushed together, before a read that could depend on them and at the end of the verb.
+A read is one statement for many rows, and its objects are remembered: reading a record twice returns the same object.
+Writes are collected in books and written together, before a read that could depend on them and at the end of the verb.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _left = msgspec.json.Decoder(list[tuple[str, str]])
 
 class SqlUnitOfWork(UnitOfWork):
     def __init__(self, tx: Tx, lanes: LaneBook, *, wait: bool = True) -> None:
-        """Without `wait`, asking for an idempotency key that another transaction holds raises MustWait."""
+        """With `wait=False`, reading an idempotency key that another transaction has locked raises MustWait."""
         self._tx = tx
         self._jobs = JobBook(tx, lanes)
         self._journal = Journal(tx)
@@ -86,7 +86,7 @@ class SqlUnitOfWork(UnitOfWork):
             self._keys.close(job)
 
     def note(self, job: JobRecord, event: EventRecord) -> None:
-        """Something happened to it that is no transition."""
+        """Records an event of a job that is not a transition."""
         self._jobs.take(job)
         self._journal.add_event(event)
 
@@ -102,7 +102,7 @@ class SqlUnitOfWork(UnitOfWork):
         return self._keys.may_reopen(job)
 
     def move_key(self, job: JobRecord) -> None:
-        """Its input was changed: from now on its idempotency key stands for the new one."""
+        """Lets the idempotency key of a job stand for its new input."""
         self._keys.move(job)
 
     def reopen_key(self, job: JobRecord) -> None:
@@ -146,7 +146,7 @@ class SqlUnitOfWork(UnitOfWork):
         self._tx.run_rows(self._tx.sql.insert_cascade, rows)
 
     def take_postponed(self, limit: int) -> list[Item]:
-        """The oldest of what was left; what is not done with it is postponed again."""
+        """Removes and returns the oldest postponed items. The caller postpones again what it does not finish."""
         rows = _left.decode(self._tx.value(self._tx.sql.oldest_cascade, (limit,)))
         if rows:
             self._tx.run(self._tx.sql.delete_cascade, (limit,))

@@ -1,9 +1,4 @@
-"""What every SQL store does inside a user's transaction, and how it tells one package's connections from another's.
-
-Waiting for something that must not be left half-way, also by whoever is cancelled meanwhile.
-
-Calls on one connection, one after another: two that crossed would take each other's savepoints back.
-"""
+"""What every SQL store needs for jobs that are submitted in a user's transaction."""
 
 from __future__ import annotations
 
@@ -24,7 +19,8 @@ T = TypeVar("T")
 
 
 async def run_to_completion(work: Awaitable[T], when_cancelled: Callable[[], None] | None = None) -> T:
-    """Its answer. A cancellation goes on once it has ended; `when_cancelled` may hasten that."""
+    """Waits until the work has ended, even if the caller is cancelled, because it must not be left half done. Returns
+    its result. The cancellation goes on after the end; `when_cancelled` may bring the end about sooner."""
     done = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not done.done():
@@ -36,7 +32,7 @@ async def run_to_completion(work: Awaitable[T], when_cancelled: Callable[[], Non
                 when_cancelled()
     if cancelled is not None:
         if not done.cancelled():
-            done.exception()  # seen: the cancellation is the answer
+            done.exception()  # This marks its error as retrieved: the cancellation is raised instead.
         raise cancelled
     return done.result()
 
@@ -45,6 +41,8 @@ L = TypeVar("L")
 
 
 class ConnectionLocks:
+    """Lets calls on one connection run one after another: two at a time would roll back each other's savepoints."""
+
     def __init__(self) -> None:
         self._blocking: Locks[threading.Lock] = Locks(threading.Lock)
         self._awaited: Locks[asyncio.Lock] = Locks(asyncio.Lock)
@@ -62,13 +60,14 @@ class ConnectionLocks:
 
 
 class Locks(Generic[L]):
-    """A lock for each connection in use, by its identity: not every driver's can be referred to weakly."""
+    """One lock for each connection in use, by the connection's identity, because not every driver allows weak
+    references."""
 
     def __init__(self, make: Callable[[], L]) -> None:
         self._make = make
         self._mutex = threading.Lock()
         self._held: dict[int, tuple[L, int]] = {}
-        """with the number of those who hold it or wait for it"""
+        """The locks, each with the number of callers that have it or wait for it."""
 
     @contextmanager
     def of(self, connection: object) -> Generator[L]:
@@ -87,7 +86,7 @@ class Locks(Generic[L]):
 
 
 def submit_all(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Answers:
-    """All of them, or the first refusal is raised."""
+    """Submits all jobs, or raises the first refusal."""
     answers: Answers = []
     for answer in submission.submit(tx, tx.lanes, submissions, admit):
         if isinstance(answer, RopewalkError):
@@ -97,14 +96,15 @@ def submit_all(tx: Tx, submissions: Sequence[Submission], admit: Admit) -> Answe
 
 
 def queues_served(submissions: Sequence[Submission], answers: Answers) -> list[str]:
-    """The queues that got new work, in one order for the same ones."""
+    """Returns the queues that got new jobs, sorted."""
     pairs = zip(submissions, answers, strict=True)
     new = ((job, answer) for asked, given in pairs for job, answer in zip(asked.jobs, given, strict=True))
     return sorted({job.queue for job, answer in new if not answer.duplicate})
 
 
 def kinds_of(connection: object, package: str) -> set[str]:
-    """The names of its types that this package made; none: it is another's."""
+    """Returns the names of those types of a connection that a package defines; none if it comes from another
+    package."""
     return {base.__name__ for base in type(connection).__mro__ if base.__module__.partition(".")[0] == package}
 
 

@@ -1,6 +1,5 @@
-"""What happens between jobs beside settling: resolutions from outside, signals, groups, and what was left for later.
-
-Looking at what is between jobs: groups and their values, chains, dependencies. Nothing here writes.
+"""The verbs of workflows beside settling: people end jobs, signals arrive, groups are cancelled and awaited, and
+postponed consequences are continued. The other verbs only read groups and their values, chains and dependencies.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from ropewalk.ports.store.workflows import Dependency, EndAnswer, GroupContribut
 
 
 def _refuse_group(group: GroupRecord, unread: Sequence[str]) -> None:
-    """Without its value a group would look as if it had none."""
+    """Refuses a group whose value cannot be read, because it would look like a group without a value."""
     raise StoreRefused(
         f"the stored {', '.join(unread)} of group {group.id} cannot be read: repair its row in table scope"
     )
@@ -53,7 +52,7 @@ def groups(tx: Tx, tenant: str, ids: Sequence[str]) -> dict[str, GroupRecord]:
 
 
 def contributions(tx: Tx, tenant: str, group_id: str) -> list[GroupContribution]:
-    """In the order they were folded."""
+    """Returns the contributions to a group in the order in which they were folded."""
     root: int | None = tx.value(tx.sql.root_of_group, (group_id, tenant))
     kept: list[GroupContribution] = []
     after = 0
@@ -121,7 +120,7 @@ def end(tx: Tx, lanes: LaneBook, tenant: str, job_id: str, asked: EndRequest) ->
 def signal(
     tx: Tx, lanes: LaneBook, tenant: str, job_id: str, *, name: str, value: bytes | None, once: str | None
 ) -> SignalAnswer:
-    """Under the key `once` it is put only once."""
+    """Sends a signal to a job. A signal with the key `once` is stored only once."""
     unit_of_work = SqlUnitOfWork(tx, lanes)
     job = unit_of_work.find(tenant, [job_id]).get(job_id)
     if job is None:
@@ -140,7 +139,8 @@ def signal(
 
 
 def cancel_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, request: CancelRequest) -> bool:
-    """A root that queued nothing yet gets its scope for it: what it queues later is born cancelled."""
+    """Cancels a group. A root job that has queued nothing yet gets its scope now, so that jobs which it queues later
+    are cancelled from the start."""
     unit_of_work = SqlUnitOfWork(tx, lanes)
     scopes = list(unit_of_work.scopes(_ints.decode(tx.value(tx.sql.scopes_of_group, (group_id, tenant)))).values())
     root = None if scopes else unit_of_work.find(tenant, [group_id]).get(group_id)
@@ -153,7 +153,8 @@ def cancel_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, request: C
 
 
 def await_group(tx: Tx, lanes: LaneBook, tenant: str, group_id: str, span_us: Span) -> None:
-    """Here, too: a scope opened later would not know that somebody waits."""
+    """Records that somebody waits for a group. A root job without a scope gets it now, because a scope that is opened
+    later would not contain that."""
     unit_of_work = SqlUnitOfWork(tx, lanes)
     root = unit_of_work.find(tenant, [group_id]).get(group_id)
     if root is not None and root.scope_id is None and not root.terminal:

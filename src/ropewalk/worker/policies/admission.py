@@ -24,11 +24,11 @@ from ropewalk.worker.settler import Settler
 FIRST_SECONDS: Final = 1.0
 SECONDS_MAX: Final = 60.0
 REMEMBERED_MAX: Final = 1000
-"""A worker remembers this many declined jobs, because every claim has to pass over all of them."""
+"""A worker remembers this many declined jobs, because every claim has to ignore all of them."""
 
 
 class Declined:
-    """The jobs that this worker declined. Its claims pass over a job for one second, and twice as long each time.
+    """The jobs that this worker declined. Its claims ignore a job for one second, and twice as long each time.
 
     A declined job is given back without a delay and keeps its place, so that another worker gets it at once. A delay
     would keep it from every worker, and each worker that declines it would move it further away from the one that
@@ -37,7 +37,7 @@ class Declined:
 
     def __init__(self) -> None:
         self._until: dict[int, tuple[float, float]] = {}
-        """The seq of each job, with the time until which claims pass over it and the length of this span."""
+        """The seq of each job, with the time until which claims ignore it and the length of this span."""
 
     def add(self, seq: int, now: float) -> bool:
         """Remembers a declined job. Returns False if there are too many to remember one more."""
@@ -52,7 +52,7 @@ class Declined:
         return True
 
     def passing(self, now: float) -> frozenset[int]:
-        """Returns the jobs that claims pass over now."""
+        """Returns the jobs that claims ignore now."""
         return frozenset(seq for seq, (until, _) in self._until.items() if until > now)
 
 
@@ -69,7 +69,7 @@ class Ask(NamedTuple):
     room: Mapping[str, int]
     """Of these types the claim brings this many jobs at most."""
     passing: frozenset[int]
-    """The claim passes over these jobs."""
+    """The claim ignores these jobs."""
 
 
 class Admission:
@@ -158,7 +158,7 @@ class Admission:
         return places
 
     def pass_over(self, attempts: Iterable[Attempt]) -> None:
-        """Has claims pass over these jobs for a while, so that other workers get them: they could not start here."""
+        """Has claims ignore these jobs for a while, so that other workers get them: they could not start here."""
         now = self._worker_context.runtime.monotonic()
         for attempt in attempts:
             self._declined.add(attempt.job.seq, now)

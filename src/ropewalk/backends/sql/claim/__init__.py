@@ -1,1 +1,1 @@
-"""Giving out work: the order of ready jobs, what a claim sees, and what claims remember of one another."""
+"""Claims: the order in which ready jobs are given out, what a claim reads first, and what it remembers for the next."""

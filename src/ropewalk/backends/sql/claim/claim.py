@@ -1,7 +1,8 @@
-"""Giving out work: the order of ready jobs, and which of them may not go into a worker's buffer.
+"""A claim gives out ready jobs: this module decides their order and which of them may go to a worker.
 
-Sublanes of ready jobs are read a few at a time, merged by order within a line, and taken in turns between lines; one
-whose limits leave no room is passed over whole. What is read is about what is given.
+A line is the ready jobs of one tenant and queue (TenantQueue). Jobs are read a few at a time from each sublane, merged
+by their order within a line, and taken from the lines in turns. A sublane whose limits leave no room is not read at
+all. So a claim reads about as many jobs as it gives out.
 """
 
 from __future__ import annotations
@@ -38,19 +39,21 @@ CAUGHT_UP_PER_CLAIM_MAX: Final = 100
 PROMOTED_PER_CLAIM_MAX: Final = 1000
 EXPIRED_PER_CLAIM_MAX: Final = 1000
 KEYS_LOOKED_AT_MAX: Final = 256
-"""sublanes of limit keys, shared among the lanes that have some"""
+"""A look takes this many sublanes of limit keys at most; all lanes with such keys share them."""
 KEYS_LOOKED_AT_MIN: Final = 16
-"""of each lane"""
+"""A look takes at least this many sublanes of limit keys of each lane."""
 LOOKS_PER_CLAIM_MAX: Final = 2
-"""while it is not full"""
+"""A claim looks at sublanes of limit keys this often, as long as it has not found enough jobs."""
 READ_ONE_BY_ONE_MAX: Final = 8
-"""sublanes, beyond which the first jobs of all of them are read in one statement"""
+"""If there are more sublanes than this, one statement reads the first jobs of all of them."""
 
 _expiry = attrgetter("lease_expires_at")
 _ints = msgspec.json.Decoder(list[int])
 
 
 def claim(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> Claimed:
+    """Leases ready jobs to a worker: by one statement if possible, otherwise by reading and choosing them
+    (Claiming)."""
     at_once = claim_single_sublane(tx, lanes, cache, request)
     if at_once is not None:
         return at_once
@@ -61,44 +64,44 @@ def claim(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> 
         before = give_back(tx, lanes, request)
         cache.look_again()
     look = cache.sublanes is None
-    situation = ClaimSnapshot.read(tx, request, look=look)
+    snapshot = ClaimSnapshot.read(tx, request, look=look)
     take_back = request.takes_back(tx.now) and cache.sweep_due(tx.now)
-    if take_back or situation.wait_is_over:
+    if take_back or snapshot.wait_is_over:
         caught_up = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
         before = both(before, caught_up)
         if take_back:
             some_left = len(caught_up.moved) >= CAUGHT_UP_PER_CLAIM_MAX
             cache.swept(tx.now, tx.now if some_left else tx.value(tx.sql.earliest_expiry, (tx.now,)))
-    if situation.something_is_due:
+    if snapshot.something_is_due:
         tx.run(tx.sql.promote_due, (tx.now, PROMOTED_PER_CLAIM_MAX))
-    if take_back or situation.wait_is_over or situation.something_is_due:
-        situation = ClaimSnapshot.read(tx, request, look=look)
-    return Claiming(tx, lanes, cache, situation, request).run(before)
+    if take_back or snapshot.wait_is_over or snapshot.something_is_due:
+        snapshot = ClaimSnapshot.read(tx, request, look=look)
+    return Claiming(tx, lanes, cache, snapshot, request).run(before)
 
 
 class Claiming:
-    """One claim under way."""
+    """The state of one claim that reads and chooses jobs."""
 
     def __init__(
-        self, tx: Tx, lanes: LaneBook, cache: ClaimCache, situation: ClaimSnapshot, request: ClaimRequest
+        self, tx: Tx, lanes: LaneBook, cache: ClaimCache, snapshot: ClaimSnapshot, request: ClaimRequest
     ) -> None:
         self._tx = tx
         self._lanes = lanes
         self._cache = cache
-        self._situation = situation
+        self._snapshot = snapshot
         self._request = request
-        self._rules = lanes.rules(tx, situation.control)
+        self._rules = lanes.rules(tx, snapshot.control)
         self._sublanes: Sequence[int] = ()
-        """all that have ready jobs, as far as known"""
+        """The sublanes that have ready jobs, as far as this claim knows."""
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is chosen."""
+        """Resets the state of one pass over the sublanes: no job is chosen yet."""
         self._quarantine = Quarantine(self._request.suspects)
         self._held_up: TenantQueue | None = None
-        """where a job that must start at once met no free slot"""
+        """The line with a job that must start at once and found no free slot; the claim ends there."""
         self._keyed: set[TenantQueue] = set()
-        """lines with jobs of limit keys: also where none of them may be given they have their turn"""
+        """The lines that have jobs with limit keys: they get a turn even if none of these jobs may be given out."""
         self._given: list[JobRecord] = []
         self._limited: list[int] = []
         self._overdue: list[int] = []
@@ -108,7 +111,8 @@ class Claiming:
         self._flow = Flow(self._tx, self._lanes, self._rules)
 
     def run(self, before: Consequences) -> Claimed:
-        """`before` is what happened on the way here."""
+        """Chooses jobs, leases them, and returns the answer. `before` contains the consequences of earlier steps of the
+        claim, which the answer includes."""
         remembered = self._cache.sublanes
         if remembered is not None:
             self._sublanes = remembered
@@ -119,7 +123,7 @@ class Claiming:
         self._cache.single = self._single()
         jobs = self._lease()
         self._flow.spend()
-        # Last: a compensation born in this claim is work for the next one.
+        # This comes last, because a compensation that is made here is a job for the next claim.
         expired = self._expire() if self._overdue else Consequences()
         return Claimed(
             now=self._tx.now,
@@ -132,8 +136,8 @@ class Claiming:
         )
 
     def _look(self) -> None:
-        """Choose among all sublanes, but of those of limit keys look at no more than some."""
-        sublanes, took_us = self._situation.ready_sublanes(self._tx)
+        """Chooses among all sublanes with ready jobs, but only among some of those of limit keys."""
+        sublanes, took_us = self._snapshot.ready_sublanes(self._tx)
         self._cache.looked(sublanes, took_us)
         self._sublanes = sublanes
         for _ in range(LOOKS_PER_CLAIM_MAX):
@@ -142,17 +146,19 @@ class Claiming:
                 return
 
     def _single(self) -> SingleSublane | None:
-        """The sublane that was all there is to give, and all of it as it came."""
+        """Returns the sublane for the fast path of the next claim: the only one with ready jobs, if no rule kept any of
+        them back."""
         if not self._tx.sql.claim_single_sublane or len(self._sublanes) != 1 or not self._given or self._rules:
             return None
         [sublane] = self._sublanes
         as_it_came = not self._overdue and not self._cache.was_held_up
         if not as_it_came or self._bounded or self._request.passing or sublane >= KEYED_FROM or sublane % 2:
             return None
-        return SingleSublane(sublane, self._given[0].lane, self._situation.control)
+        return SingleSublane(sublane, self._given[0].lane, self._snapshot.control)
 
     def _with_keys(self, sublanes: Sequence[int]) -> list[int]:
-        """`sublanes` names one sublane for all keys of a lane. The rest are read only if the lane could give jobs."""
+        """Replaces the sublane that stands for all limit keys of a lane by some of the sublanes of these keys. They are
+        read only if the limits of the lane leave room."""
         plain = [sublane for sublane in sublanes if sublane < KEYED_FROM]
         above = [sublane // KEYED_FROM for sublane in sublanes if sublane >= KEYED_FROM]
         self._more_keys = False
@@ -160,7 +166,7 @@ class Claiming:
             return plain
         names = self._lanes.names_of(self._tx, above)
         known = [lane for lane in above if lane in names]
-        served = {lane: line for lane in known if (line := self._situation.line_of(names[lane])) is not None}
+        served = {lane: line for lane in known if (line := self._snapshot.line_of(names[lane])) is not None}
         self._keyed.update(served.values())
         open_ones = self._flow.open_among(served)
         for lane in open_ones:
@@ -174,11 +180,11 @@ class Claiming:
         return _ints.decode(self._tx.value(self._tx.sql.ready_key_sublanes, (behind, before, count)))
 
     def _choose(self, sublanes: Sequence[int]) -> None:
-        """Which jobs to give."""
+        """Chooses jobs from these sublanes until the claim is full."""
         sublanes = [sublane for sublane in self._with_keys(sublanes) if sublane not in self._seen]
         self._seen.update(sublanes)
         lines = self._lines(sublanes)
-        # About as many as will be given, however many sublanes share the claim.
+        # All sublanes together should read about as many jobs as the claim gives out.
         number = sum(map(len, lines.values()))
         chunk = max(1, self._cache.readable(self._request) // max(1, number))
         heads = self._heads(lines.values(), chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
@@ -197,14 +203,14 @@ class Claiming:
                 self._limited.append(job.seq)
 
     def _lines(self, sublanes: Sequence[int]) -> dict[TenantQueue, list[int]]:
-        """The sublanes to look into, line by line in order of name."""
+        """Returns the sublanes to read for each line, sorted by the names of the lines."""
         found: dict[TenantQueue, list[int]] = {line: [] for line in self._keyed}
         names = self._lanes.names_of(self._tx, {sublane // 2 for sublane in sublanes})
         for sublane in sublanes:
             suspects = sublane % 2 == 1
             if (suspects and self._quarantine.closed) or sublane // 2 not in names:
                 continue
-            line = self._situation.line_of(names[sublane // 2])
+            line = self._snapshot.line_of(names[sublane // 2])
             if line is not None:
                 found.setdefault(line, []).append(sublane)
         if self._rules:
@@ -216,22 +222,23 @@ class Claiming:
 
     @property
     def _bounded(self) -> bool:
-        """Whether anything may be closed."""
+        """Whether there are limits in this claim, so that a lane may have no room."""
         return self._room is not None or bool(self._flow.gauges)
 
     def _open(self, lane: int, job_type: str) -> bool:
-        """Whether one more of this lane may be given."""
+        """Whether one more job of this lane may be given out."""
         return (self._room is None or self._room.admits(job_type)) and self._flow.gauges.admits(lane)
 
     def _heads(self, lines: Iterable[list[int]], count: int) -> Heads:
-        """The first jobs of each of many sublanes, in one statement."""
+        """Reads the first jobs of each of many sublanes by one statement."""
         starts = [(sublane, self._cache.start_of(sublane)) for sublanes in lines for sublane in sublanes]
         return first_of_each(self._tx, starts, count)
 
     def _in_order(self, line: TenantQueue, sublanes: list[int], chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
-        """Jobs of one line by (prio_key, time_key, seq), merged over its lanes, as far as they may be given.
+        """Yields the jobs of one line that may be given out, by their rank, merged from its sublanes.
 
-        One that must start at once, and cannot, ends the claim: if others went past it, no slot might ever be free.
+        A job that must start at once, and for which no slot is free, ends the claim: if other jobs went past it, there
+        might never be a free slot for it.
         """
         now, bounded, passing = self._tx.now, self._bounded, self._request.passing
         for job in heapq.merge(*(self._ready(sublane, chunk, heads) for sublane in sublanes), key=rank_of):
@@ -253,7 +260,7 @@ class Claiming:
             yield job
 
     def _ready(self, sublane: int, chunk: int, heads: Heads | None) -> Iterator[JobRecord]:
-        """The ready jobs of one sublane, read a chunk at a time and no further than asked for."""
+        """Yields the ready jobs of one sublane. It reads them in chunks, and no more chunks than its caller needs."""
         lane, suspects = divmod(sublane, 2)
         tenant, queue, job_type, _ = self._lanes.names_of(self._tx, [lane])[lane]
         bounded, remembers = self._bounded, self._cache.remembers and not suspects
@@ -271,13 +278,13 @@ class Claiming:
                 if bounded and not self._open(lane, job.type):
                     return
                 if remembers:
-                    self._cache.reached(sublane, rank_of(job))  # asked for the next: this one is taken
+                    self._cache.reached(sublane, rank_of(job))  # The caller asks for the next job: it took this one.
             if len(found) < size:
                 return
             found, size, chunk = next_of(self._tx, sublane, rank_of(found[-1]), chunk), chunk, 2 * chunk
 
     def _lease(self) -> list[JobRecord]:
-        tx, request, jobs, epoch = self._tx, self._request, self._given, self._situation.epoch
+        tx, request, jobs, epoch = self._tx, self._request, self._given, self._snapshot.epoch
         first_ticket, leases = request.first_ticket, request.types
         transition.claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=leases, now=tx.now)
         if jobs:
@@ -294,13 +301,13 @@ class Claiming:
         return consequences
 
     def _next_due(self) -> Instant | None:
-        """When there is something to do again: a job of these types comes due, a limit leaves room, there are more
-        sublanes to look into, or a wait of any type is over."""
+        """Returns when a claim will have something to do again: a job of these types becomes due, a limit has room
+        again, there are more sublanes to read, or the wait of any job is over."""
         unseen = self._tx.now + SOON_US if self._more_keys and self._wants_more() else None
-        next_ready = self._situation.next_ready(lambda dues: self._lanes.names_of(self._tx, dues))
-        next_wait = self._situation.next_wait
-        if self._tx.passed_over and self._situation.wait_is_over:
-            next_wait = None  # it is over, and stays as it is: there is no use in looking again at once
+        next_ready = self._snapshot.next_ready(lambda dues: self._lanes.names_of(self._tx, dues))
+        next_wait = self._snapshot.next_wait
+        if self._tx.passed_over and self._snapshot.wait_is_over:
+            next_wait = None  # The job of this wait was passed over: another claim at once is no use.
         times = (next_ready, self._flow.gauges.room_at(), unseen, next_wait)
         return min((each for each in times if each is not None), default=None)
 

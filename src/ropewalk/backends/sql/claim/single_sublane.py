@@ -1,10 +1,11 @@
-"""A claim in one trip, where all that is ready is one sublane: most of the time, of most workers.
+"""The fast path of a claim: one statement leases the jobs if all ready jobs are in a single sublane. This is the usual
+case for most workers.
 
-The claim before found one sublane and nothing that held any of its jobs back. If that is still so, which the
-statement itself sees, it leases what comes first, as claim.py would, and the transaction ends with it. If anything is
-otherwise (another sublane has ready jobs, something is due, it is time to look for lost leases, a limit was set, a
-queue was paused, or one of the jobs is past its deadline, may not wait in a buffer, or has a lease of its own), it
-leases nothing, and the claim is made as any other.
+The last claim found a single sublane, and no rule kept any of its jobs back. If this is still true, which the statement
+checks itself, it leases the first jobs, as claim.py would, and the transaction ends with it. If anything has changed,
+the statement leases nothing, and claim.py goes on: another sublane has ready jobs, a job is due, it is time to search
+for expired leases, a limit was set, a queue was paused, or one of the jobs is past its deadline, may not wait in a
+buffer, or has a lease of its own length.
 """
 
 from __future__ import annotations
@@ -32,23 +33,26 @@ from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import Claimed, ClaimRequest
 
 
-class Asked(NamedTuple):
+class FastClaim(NamedTuple):
+    """A fast claim that was sent to the store."""
+
     single: SingleSublane
     look: bool
     values: dict[str, SqlValue]
 
 
 def claim_single_sublane(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> Claimed | None:
-    """None where it takes more than that."""
-    asked = None if tx.careful else ask(cache, request, tx.given_now)
-    if asked is None:
+    """Tries to claim by one statement. Returns None if that is not possible, so that claim.py has to go on."""
+    prepared = None if tx.careful else prepare(cache, request, tx.given_now)
+    if prepared is None:
         return None
-    found = tx.last_row(tx.sql.claim_single_sublane, asked.values)
-    return tell(found, asked, cache, request, lambda dues: lanes.names_of(tx, dues))
+    found = tx.last_row(tx.sql.claim_single_sublane, prepared.values)
+    return read_answer(found, prepared, cache, request, lambda dues: lanes.names_of(tx, dues))
 
 
-def ask(cache: ClaimCache, request: ClaimRequest, now: Instant | None) -> Asked | None:
-    """What the statement is given, if this claim may be such a one. Without `now` the store knows the time."""
+def prepare(cache: ClaimCache, request: ClaimRequest, now: Instant | None) -> FastClaim | None:
+    """Returns the values for the statement if this claim can use it; None otherwise. If `now` is None, the statement
+    uses the store's clock."""
     single = cache.single
     if single is None or not _suits(single, request):
         return None
@@ -56,33 +60,34 @@ def ask(cache: ClaimCache, request: ClaimRequest, now: Instant | None) -> Asked 
     after = BEFORE_ALL if look else cache.start_of(single.sublane)
     values = _values(single, request, now, look=look, after=after)
     values["sweep_from"], values["sweep_by"] = cache.no_sweep_between
-    return Asked(single, look, values)
+    return FastClaim(single, look, values)
 
 
-def tell(
-    found: Sequence[Any] | None, asked: Asked, cache: ClaimCache, request: ClaimRequest, names: NamesOf
+def read_answer(
+    found: Sequence[Any] | None, prepared: FastClaim, cache: ClaimCache, request: ClaimRequest, names: NamesOf
 ) -> Claimed | None:
-    """What came of it; None where anything was otherwise."""
+    """Makes the answer of the claim from the row of the statement; None if the statement leased nothing because
+    something has changed since the last claim."""
     assert found is not None
     now, as_expected, *rest = found
     if not as_expected:
         cache.single = None
         return None
     *situated, contradicted = rest[:7]
-    situation, jobs = ClaimSnapshot(situated, request, now), _records(rest[7:], contradicted=contradicted)
-    epoch, first_ticket = situation.epoch, request.first_ticket
+    snapshot, jobs = ClaimSnapshot(situated, request, now), _records(rest[7:], contradicted=contradicted)
+    epoch, first_ticket = snapshot.epoch, request.first_ticket
     claim_all(jobs, request.owner, first_ticket=first_ticket, epoch=epoch, leases=request.types, now=now)
-    if asked.look:
-        cache.looked(*situation.decoded_ready())
+    if prepared.look:
+        cache.looked(*snapshot.decoded_ready())
     if jobs:
-        cache.granted(now + request.types[asked.single.lane.type])
-        cache.reached(asked.single.sublane, rank_of(jobs[-1]))
-    times = (situation.next_ready(names), situation.next_wait)
+        cache.granted(now + request.types[prepared.single.lane.type])
+        cache.reached(prepared.single.sublane, rank_of(jobs[-1]))
+    times = (snapshot.next_ready(names), snapshot.next_wait)
     return Claimed(now=now, jobs=jobs, moved=[], next_due=min(filter(None, times), default=None))
 
 
 class LeasedUnread(Exception):
-    """The statement leased these jobs and its transaction is over, but the row of one of them cannot be decoded, or
+    """The statement leased these jobs and its transaction has ended, but the row of one of them cannot be decoded or
     contradicts its lane."""
 
     def __init__(self, seqs: frozenset[int]) -> None:
@@ -91,7 +96,8 @@ class LeasedUnread(Exception):
 
 
 def read_leased(tx: Tx, lanes: LaneBook, unread: LeasedUnread) -> Claimed:
-    """What the claim would have answered, without the damaged jobs: these are set aside. Read carefully."""
+    """Reads the leased jobs carefully in another transaction. Sets the damaged ones aside and returns the others as the
+    answer of the claim."""
     aside = set_aside(tx, lanes, unread.seqs)
     leased = load(tx, sorted(unread.seqs))
     jobs = [job for job in leased if job.status is Status.RUNNING and not job.damaged]
@@ -150,6 +156,6 @@ def _values(
 
 
 def _in_record(lane: LaneName) -> str:
-    """What follows the id in every record of the lane."""
+    """Returns the text that follows the id in the stored record of every ready job of the lane."""
     known = {**lane._asdict(), **AS_READY}
     return msgspec.json.encode([known[name] for name in SHARED_IN_LANE])[1:-1].decode()

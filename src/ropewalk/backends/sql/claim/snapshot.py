@@ -1,8 +1,7 @@
-"""What a claim has to know beside the jobs: what is paused, what comes due next, and where ready jobs are.
+"""What a claim reads: first a snapshot (which queues are paused, what is due next, which sublanes have ready jobs),
+then the ready jobs of its sublanes, as whole records in their order behind a rank.
 
-Ready jobs as a claim reads them: whole records, in the order of their sublane, from a given rank on.
-
-What is read is locked where a store has locks for rows; who gets it is decided in claim.py.
+The jobs that are read are locked if the store has locks for rows; claim.py decides which of them the worker gets.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.store.claims import ClaimRequest
 
 Heads: TypeAlias = dict[int, list[JobRecord]]
-"""the first jobs of each sublane"""
+"""The first jobs of each sublane."""
 Start: TypeAlias = tuple[int, Rank]
-"""a sublane, and the rank behind which to read"""
+"""A sublane, and the rank behind which to read it."""
 
 rank_of: Final[Callable[[JobRecord], Rank]] = attrgetter("prio_key", "time_key", "seq")
 
 
 def next_of(tx: Tx, sublane: int, after: Rank, count: int) -> list[JobRecord]:
-    """The next `count` jobs of a sublane, fewer where it ends."""
+    """Reads the next `count` jobs of a sublane behind a rank; they are fewer only if the sublane ends."""
     asked = count + _not_to_be_given(tx)
     try:
         return _to_be_given(tx, records_in(tx, tx.row(tx.sql.ready_jobs, (sublane, *after, RECORD_FORMAT, asked))))
@@ -46,7 +45,7 @@ def next_of(tx: Tx, sublane: int, after: Rank, count: int) -> list[JobRecord]:
 
 
 def first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> Heads:
-    """At most `count` jobs of each of many sublanes, in one statement."""
+    """Reads at most `count` jobs of each of many sublanes by one statement."""
     heads: Heads = {}
     for sublane, job in _first_of_each(tx, starts, count):
         heads.setdefault(sublane, []).append(job)
@@ -56,7 +55,7 @@ def first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> Heads:
 
 
 def _first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> list[tuple[int, JobRecord]]:
-    """The sublane comes from where the job was found: its record may contradict that."""
+    """Reads jobs, each with the sublane in which its row was found, because a damaged record may contradict it."""
     if len(starts) == 1:
         [(sublane, after)] = starts
         return [(sublane, job) for job in next_of(tx, sublane, after, count)]
@@ -73,7 +72,8 @@ def _first_of_each(tx: Tx, starts: Sequence[Start], count: int) -> list[tuple[in
 
 
 def _not_to_be_given(tx: Tx) -> int:
-    """How many jobs at most may be met that are damaged and could not be set aside: those are read in addition."""
+    """Returns how many damaged jobs that could not be set aside may be among those that are read; the claim reads as
+    many jobs in addition."""
     return len(tx.known_damage or ())
 
 
@@ -84,7 +84,7 @@ def _to_be_given(tx: Tx, jobs: list[JobRecord]) -> list[JobRecord]:
 DUE_LOOKED_AT: Final = 32
 
 NamesOf: TypeAlias = Callable[[Sequence[int]], Mapping[int, LaneName]]
-"""of lanes, among others"""
+"""Such a function returns the names of these lanes, and perhaps of others."""
 
 _ints = msgspec.json.Decoder(list[int])
 _lines = msgspec.json.Decoder(list[TenantQueue])
@@ -93,14 +93,16 @@ _ready_decoder = msgspec.json.Decoder(tuple[list[int], Span])
 
 
 class ClaimSnapshot:
+    """What a claim has to know beside the jobs: pauses, due times and the sublanes with ready jobs."""
+
     def __init__(self, found: Sequence[Any], request: ClaimRequest, now: Instant) -> None:
-        """`found` as the statement tells it."""
+        """`found` is the row that the statement `claim_snapshot` returned."""
         self._request = request
         self._now = now
         check_numbers(found[0], found[1])
         self.epoch: int = found[0]
         self.control: int = found[1]
-        """counts up whenever a limit changes, and when a queue is paused"""
+        """The control counter of the store, which grows whenever a limit or a quota changes or a queue is paused."""
         self._paused = frozenset(_lines.decode(found[2]))
         self._dues = _dues.decode(found[3])
         self.next_wait: Instant | None = found[4]
@@ -114,25 +116,28 @@ class ClaimSnapshot:
 
     @property
     def something_is_due(self) -> bool:
+        """Whether the time of a scheduled job has come, so that it has to be made ready."""
         return bool(self._dues) and self._dues[0][0] <= self._now
 
     @property
     def wait_is_over(self) -> bool:
+        """Whether the wait of a job at a gate or for a signal is over."""
         return self.next_wait is not None and self.next_wait <= self._now
 
     def ready_sublanes(self, tx: Tx) -> tuple[list[int], Span]:
-        """Which sublanes have ready jobs, and how long it took the store to find out, in µs."""
+        """Looks for the sublanes with ready jobs. Returns them, and the time that the look took in the store, in µs."""
         if self._ready is None:
             self._ready = tx.value(tx.sql.ready_sublanes)
         return self.decoded_ready()
 
     def decoded_ready(self) -> tuple[list[int], Span]:
-        """The same, where it looked."""
+        """Returns the sublanes with ready jobs and the duration of the look, if the snapshot already contains a
+        look."""
         assert self._ready is not None
         return _ready_decoder.decode(self._ready)
 
     def line_of(self, lane: LaneName) -> TenantQueue | None:
-        """The line of a lane this request is for; None for every other lane."""
+        """Returns the line (tenant, queue) of a lane if this request asks for its jobs; None otherwise."""
         tenant, queue, job_type, _ = lane
         request = self._request
         wanted = (
@@ -144,8 +149,11 @@ class ClaimSnapshot:
         return (tenant, queue) if wanted else None
 
     def next_ready(self, names_of: NamesOf) -> Instant | None:
-        """When the next job of this request comes due. Past a few of others: not before the last one looked at, or of a
-        lane nobody knows."""
+        """Returns when the next job of this request becomes due.
+
+        Only the first due jobs of all lanes are known. If none of them is for this request, the time of the last of
+        them is returned, because no other job is due before; the lane of a job may also be unknown, and then it counts.
+        """
         names = names_of([lane for _, lane in self._dues])
         for run_at, lane in self._dues:
             name = names.get(lane)
@@ -155,7 +163,7 @@ class ClaimSnapshot:
 
 
 def asked_by(request: ClaimRequest) -> dict[str, SqlValue]:
-    """What the statement is given: also what the worker has started, which it notes on the way."""
+    """Returns the values for the statement, which also records the jobs that the worker has started."""
     unstarted = msgspec.json.encode(request.unstarted).decode()
     return {
         "owner": request.owner,
