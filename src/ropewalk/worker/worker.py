@@ -128,7 +128,8 @@ class Worker:
 
     @property
     def ready(self) -> bool:
-        """It polled the store successfully within three poll intervals, or holds off by itself; and does not drain.
+        """Whether the worker serves: it claimed successfully within three poll intervals, or its backpressure delays
+        the next claim, and it does not drain.
 
         False before it has started and after it has stopped.
         """

@@ -60,7 +60,7 @@ class Scheduler:
         self._wake = Wake(worker_context.runtime)
         self._wait_seconds = 0.0
         self._broken: dict[tuple[str, str, int], float] = {}
-        """(tenant, name, version) → until when it is left alone"""
+        """The schedules that this worker ignores, as (tenant, name, version), each with the end of that time."""
         self._calling: dict[tuple[str, str, int], asyncio.Future[bool]] = {}
         """The schedules whose functions are being called, each with whether it was fired. Where that takes longer than
         a look waits, the answer is already False."""
@@ -124,7 +124,7 @@ class Scheduler:
             after = found.schedules[-1].schedule
 
     async def _fire(self, found: DueSchedules) -> bool:
-        """Whether there was anything to fire here, whoever then was first.
+        """Fires these schedules. Returns whether there was anything to fire, even if another worker was faster.
 
         A schedule that calls functions is fired in a task of its own, so that it holds up nothing else.
         """
