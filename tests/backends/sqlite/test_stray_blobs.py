@@ -14,6 +14,8 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.domain.limits.quota import Quota
 from ropewalk.domain.limits.rate import Rate
+from ropewalk.domain.statistics.aggregation import StatsQuery
+from ropewalk.domain.time import HOUR
 from ropewalk.errors import StoreRefused
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import settlement
@@ -54,6 +56,7 @@ class TestStrayBlobs(OnSqlite):
                     continue
             await bench.add("b", id=f"healthy-{number}", tenant="healthy")
             await use_every_table(bench)
+            await bench.store.stats("stray", StatsQuery(last_us=HOUR))
             claimed = await bench.claim(99, types=["b"])
             assert f"healthy-{number}" in {job.id for job in claimed}, (table, column, blob)
             await bench.settle_all("worker", [settlement(job) for job in claimed])

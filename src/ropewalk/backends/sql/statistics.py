@@ -26,8 +26,8 @@ from ropewalk.domain.statistics.statistics import Statistics
 from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 
 _EMPTY: Final = Counters()
-_places = msgspec.json.Decoder(list[tuple[int, str, str]])
-_owners = msgspec.json.Decoder(list[tuple[int, str]])
+_places = Rows("lane", tuple[int, str, str])
+_owners = Rows("lane", tuple[int, str])
 _rows = Rows("counters", tuple[int, Instant, int, Counters])
 _sums = Rows("counter_sums", tuple[int, Span, Instant, int, Counters])
 _told = Rows("counters", tuple[Span | None, Instant, int, Counters])
@@ -120,7 +120,7 @@ def fold_counters(tx: Tx, keep_us: Span | None, limit: int) -> int:
 def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
     window = Window.of(asked, tx.now)
     whose = (tenant, asked.queue, asked.type)
-    places = {lane: (queue, of) for lane, queue, of in _places.decode(tx.value(tx.sql.lanes_counted, whose))}
+    places = {lane: (queue, of) for lane, queue, of in _places.decode(tx, tx.value(tx.sql.lanes_counted, whose))}
     lanes = _json(list(places))
     found = _told.decode(tx, tx.value(tx.sql.counters_of, (lanes, window.span_us, window.since, window.end)))
     apart = Counter[tuple[int, State]]()
@@ -141,7 +141,7 @@ def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
 
 def tenants_with(tx: Tx, ended: Status, types: Sequence[str]) -> list[str]:
     """Returns the tenants that have jobs of these types with this end, from the counters and without reading jobs."""
-    tenants = dict(_owners.decode(tx.value(tx.sql.lanes_of_types, (KEYS_MAX, _json(types)))))
+    tenants = dict(_owners.decode(tx, tx.value(tx.sql.lanes_of_types, (KEYS_MAX, _json(types)))))
     counted = Counter[str]()
     for span, _, lane, counters in _told.decode(tx, tx.value(tx.sql.counters_of, (_json(list(tenants)), EVER, 0, 0))):
         assert span is None or span == EVER
