@@ -37,8 +37,8 @@ class ParentEnd(Struct, frozen=True):
 
 
 def bind(job: JobRecord, asked: NewGate, *, total: int, depth: int, priority: int | None, now: Instant) -> None:
-    """A new job is put behind its gate. `priority` is the highest of its parents, where the job takes it over."""
-    need = min(asked.need, total)  # a parent named twice counts once
+    """Puts a new job behind its gate. `priority` is the highest priority of its parents if the job inherits it."""
+    need = min(asked.need, total)  # A parent that is named twice counts once.
     job.gate = Gate(total=total, need=need, of=asked.of, policy=asked.policy, timeout_us=asked.timeout_us)
     job.unmet = total
     job.depth = depth
@@ -129,16 +129,18 @@ def doom(job: JobRecord, policy: Policy, error: ErrorInfo, now: Instant) -> Effe
 
 
 def decides(job: JobRecord) -> bool:
-    """Whether the job has a gate and never started: until then its parents decide about it."""
+    """Whether the parents of a job still decide about it: it has a gate and has never started."""
     return job.gate is not None and not job.start_rev
 
 
 def is_open(job: JobRecord) -> bool:
+    """Whether the job has a gate that is open."""
     return job.gate is not None and opening(job.gate) is Opening.OPEN
 
 
 def counted_again(job: JobRecord, endings: Sequence[Ending | None]) -> Gate:
-    """The gate of this job if its parents ended like this; None is a parent that has not ended, or is open again."""
+    """Returns the gate that the job has if its parents ended in these ways. None stands for a parent that has not ended
+    or is open again."""
     gate = job.gate
     assert gate is not None and not job.start_rev, f"job {job.id} does not wait for parents"
     done = len(endings) - endings.count(None)
@@ -146,13 +148,14 @@ def counted_again(job: JobRecord, endings: Sequence[Ending | None]) -> Gate:
 
 
 def keeps_from_starting(job: JobRecord, endings: Sequence[Ending | None]) -> bool:
-    """Whether the gate can no longer open if the parents ended like this, and is not to be ignored then."""
+    """Whether the job can never start if its parents ended in these ways: its gate can no longer open, and its policy
+    is not to run anyway."""
     gate = counted_again(job, endings)
     return opening(gate) is Opening.DOOMED and gate.policy != "run"
 
 
 def block_again(job: JobRecord, now: Instant) -> None:
-    """Its parents decide once more, and the timeout of the gate begins anew."""
+    """Makes the job wait again for those of its parents that have not ended. The timeout of the gate starts over."""
     assert job.gate is not None and job.status is Status.WAITING, f"job {job.id} is {job.status}"
     job.unmet = job.gate.total - job.gate.done
     _set_timeout(job.gate, job, now)

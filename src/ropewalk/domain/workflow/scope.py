@@ -51,7 +51,8 @@ class Scope(Struct, kw_only=True):
     broken: int = 0
     """This many trees in the scope did not succeed; a failure of the owner counts as one."""
     cancel: CancelRequest | None = None
-    """set when the group was cancelled while this scope was open: members written later are born cancelled"""
+    """The group was cancelled by this request while the scope was open: members that are written later are cancelled
+    from the start."""
     awaited_until: Instant | None = None
     """Somebody waits for the group until this instant, so that it is not an orphan group if it closes before."""
     closed_at: Instant | None = None
@@ -119,10 +120,12 @@ class ScopeChange(Struct, kw_only=True):
 
 
 def opened(owner: JobRecord, *, root: Scope | None, above: Scope | None) -> Scope:
-    """The scope of a job that gets its first member. A cancelled group's mark goes on to it from the scope above.
+    """Returns the scope of a job that gets its first member. If the group was cancelled, the mark of that is copied
+    from the scope above.
 
-    A compensation must not be cancelled by that mark, so it does not go on to what a compensation queues.
-    It counts its owner as open even where the owner ends in the same transaction: its ending is applied after this.
+    The mark is not copied to the scope of a compensation, because the jobs that a compensation queues must not be
+    cancelled by it. The scope counts its owner as open even if the owner ends in the same transaction, because that end
+    is applied later.
     """
     return Scope(
         id=owner.seq,
@@ -170,7 +173,8 @@ def change(scope: Scope, changed: ScopeChange, now: Instant) -> bool:
 
 
 def reopen(scope: Scope, *, was_broken: bool) -> bool:
-    """A tree in it (or its owner) is open again; True when the scope was closed. Then it is not cancelled any more."""
+    """Counts a tree of a member, or the owner, as open again. Returns True if the scope was closed; it is not cancelled
+    any more then."""
     was_closed = scope.closed_at is not None
     if was_closed:
         scope.closed_at = None
