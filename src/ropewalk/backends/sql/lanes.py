@@ -91,7 +91,7 @@ class LaneBook:
         return self._ids
 
     def names_of(self, tx: Tx, lanes: Iterable[int]) -> dict[int, LaneName]:
-        """Their names, among others. A lane whose row cannot be read has none."""
+        """Returns the names of these lanes, and perhaps of others. A lane whose row cannot be read has no name."""
         unknown = [lane for lane in lanes if lane not in self._names]
         if unknown:
             if len(self._names) > KNOWN_MAX:

@@ -42,7 +42,7 @@ def passing(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admissio
 
 
 def pay(tx: Tx, submissions: Sequence[Submission]) -> None:
-    """Use up what submissions that are about to pass need of rates. Raises QuotaExceeded."""
+    """Charges the rates for submissions that a user's transaction is about to make. Raises QuotaExceeded."""
     quotas = tx.lanes.quotas.look(tx, epoch_and_control(tx)[1]).holding(outside(submissions))
     rated = {
         tenant: Quota(tenant=tenant, submissions=quota.submissions)
