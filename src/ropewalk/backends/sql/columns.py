@@ -72,39 +72,40 @@ def _kind(found: inspect.Type) -> Kind:
 
 
 COLUMNS: Final = {field.name: _column(field) for field in structs.fields(JobRecord) if field.name != "damaged"}
-"""The columns by name, in the order of JobRecord's fields. What a row is damaged in is never stored."""
+"""The columns by name, in the order of JobRecord's fields. The field `damaged` is never stored."""
 
 _NAMES: Final = tuple(COLUMNS)
 _BYTES: Final = frozenset(name for name, column in COLUMNS.items() if column.kind == "bytes")
 
 HEAD: Final = _NAMES[: _NAMES.index(_LAST_OF_HEAD) + 1]
-"""What every job has, in the order in which a record is decoded from an array."""
+"""The columns that every job has, in the order in which a record is decoded from an array."""
 
 PLACE: Final = ("scope_id", "group_id", "parent_id", "spawn_key", "limit_key")
-"""Where a job belongs. It is read apart from the others: a group of 100 000 jobs would carry all of them."""
+"""The columns that say where a job belongs. They are read apart, because every job of a group of 100 000 has them and
+would otherwise need all of `OTHERS`."""
 
 OTHERS: Final = tuple(name for name in _NAMES if name not in {*HEAD, *PLACE, *_BYTES})
-"""What most jobs do not have."""
+"""The columns that most jobs do not use."""
 
 COUNTS: Final = tuple(name for name in OTHERS if COLUMNS[name].default == 0)
-"""A job has one of these where it is over 0, and any other of `OTHERS` where it is not NULL."""
+"""A job uses one of these columns if its value is above 0, and any other of `OTHERS` if its value is not NULL."""
 
 JSON: Final = frozenset(name for name, column in COLUMNS.items() if column.kind == "json")
 
 BORN_ALWAYS: Final = tuple(name for name in HEAD if name not in {*_SET_LATER, "input", _LAST_OF_HEAD})
-"""What is inserted of every new job beside its input, its stage and its lane."""
+"""The columns that are inserted for every new job, beside its input, its stage and its lane."""
 
 BORN_SOMETIMES: Final = tuple(name for name in _NAMES if name not in {*_SET_LATER, *BORN_ALWAYS, "input"})
-"""What is inserted where some job of a batch has it."""
+"""The columns that are inserted only if some job of a batch uses them."""
 
 CHANGING: Final = tuple(name for name in _NAMES if name in _CHANGING)
-"""What is written of a record that is saved beside its stage."""
+"""The columns that are written when a record is saved, beside its stage."""
 
 SAVED: Final = ("seq", "fence", "stage", *CHANGING)
-"""The values that a saved row travels with: the first two say which row it is."""
+"""The values that are sent to save a row; the first two identify it."""
 
 SHARED_IN_LANE: Final = HEAD[HEAD.index("id") + 1 : HEAD.index("priority")]
-"""What all ready jobs of one lane have in common, as far as a claim reads it."""
+"""The columns that a claim reads and in which all ready jobs of one lane have the same values."""
 
 AS_READY: Final[Mapping[str, str | int | None]] = {
     "input": "",
@@ -117,4 +118,5 @@ AS_READY: Final[Mapping[str, str | int | None]] = {
     "start_rev": 0,
     "started_at": None,
 }
-"""What a claim reads in place of these columns of a ready job: it is about to set them, and bytes travel apart."""
+"""The values that a claim reads in place of these columns of a ready job, because it is about to set them; bytes are
+read apart."""

@@ -1,11 +1,11 @@
-"""The end of attempts. What is settled together takes the first of these ways that fits, each settlement for itself:
+"""Settles attempts. Each settlement of a batch takes the first of these ways that fits it:
 
-    completions that touch nothing but their own row   `_complete_plain`     one statement for all of them
-    of members, that only their scope has to count     `Settling.members`    one statement, and sums for the scopes
+    completions that change only their own row         `_complete_plain`     one statement for all of them
+    completions that also change counters of a scope   `Settling.members`    one statement, and sums for the scopes
     anything else                                      `Settling.one`        decided by the domain, record by record
 
-Which flags of a job allow the first two is said in domain/jobs/flags.py (SETTLES_ALONE, SETTLES_IN_SCOPE), and what
-its attempt may leave in domain/workflow/completion.py. PostgreSQL tries one more way before these
+domain/jobs/flags.py defines which flags of a job allow the first two ways (SETTLES_ALONE, SETTLES_IN_SCOPE), and
+domain/workflow/completion.py which completion plans do. PostgreSQL tries one more way before these
 (backends/postgres/completion.py).
 """
 
@@ -36,7 +36,7 @@ from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.leases import Settled, Settlements
 
 Held: TypeAlias = dict[int, tuple[int, int]]
-"""(fence, scope) by seq"""
+"""The fence and the scope of each job, by its seq."""
 
 _members = msgspec.json.Decoder(list[tuple[int, int, int]])
 _COMPLETE: Final = Move.COMPLETE
@@ -60,7 +60,7 @@ def settle(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement
 
 
 def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[Settlement]) -> list[Settled | None]:
-    """Settles completions that touch nothing but their own row; None where there is more to it."""
+    """Settles completions that change only their own row. The answer is None for every other settlement."""
     seen: set[int] = set()
     plain: list[Settlement | None] = []
     rows: list[Row] = []
@@ -85,7 +85,7 @@ def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[S
 
 
 class Settling:
-    """One batch under way. The unit of work is flushed by whoever made it."""
+    """The state of one batch of settlements. The caller flushes the unit of work."""
 
     def __init__(self, tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, owner: str) -> None:
         self._tx = tx
@@ -94,7 +94,7 @@ class Settling:
         self._owner = owner
 
     def members(self, settlements: Sequence[Settlement], answers: list[Settled | None]) -> None:
-        """Answers, where there is no answer yet, completions that only their scope has to hear of."""
+        """Settles completions without an answer that change only their own row and the counters of their scope."""
         held = self._held([each.seq for each, told in zip(settlements, answers, strict=True) if told is None])
         if not held:
             return
@@ -147,7 +147,7 @@ class Settling:
         return effects
 
     def _held(self, seqs: list[int]) -> Held:
-        """Those this owner holds whose end only their scope counts."""
+        """Returns those of the jobs that this owner holds and whose end changes only the counters of their scope."""
         if not seqs:
             return {}
         wanted = msgspec.json.encode(seqs).decode()
@@ -171,7 +171,8 @@ class Settling:
 
 
 def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:
-    """Of these (seq, fence, result) the leases that this owner holds, of jobs with no other flags than these."""
+    """Completes those of these rows (seq, fence, result) whose leases this owner holds and whose jobs have no other
+    flags than these."""
     if not rows:
         return Done([], [], [], [], [])
     return Done(*tx.told_rows(tx.sql.complete_plain, rows, tx.given_now, owner, flags))
@@ -180,9 +181,9 @@ def complete(tx: Tx, owner: str, rows: list[Row], flags: int) -> Done:
 def _only_counted(
     settlements: Sequence[Settlement], answers: Sequence[Settled | None], held: Held
 ) -> list[tuple[int, int]]:
-    """Which of them (by place) only their scope has to hear of, and which scope that is.
+    """Returns the settlements, by their index, that change only the counters of their scope, each with that scope.
 
-    Contributions come in the order they were asked for: where one of them takes the long way, all do.
+    Contributions are added in the order of the settlements: if one of them needs the long way, all of them take it.
     """
     contributing = all(_fits(asked, held) for asked in settlements if _contribution(asked) is not None)
     found: list[tuple[int, int]] = []
