@@ -80,8 +80,8 @@ def careful(
 class Rows(Generic[R]):
     """Decodes a list of rows. If the transaction reads carefully, rows that cannot be read are left out.
 
-    If the rows are decoded as a Struct, only the columns that cannot be read are left out, provided that they have
-    defaults; `stand_in` is called with their names. `strict=False` decodes SQLite's 0 and 1 as booleans.
+    If the rows are decoded as a Struct, only the columns that cannot be read are left out, provided that they may be
+    None or have defaults; `stand_in` is called with their names. `strict=False` decodes SQLite's 0 and 1 as booleans.
     """
 
     def __init__(

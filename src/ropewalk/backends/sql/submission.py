@@ -43,7 +43,8 @@ from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission, Sub
 def spawn_alike(
     tx: Tx, lanes: LaneBook, unit_of_work: SqlUnitOfWork, owner: JobRecord, jobs: Sequence[NewJob]
 ) -> list[Accepted] | None:
-    """Writes children that are alike and returns their answers. Returns None, and writes nothing, if they are not."""
+    """Writes children that are alike and returns their answers. Returns None and writes nothing if they are not alike,
+    or if another rule makes this way impossible: the caller then decides them one by one."""
     if not jobs or any(new.spawn_key is None for new in jobs) or not are_alike(jobs):
         return None
     if jobs[0].key is not None or jobs[0].gate is not None or _is_cancelled(unit_of_work, owner):
@@ -85,7 +86,8 @@ class Intake:
         return [self._answer(*each) for each in zip(submissions, drafts, strict=True)]
 
     def _accept(self, submission: Submission) -> Draft | SubmitAnswer:
-        """Accepts one submission. Returns its draft, or the error that refuses it."""
+        """Accepts one submission. Returns a draft that is still to be written, the jobs that were written as alike, or
+        the error that refuses it."""
         try:
             owner = None if submission.under is None else self._holder(submission.under)
             if owner is not None:
