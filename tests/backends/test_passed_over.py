@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ropewalk.domain.jobs.record import CompensationSpec
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, MINUTE
@@ -16,6 +18,10 @@ RAISES_AT_ITS_END = CompensationSpec(type="undo", accepts=("x",), defaults=b"jun
 
 
 class PassedOverContract(Damaging):
+    @pytest.fixture(autouse=True)
+    def expected(self, bench: Bench) -> None:
+        bench.passes_over = True
+
     async def test_a_wait_that_cannot_end_stops_no_sweep(self, bench: Bench) -> None:
         await _waiting_for_a_minute(bench, "damaged", "other")
         await bench.running("b", id="lost", max_attempts=1)

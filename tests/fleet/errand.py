@@ -39,8 +39,8 @@ def anything(offer: Offer) -> bool:
 
 if "BREAK" in os.environ:
     1 / 0  # noqa: B018 # as a deployment breaks a module
-# The server of the tests is not durable, which each worker would say on stderr.
-logging.getLogger("ropewalk.postgres").setLevel("ERROR")
+if "ROPEWALK_URL" in os.environ:  # in a process that a test started: its server is not durable, which is logged
+    logging.getLogger("ropewalk.postgres").setLevel("ERROR")
 TYPES: list[JobType[..., Any, Any]] = [who, linger, deaf]
 app = App(os.environ.get("ROPEWALK_URL", "sqlite:///nowhere.db"), jobs=TYPES, allow_weaker_durability=True)
 workers = app.worker(processes=2, concurrency=Balanced(3), accept=anything, lease=1, grace=1)

@@ -62,12 +62,6 @@ def a_payment() -> Any:
 
 
 @job(max_attempts=1)
-async def queues_twice(ctx: Context) -> Any:
-    made = a_payment()
-    return ctx.queue(made, made)
-
-
-@job(max_attempts=1)
 async def queues_a_list(ctx: Context) -> Any:
     made: Any = [pay(CARD)]
     return ctx.queue(made)
@@ -114,7 +108,6 @@ async def builds_what_does_not_fit() -> None:
 
 FAILING = [
     builds_what_does_not_fit,
-    queues_twice,
     queues_a_list,
     queues_a_value,
     folds_a_value,

@@ -285,6 +285,10 @@ class Meddled:
         self._db = sqlite.connect(path, timeout=0, isolation_level=None)
         self.meddled = 0
 
+    @property
+    def in_transaction(self) -> bool:
+        return self._db.in_transaction
+
     def execute(self, statement: str) -> Answer:
         answer = Answer(self._db.execute(statement).fetchall())
         if statement.startswith(("SELECT", "PRAGMA")):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, structs
 
 from ropewalk.domain.jobs.retry import BUILT_IN, Backoff, ResolvedBackoff, delay, resolve
-from ropewalk.domain.time import DAY, HOUR, SECOND
+from ropewalk.domain.time import DAY, HOUR, SECOND, SPAN_MAX
 from ropewalk.errors import InvalidInput
 
 FIELDS = structs.asdict(BUILT_IN)
@@ -98,8 +98,8 @@ def test_zero_is_a_setting_not_an_absence() -> None:
 @pytest.mark.parametrize(
     ("field", "good", "bad", "told"),
     [
-        ("initial_us", [0], [-1], "at least 0"),
-        ("max_us", [0], [-1], "at least 0"),
+        ("initial_us", [0, SPAN_MAX], [-1, SPAN_MAX + 1], "between 0 and"),
+        ("max_us", [0, SPAN_MAX], [-1, SPAN_MAX + 1], "between 0 and"),
         ("multiplier", [1, 1.0, 1e308], [0.999, 0, -2, float("nan"), float("inf")], "at least 1"),
         ("jitter", [0, 0.0, 1, 1.0], [-0.001, 1.001, float("nan"), float("inf")], "from 0 to 1"),
     ],

@@ -30,6 +30,8 @@ class Bench:
         """With the verbs of all capabilities: tests use those of what they are marked to need."""
         self.runtime = runtime
         self.backend = backend
+        self.passes_over = False
+        """A test that damages records sets this, because the store may pass over records for which the rules raise."""
 
     async def second(self) -> Bench:
         """Another store on the same data, under the same clock."""
@@ -78,7 +80,7 @@ class Bench:
     async def claimed(self, limit: int = 1, **how: Any) -> Claimed:
         claimed = await self.store.claim(claim_request(limit=limit, **how))
         assert len(claimed.jobs) <= limit, "a claim gives no more than was asked for"
-        assert not claimed.passed_over, "the rules raised for a record that is not damaged"
+        assert self.passes_over or not claimed.passed_over, "the rules raised for a record that is not damaged"
         return claimed
 
     async def claim_one(self, **how: Any) -> JobRecord:
@@ -105,7 +107,7 @@ class Bench:
 
     async def sweep(self, limit: int = 9) -> list[Moved]:
         swept = await self.store.sweep(limit)
-        assert not swept.passed_over, "the rules raised for a record that is not damaged"
+        assert self.passes_over or not swept.passed_over, "the rules raised for a record that is not damaged"
         return swept.moved
 
     async def cancel(self, *ids: str, reason: str | None = None, force: bool = False) -> list[CancelAnswer]:
