@@ -119,6 +119,18 @@ async def test_an_idle_worker_that_runs_until_told_ends(make_app: MakeApp) -> No
             await app.drain_worker(worker_id)
 
 
+async def test_a_worker_runs_on_the_loop_of_another_thread_until_it_is_told_to_drain(make_app: MakeApp) -> None:
+    """Signals reach only the main thread, so it installs no handlers for them elsewhere."""
+    app = make_app(naps)
+    async with app:
+        worker = app.worker()
+        serving = asyncio.create_task(asyncio.to_thread(asyncio.run, worker.run()))
+        handle = await app.enqueue(naps(seconds=0))
+        assert await handle.result(10) == 1
+        await app.drain_worker(worker.id)
+        assert await asyncio.wait_for(serving, 10) is True
+
+
 async def test_what_a_told_worker_had_not_started_goes_back_at_once(make_app: MakeApp) -> None:
     """R19, R11: others need not wait until a long handler ends."""
     app = make_app(naps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Final, Self
@@ -191,7 +192,8 @@ class Worker:
         hurried_by: Collection[signal.Signals] = STOPPING,
     ) -> bool:
         """Serve until SIGTERM or SIGINT, or until somebody calls app.drain_worker. A second signal, of those in
-        `hurried_by`, ends the worker without waiting for its handlers.
+        `hurried_by`, ends the worker without waiting for its handlers. Signals reach only the main thread of a process,
+        so on a loop of another thread only app.drain_worker ends it.
 
         A store that is away is waited for, however long that takes. The worker gives up only where its claims or
         settlements fail for another reason for a minute: the store refuses to be used, or something is broken here.
@@ -221,7 +223,8 @@ class Worker:
                     self._core.events.report(error, "on_told_to_drain")
             stop.set()
 
-        for each in STOPPING:
+        signals = STOPPING if threading.current_thread() is threading.main_thread() else ()
+        for each in signals:
             loop.add_signal_handler(each, on_signal, each)
         try:
             await self.__aenter__()
@@ -234,7 +237,7 @@ class Worker:
             finally:
                 clean = await self.stop()
         finally:
-            for each in STOPPING:
+            for each in signals:
                 loop.remove_signal_handler(each)
         if fatal:
             raise fatal[0]
