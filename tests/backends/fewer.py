@@ -72,7 +72,7 @@ class FewerStore(MemoryStore):
     async def settle(self, owner: str, settlements: Sequence[Settlement]) -> Settlements:
         for asked in settlements:
             if WORKFLOWS not in self._declared:
-                assert (asked.sequel, asked.suspension) == (None, None)
+                assert (asked.plan, asked.suspension) == (None, None)
             assert LOGS in self._declared or not asked.lines
         return await super().settle(owner, settlements)
 

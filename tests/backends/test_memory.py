@@ -20,7 +20,7 @@ from ropewalk.ports.store.core import Durability, Store
 from ropewalk.testing import FakeRuntime, contract
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, chain, keyed, new_job, tree
-from ropewalk.testing.contract.flow import Flow, node, sequel
+from ropewalk.testing.contract.flow import Flow, node, plan
 
 
 class MemoryBackend(contract.Backend):
@@ -131,9 +131,9 @@ async def test_a_workflow_that_is_over_takes_no_room(bench: Bench) -> None:
     root = await flow.held("root")
     await bench.store.record_step(holder(root), StepRecord(position=0, name="s", kind="step"))
     await bench.store.signal("default", "root", "hello", b"1")
-    await flow.end("root", left=sequel(node("child"), then=node("next"), value=b"1", reducer="list"))
+    await flow.end("root", left=plan(node("child"), then=node("next"), value=b"1", reducer="list"))
     await flow.end(
-        "child", left=sequel(node("inner", on_failure=CompensationSpec(type="undo")), value=b"2", reducer="list")
+        "child", left=plan(node("inner", on_failure=CompensationSpec(type="undo")), value=b"2", reducer="list")
     )
     await flow.end("inner", Move.FAIL)
     await flow.end("next")

@@ -31,7 +31,7 @@ def completed(ctx: Context, value: object, *, strict: bool = True) -> Completed:
     return outcome
 
 
-def sequel_of(ctx: Context, value: object) -> CompletionPlan:
-    sequel = completed(ctx, value).sequel
-    assert sequel is not None
-    return sequel
+def plan_of(ctx: Context, value: object) -> CompletionPlan:
+    plan = completed(ctx, value).plan
+    assert plan is not None
+    return plan

@@ -23,8 +23,8 @@ async def test_children_with_gates(pool: ProcessPool) -> None:
     attempt.job.workflow_id = "w"
     outcome = await pool.run(attempt)
     assert isinstance(outcome, Completed)
-    assert outcome.sequel is not None
-    first, second, last = outcome.sequel.children
+    assert outcome.plan is not None
+    first, second, last = outcome.plan.children
     assert [(each.type, each.input, each.gate) for each in (first, second)] == [
         ("child", b'{"number":0}', None),
         ("child", b'{"number":1}', None),
@@ -41,15 +41,15 @@ async def test_children_with_gates(pool: ProcessPool) -> None:
 async def test_a_continuation(pool: ProcessPool) -> None:
     outcome = await pool.run(Recording(handlers.continues))
     assert isinstance(outcome, Completed)
-    assert outcome.sequel is not None and outcome.sequel.continuation is not None
-    assert (outcome.result, outcome.sequel.continuation.type) == (None, "add")
+    assert outcome.plan is not None and outcome.plan.continuation is not None
+    assert (outcome.result, outcome.plan.continuation.type) == (None, "add")
 
 
 async def test_contributions(pool: ProcessPool) -> None:
     outcome = await pool.run(Recording(handlers.contributes, append="sum"))
     assert isinstance(outcome, Completed)
-    assert outcome.sequel is not None and outcome.sequel.contribution is not None
-    assert (outcome.sequel.contribution.reducer, outcome.sequel.contribution.value) == ("sum", b"3")
+    assert outcome.plan is not None and outcome.plan.contribution is not None
+    assert (outcome.plan.contribution.reducer, outcome.plan.contribution.value) == ("sum", b"3")
 
 
 async def test_a_function_cannot_fold_from_there(pool: ProcessPool) -> None:

@@ -1,4 +1,4 @@
-"""What follows a completion: refused sequels, continuations, dependencies and what becomes of them."""
+"""What follows a completion: refused completion plans, continuations, dependencies and what becomes of them."""
 
 from __future__ import annotations
 

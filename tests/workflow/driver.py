@@ -135,7 +135,7 @@ class Driver:
         match attempt.end:
             case "ok":
                 self._there.update(attempt.queues, [attempt.then] if attempt.then else [])
-                return settlement(job, result=b"1", sequel=self._sequel(node, attempt))
+                return settlement(job, result=b"1", plan=self._plan(node, attempt))
             case "error":
                 exhausted = job.max_attempts is not None and job.attempt >= job.max_attempts
                 return settlement(job, Move.BURY if exhausted else Move.RETRY, error=BOOM)
@@ -199,7 +199,7 @@ class Driver:
             on_failure=None if undo is None else CompensationSpec(type=undo, max_attempts=3, max_crashes=2),
         )
 
-    def _sequel(self, node: Node, attempt: Attempt) -> CompletionPlan:
+    def _plan(self, node: Node, attempt: Attempt) -> CompletionPlan:
         contribution = None
         if attempt.value is not None:
             reducer = self._graph.reducers[self._graph.root_of(node.name)]

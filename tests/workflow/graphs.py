@@ -34,7 +34,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What one start of the handler does: spawn, then end. Only an `ok` end leaves a sequel."""
+    """What one start of the handler does: spawn, then end. Only an `ok` end leaves a completion plan."""
 
     end: End
     spawns: tuple[str, ...] = ()

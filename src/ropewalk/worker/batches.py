@@ -91,7 +91,7 @@ class BatchCall:
             judge=lambda error, number: worker_context.verdict(error, job_type, number),
         )
         for attempt, outcome, output in zip(attempts, outcomes, outputs_of(value, len(items)) or (), strict=False):
-            if isinstance(outcome, Completed) and outcome.sequel is not None:
+            if isinstance(outcome, Completed) and outcome.plan is not None:
                 attempt.fold = pending_fold(output)
         return outcomes
 

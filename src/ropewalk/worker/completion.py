@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from ropewalk.worker.attempt import Attempt
 
 
-def written_with(sequel: CompletionPlan) -> list[NewJob]:
+def written_with(plan: CompletionPlan) -> list[NewJob]:
     """Returns the jobs that a completion plan writes: the children and the continuation."""
-    return [*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))]
+    return [*plan.children, *(() if plan.continuation is None else (plan.continuation,))]
 
 
 def refused_for_good(attempt: Attempt, error: RopewalkError, worker_context: WorkerContext) -> Settlement:
@@ -67,7 +67,7 @@ def without_workflows(attempt: Attempt, outcome: Outcome, worker_context: Worker
     match outcome:
         case Errored(error) if error.type == Unsupported.__name__:
             return Aborted(structs.replace(error, category=Category.PERMANENT, code=UNSUPPORTED))
-        case Suspended() | Completed(sequel=CompletionPlan()):
+        case Suspended() | Completed(plan=CompletionPlan()):
             attempt.fold = None
             try:
                 WORKFLOWS.of(worker_context.store)
@@ -148,9 +148,9 @@ class Folding:
         return held
 
     def _folded(self, attempt: Attempt, asked: Settlement, held: GroupValue) -> Settlement:
-        pending, sequel = attempt.fold, asked.sequel
-        assert pending is not None and sequel is not None and sequel.contribution is not None
-        if pending.refused is not None and sequel.contribution.expected_version == held.version:
+        pending, plan = attempt.fold, asked.plan
+        assert pending is not None and plan is not None and plan.contribution is not None
+        if pending.refused is not None and plan.contribution.expected_version == held.version:
             # The value has not changed since, so the store refused the settlement for another reason.
             attempt.fold = None
             return refused_for_good(attempt, pending.refused, self._worker_context)
@@ -158,8 +158,8 @@ class Folding:
             return self._given_up(attempt, Errored(CONTENDED))
         pending.tries += 1
         value, failed = self._over(held, attempt, pending)
-        folded = structs.replace(sequel.contribution, value=value, error=failed, expected_version=held.version)
-        return structs.replace(asked, sequel=structs.replace(sequel, contribution=folded))
+        folded = structs.replace(plan.contribution, value=value, error=failed, expected_version=held.version)
+        return structs.replace(asked, plan=structs.replace(plan, contribution=folded))
 
     def _over(self, held: GroupValue, attempt: Attempt, pending: PendingFold) -> tuple[bytes | None, str | None]:
         """Calls the function. Returns the next value of the group, or None and the reason why there is no value.

@@ -86,8 +86,8 @@ class Isolated:
     def _value(self, outcome: Completed) -> object:
         """Returns the value for the middlewares. If other jobs follow, it is a Result, as inside the worker itself, but
         without these jobs."""
-        value, sequel = self._attempt.job_type.decode_result(outcome.result), outcome.sequel
-        follows = sequel is not None and (sequel.children or sequel.continuation is not None)
+        value, plan = self._attempt.job_type.decode_result(outcome.result), outcome.plan
+        follows = plan is not None and (plan.children or plan.continuation is not None)
         return result_of(Said(value=value), []) if follows else value
 
 
@@ -208,16 +208,16 @@ class HandlerCall:
         outcome = outcome_of_return(
             self._job_type, context, value, worker_context.bounds, strict=worker_context.defaults.strict_return
         )
-        if isinstance(outcome, Completed) and outcome.sequel is not None:
+        if isinstance(outcome, Completed) and outcome.plan is not None:
             attempt.fold = pending_fold(value)
         return outcome
 
     def _checked(self, outcome: Outcome) -> Outcome:
         """Returns the outcome of a handler's process after checking the types of the jobs that should follow. The
         process cannot check them, because it does not know the app."""
-        if isinstance(outcome, Completed) and outcome.sequel is not None:
-            sequel = outcome.sequel
-            for new in (*sequel.children, *(() if sequel.continuation is None else (sequel.continuation,))):
+        if isinstance(outcome, Completed) and outcome.plan is not None:
+            plan = outcome.plan
+            for new in (*plan.children, *(() if plan.continuation is None else (plan.continuation,))):
                 self._worker_context.unregistered.check(new)
         return outcome
 

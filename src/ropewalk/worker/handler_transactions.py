@@ -63,7 +63,7 @@ def _completed(attempt: Attempt, worker_context: WorkerContext, context: Context
     outcome = outcome_of_return(attempt.job_type, context, returned, worker_context.bounds, strict=strict)
     if isinstance(outcome, Aborted):
         raise AbortWithCode(InvalidInput(outcome.error.message), outcome.error.code or BAD_RESULT)
-    if isinstance(outcome, Completed) and outcome.sequel is not None:
+    if isinstance(outcome, Completed) and outcome.plan is not None:
         WORKFLOWS.of(worker_context.store)
     assert isinstance(outcome, Completed), f"a handler that suspends itself does not come here: {outcome}"
     return outcome

@@ -154,7 +154,7 @@ class Settler:
             self._one_by_one = len(batch)
         else:
             [(attempt, asked)] = batch
-            if isinstance(error, InvalidInput) and asked.sequel is not None:
+            if isinstance(error, InvalidInput) and asked.plan is not None:
                 self._failures.pop(attempt.key, None)
                 self._settle_otherwise(attempt, asked, error)
                 return
@@ -190,8 +190,8 @@ class Settler:
                 news.append(_change(asked, answer.move, answer.job))
             if attempt.limited:
                 freed.add(attempt.job.queue)
-            if asked.sequel is not None and answer.move is Move.COMPLETE:
-                queued += written_with(asked.sequel)
+            if asked.plan is not None and answer.move is Move.COMPLETE:
+                queued += written_with(asked.plan)
         self.settled += len(news)
         worker_context, consequences = self._worker_context, answers.consequences
         if worker_context.events.meter is not None:

@@ -12,7 +12,7 @@ from ropewalk.ports.store.operations import Deletion
 from ropewalk.testing import FakeRuntime
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 from tests.backends.test_memory import MemoryBackend
 
 
@@ -38,7 +38,7 @@ async def test_doomed_and_cancelled_at_birth_is_one_ending(flow: Flow) -> None:
 async def test_a_job_is_either_a_child_or_the_continuation(flow: Flow) -> None:
     await flow.submit(node("root"))
     twice = node("twice")
-    settled = await flow.end("root", left=sequel(twice, then=twice))
+    settled = await flow.end("root", left=plan(twice, then=twice))
     assert isinstance(settled.refused, Conflict)
     assert await flow.bench.find("twice") is None
     assert await flow.bench.status("root") is Status.RUNNING
@@ -48,12 +48,12 @@ async def test_a_chain_goes_on_without_its_first_member(flow: Flow) -> None:
     """live-3: and who waits for it by another member is told when it ends."""
     store = flow.bench.store
     await flow.submit(node("first"))
-    await flow.end("first", left=sequel(then=node("second")))
+    await flow.end("first", left=plan(then=node("second")))
     await flow.end("second", Move.FAIL)
     assert await store.delete("default", ["first"]) == {"first": Deletion.DELETED}
     await store.retry("default", ["second"], RetryRequest())
     await flow.submit(node("after", chain("second")))
-    await flow.end("second", left=sequel(then=node("third")))
+    await flow.end("second", left=plan(then=node("third")))
     assert await flow.state("after") is State.PENDING
     await flow.end("third")
     assert await flow.state("after") is State.SCHEDULED

@@ -117,7 +117,7 @@ async def test_contributions_come_in_the_order_they_were_settled(store: SqliteSt
     first, second, third = await group_of(store, ["a", "b", "c"])
     await spawn(store, second, plain("below", parent_id="b", spawn_key="below"))
     asked = [
-        settlement(job, sequel=adding(value))
+        settlement(job, plan=adding(value))
         for job, value in ((first, b"1"), (second, b"2"), (third, b"3"), (third, b"4"))
     ]
     settled = (await store.settle("worker", asked)).settled
@@ -139,8 +139,8 @@ async def test_of_two_settlements_of_one_lease_the_first_counts(store: SqliteSto
 async def test_an_outdated_fold_is_refused_beside_others(store: SqliteStore) -> None:
     first, second, third = await group_of(store, ["a", "b", "c"])
     asked = [
-        settlement(first, sequel=adding(b"1", "custom", expected_version=0)),
-        settlement(second, sequel=adding(b"2", "custom", expected_version=0)),
+        settlement(first, plan=adding(b"1", "custom", expected_version=0)),
+        settlement(second, plan=adding(b"2", "custom", expected_version=0)),
         settlement(third),
     ]
     settled = (await store.settle("worker", asked)).settled
@@ -155,7 +155,7 @@ async def test_more_contributions_than_are_read_at_once(store: SqliteStore) -> N
     values = [b"%d\0" % number for number in range(count)]
     for half in (slice(0, 700), slice(700, count)):
         asked = [
-            settlement(job, sequel=adding(value, "list")) for job, value in zip(jobs[half], values[half], strict=True)
+            settlement(job, plan=adding(value, "list")) for job, value in zip(jobs[half], values[half], strict=True)
         ]
         await store.settle("worker", asked)
     assert [kept.value for kept in await store.contributions("default", "root")] == values
@@ -211,7 +211,7 @@ def test_ten_thousand_children_are_few_statements(path: Path) -> None:
     for jobs in (spawned, uneven):
         counted.submit(Submission(jobs=jobs, under=holder))
         assert counted.statements < STATEMENTS_MAX
-    ends = [settlement(counted.job(2), sequel=CompletionPlan(children=queued))]
+    ends = [settlement(counted.job(2), plan=CompletionPlan(children=queued))]
     counted.do(lambda tx, lanes: completion.settle(tx, lanes, "worker", ends))
     assert counted.statements < 2 * STATEMENTS_MAX, "each has an edge, too"
     counted.close()

@@ -258,8 +258,8 @@ def test_an_item_may_queue() -> None:
     contexts = contexts_of(in_thread, 2)
     found = outcomes(in_thread, contexts, [contexts[0].queue(child(1)), contexts[1].void()])
     first, second = found
-    assert isinstance(first, Completed) and first.sequel is not None
-    assert [each.parent_id for each in first.sequel.children] == ["j0"]
+    assert isinstance(first, Completed) and first.plan is not None
+    assert [each.parent_id for each in first.plan.children] == ["j0"]
     assert second == Completed(None)
 
 

@@ -16,7 +16,7 @@ from ropewalk.domain.jobs.flags import GROUPED, OWNS_SCOPE
 from ropewalk.domain.jobs.outcome import Aborted, Completed
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.errors import InvalidInput
-from tests.definitions.attempts import attempt_of, completed, sequel_of
+from tests.definitions.attempts import attempt_of, completed, plan_of
 
 
 class Level(IntEnum):
@@ -39,8 +39,8 @@ def ctx() -> Context:
 
 
 def contributed(ctx: Context, value: object) -> Contribution | None:
-    sequel = completed(ctx, value).sequel
-    return None if sequel is None else sequel.contribution
+    plan = completed(ctx, value).plan
+    return None if plan is None else plan.contribution
 
 
 def test_a_plain_value_is_the_last_one(ctx: Context) -> None:
@@ -65,20 +65,20 @@ def test_final(ctx: Context) -> None:
 def test_a_job_alone_says_nothing_about_its_group(flags: int) -> None:
     port = attempt_of(anything)
     port.job.flags |= flags
-    assert (completed(Context(port), 3).sequel is None) is (flags == 0)
+    assert (completed(Context(port), 3).plan is None) is (flags == 0)
 
 
 async def test_a_job_that_spawned_is_not_alone() -> None:
     ctx = Context(attempt_of(anything))
     await ctx.spawn_many([])
-    assert completed(ctx, 3).sequel is None
+    assert completed(ctx, 3).plan is None
     await ctx.spawn(number())
     assert contributed(ctx, 3) == Contribution(type="anything", value=b"3", reducer="last")
 
 
 def test_a_job_alone_may_begin_a_fold() -> None:
     ctx = Context(attempt_of(anything))
-    assert sequel_of(ctx, ctx.result(3, append="list")).contribution is not None
+    assert plan_of(ctx, ctx.result(3, append="list")).contribution is not None
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_number_is_folded_as_a_plain_one() -> None:
     async def level() -> Level: ...
 
     ctx = Context(attempt_of(level))
-    contribution = sequel_of(ctx, ctx.result(Level.LOW, append="sum")).contribution
+    contribution = plan_of(ctx, ctx.result(Level.LOW, append="sum")).contribution
     assert contribution is not None
     assert contribution.value == b"1"
 
@@ -132,7 +132,7 @@ def test_any_mapping_merges() -> None:
     async def counts() -> dict[str, int]: ...
 
     ctx = Context(attempt_of(counts))
-    assert sequel_of(ctx, ctx.result(OrderedDict(a=1), append="merge")).contribution is not None
+    assert plan_of(ctx, ctx.result(OrderedDict(a=1), append="merge")).contribution is not None
 
 
 def test_a_function_is_left_to_the_engine(ctx: Context) -> None:

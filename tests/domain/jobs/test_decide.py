@@ -37,7 +37,7 @@ TEN_SECONDS = ResolvedBackoff(strategy="constant", initial_us=10 * SECOND, jitte
 EACH: list[tuple[Outcome, Move, dict[str, object]]] = [
     (Completed(b"3"), Move.COMPLETE, {"result": b"3", "alone": True}),
     (Completed(None), Move.COMPLETE, {"alone": True}),
-    (Completed(b"3", AFTER), Move.COMPLETE, {"result": b"3", "sequel": AFTER, "alone": True}),
+    (Completed(b"3", AFTER), Move.COMPLETE, {"result": b"3", "plan": AFTER, "alone": True}),
     (Suspended(NAP), Move.SUSPEND, {"delay_us": 9, "suspension": NAP}),
     (Suspended(NAP_GOING_ON), Move.SUSPEND, {"delay_us": 9, "suspension": NAP_GOING_ON}),
     (Suspended(CALL), Move.SUSPEND, {"suspension": CALL}),

@@ -112,7 +112,7 @@ class Settling:
         if job is None or reason is not None:
             return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
         if asked.move is Move.COMPLETE:
-            if settles_alone(job.flags) and leaves_only_a_result(asked.sequel):
+            if settles_alone(job.flags) and leaves_only_a_result(asked.plan):
                 return self._complete_alone(job, asked)
             return self._complete(job, asked)
         return self._end_otherwise(job, asked)
@@ -130,7 +130,7 @@ class Settling:
 
     def _complete(self, job: JobRecord, asked: Settlement) -> Settled:
         change = self._begun()
-        prepared = None if asked.sequel is None else Prepared(change.unit_of_work, job, asked.sequel)
+        prepared = None if asked.plan is None else Prepared(change.unit_of_work, job, asked.plan)
         refused = None if prepared is None else prepared.refusal()
         if refused is not None:
             return Settled(seq=asked.seq, fence=asked.fence, refused=refused)

@@ -79,7 +79,7 @@ def _completed(settlements: Sequence[Settlement]) -> Settlements:
 
 
 def _alone(asked: Settlement) -> bool:
-    return asked.alone and asked.move is _COMPLETE and not asked.lines and leaves_only_a_result(asked.sequel)
+    return asked.alone and asked.move is _COMPLETE and not asked.lines and leaves_only_a_result(asked.plan)
 
 
 def _array(values: Sequence[int | str]) -> str:

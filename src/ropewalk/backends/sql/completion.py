@@ -68,7 +68,7 @@ def _complete_plain(tx: Tx, lanes: LaneBook, owner: str, settlements: Sequence[S
         seq, first = asked.seq, asked.seq not in seen
         seen.add(seq)
         # Of several settlements of one lease the first counts.
-        if first and asked.move is _COMPLETE and leaves_only_a_result(asked.sequel):
+        if first and asked.move is _COMPLETE and leaves_only_a_result(asked.plan):
             plain.append(asked)
             rows.append((seq, asked.fence, tx.blob(asked.result)))
         else:
@@ -122,8 +122,8 @@ class Settling:
         if job is None or reason is not None:
             return Settled(seq=asked.seq, fence=asked.fence, lost=reason)
         prepared = None
-        if asked.move is _COMPLETE and asked.sequel is not None:
-            prepared = Prepared(self._unit_of_work, job, asked.sequel)
+        if asked.move is _COMPLETE and asked.plan is not None:
+            prepared = Prepared(self._unit_of_work, job, asked.plan)
             refused = prepared.refusal()
             if refused is not None:
                 return Settled(seq=asked.seq, fence=asked.fence, refused=refused)
@@ -196,10 +196,10 @@ def _only_counted(
 
 
 def _contribution(asked: Settlement) -> Contribution | None:
-    return None if asked.sequel is None else asked.sequel.contribution
+    return None if asked.plan is None else asked.plan.contribution
 
 
 def _fits(asked: Settlement, held: Held) -> bool:
     if asked.move is not _COMPLETE or asked.seq not in held or held[asked.seq][0] != asked.fence:
         return False
-    return leaves_only_a_contribution(asked.sequel)
+    return leaves_only_a_contribution(asked.plan)

@@ -27,16 +27,16 @@ def ended_from_outside(unit_of_work: UnitOfWork, propagation: Propagation, job: 
 
 
 class Prepared:
-    """A sequel found possible, before anything is written. `write` it after the job completed."""
+    """A completion plan found possible, before anything is written. `write` it after the job completed."""
 
-    def __init__(self, unit_of_work: UnitOfWork, job: JobRecord, sequel: CompletionPlan) -> None:
+    def __init__(self, unit_of_work: UnitOfWork, job: JobRecord, plan: CompletionPlan) -> None:
         self._unit_of_work = unit_of_work
         self._job = job
-        self._sequel = sequel
-        self._children = Draft(unit_of_work, sequel.children, job) if sequel.children else None
+        self._plan = plan
+        self._children = Draft(unit_of_work, plan.children, job) if plan.children else None
         self._next = None
-        if sequel.continuation is not None:
-            self._next = Draft(unit_of_work, [sequel.continuation], self._head())
+        if plan.continuation is not None:
+            self._next = Draft(unit_of_work, [plan.continuation], self._head())
 
     @property
     def continues(self) -> bool:
@@ -45,8 +45,8 @@ class Prepared:
     def refusal(self) -> RopewalkError | None:
         """Why it cannot be written: an unknown dependency, a conflicting id, a fold over an outdated value."""
         try:
-            if self._sequel.contribution is not None:
-                self._check_fold(self._sequel.contribution)
+            if self._plan.contribution is not None:
+                self._check_fold(self._plan.contribution)
             if self._children is not None:
                 self._children.judge()
             if self._next is not None:
@@ -62,8 +62,8 @@ class Prepared:
             propagation.written(self._children)
         if self._next is not None:
             self._continue(self._next, propagation)
-        if self._sequel.contribution is not None:
-            self._contribute(self._sequel.contribution)
+        if self._plan.contribution is not None:
+            self._contribute(self._plan.contribution)
 
     def _head(self) -> JobRecord | None:
         """None: it was deleted, and its scope with it. The chain goes on without being counted."""
@@ -76,11 +76,11 @@ class Prepared:
         [(job, duplicate)] = draft.answers()
         if duplicate:
             raise Conflict(f"continue_with: job {job.id} is there already; continue with a new one (job.again())")
-        if any(child.id == job.id for child in self._sequel.children):
+        if any(child.id == job.id for child in self._plan.children):
             raise Conflict(
                 f"continue_with: job {job.id} is queued as a child, too; continue with a new one (job.again())"
             )
-        if job.idempotency_key is not None and any(_same_key(child, job) for child in self._sequel.children):
+        if job.idempotency_key is not None and any(_same_key(child, job) for child in self._plan.children):
             raise Conflict(f"continue_with: key {job.idempotency_key!r} is that of a child, too; use another one")
 
     def _continue(self, draft: Draft, propagation: Propagation) -> None:
@@ -95,8 +95,8 @@ class Prepared:
         job.chain_index = job.chain_index or 0
         following.flags |= CHAINED
         following.chain_id, following.chain_index = job.chain_id, job.chain_index + 1
-        assert self._sequel.continuation is not None
-        if self._sequel.continuation.inherits_priority:
+        assert self._plan.continuation is not None
+        if self._plan.continuation.inherits_priority:
             take_over_priority(following, job.priority)
         propagation.written(draft)
 

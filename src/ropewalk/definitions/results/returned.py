@@ -82,7 +82,7 @@ def outcome_of_return(
         said = _said(value)
         # A job that continues leaves its result to the next one.
         data = _encoded(said.value, job_type, bounds) if said.continuation is None else None
-        return Completed(data, _sequel(said, data, context, bounds))
+        return Completed(data, _plan(said, data, context, bounds))
     except InvalidInput as error:
         return bad_result(error)
 
@@ -101,7 +101,7 @@ def _said(value: object) -> Said:
     return cast("Result[object, object]", value).said if isinstance(value, Result) else Said(value=value)
 
 
-def _sequel(said: Said, data: bytes | None, context: Context, bounds: Bounds) -> CompletionPlan | None:
+def _plan(said: Said, data: bytes | None, context: Context, bounds: Bounds) -> CompletionPlan | None:
     """None where nothing follows and the job's group is itself."""
     children = children_of(said, context.port, context.child_ids, bounds) if said.cohorts else ()
     continuation = continuation_of(said, context.port)

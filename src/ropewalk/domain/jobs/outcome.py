@@ -15,7 +15,7 @@ class Completed(Struct, frozen=True, gc=False):
     """The handler returned."""
 
     result: bytes | None
-    sequel: CompletionPlan | None = None
+    plan: CompletionPlan | None = None
 
 
 class Errored(Struct, frozen=True):

@@ -68,7 +68,7 @@ class Settlement(Struct, frozen=True, kw_only=True, gc=False):
     """absolute, only for Defer(at=…); wins over delay_us"""
     crashed: bool = False
     """the handler's process died: counts a crash"""
-    sequel: CompletionPlan | None = None
+    plan: CompletionPlan | None = None
     """of a completion that leaves more than a result"""
     alone: bool = False
     """nobody else has to hear of it, as far as its worker knows; the store knows better"""
@@ -109,7 +109,7 @@ def decide(
         fence=job.fence,
         move=_COMPLETE,
         result=outcome.result,
-        sequel=outcome.sequel,
+        plan=outcome.plan,
         alone=alone,
         spent=spent,
     )

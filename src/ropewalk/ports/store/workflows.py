@@ -95,8 +95,8 @@ class OrphanRecord(Struct, frozen=True, kw_only=True):
 class WorkflowStore(Protocol):
     """What happens between jobs: signals, steps, resolutions from outside, groups, chains and dependencies.
 
-    A store with this capability also accepts gates, compensation and spawns in `submit`, sequels and suspensions in
-    `settle`, and cascades in `retry`. A store without it is never given any of these.
+    A store with this capability also accepts gates, compensation and spawns in `submit`, completion plans and
+    suspensions in `settle`, and cascades in `retry`. A store without it is never given any of these.
     """
 
     async def end(self, tenant: str, job_id: str, request: EndRequest) -> EndAnswer:

@@ -15,7 +15,7 @@ from ropewalk.ports.store.submission import Accepted
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import gate_on, new_job, settlement, tree
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 FAN: Final = 2500
 ROUNDS: Final = 20
@@ -42,7 +42,7 @@ class CascadeContract(Contract):
         """Its members are doomed by one failure, in several steps."""
         flow = Flow(bench)
         await flow.submit(node("root"), node("after", tree("root")))
-        await flow.end("root", left=sequel(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN))))
+        await flow.end("root", left=plan(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN))))
         all_consequences = [(await flow.ended("p", Move.FAIL)).consequences, *await _cascade_all(bench)]
         assert [closed_by(each) for each in all_consequences].count(["root"]) == 1
         assert await flow.counts("root") == (0, 1, FAN + 1, 0)

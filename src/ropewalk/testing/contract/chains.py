@@ -14,7 +14,7 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, keyed, settlement, tree
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 
 @needs(WORKFLOWS)
@@ -48,10 +48,10 @@ class ChainContract(Contract):
         """However long: one more opens as one ends, and the group closes with the last."""
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("c0")))
+        await flow.end("root", left=plan(node("c0")))
         for number in range(30):
             assert (
-                await flow.ended(f"c{number}", Move.COMPLETE, sequel(then=node(f"c{number + 1}")))
+                await flow.ended(f"c{number}", Move.COMPLETE, plan(then=node(f"c{number + 1}")))
             ).consequences.closed == []
             assert await flow.counts("root") == (1, number + 2, 0, 0)
         job = await bench.job("c30")
@@ -61,10 +61,10 @@ class ChainContract(Contract):
     async def test_who_waits_for_a_chain_waits_for_its_end(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("a"), node("job", "a"), node("chain", chain("a")), node("tree", tree("a")))
-        await flow.end("a", left=sequel(then=node("b")))
+        await flow.end("a", left=plan(then=node("b")))
         assert await flow.states("job", "chain", "tree") == ["scheduled", "pending", "pending"]
         await flow.submit(node("late", chain("b")), node("early", chain("a")))
-        await flow.end("b", left=sequel(node("side"), then=node("c")))
+        await flow.end("b", left=plan(node("side"), then=node("c")))
         assert await flow.states("chain", "tree", "late", "early") == ["pending"] * 4
         await flow.end("c", result=b"3")
         assert await flow.states("chain", "late", "early") == ["scheduled"] * 3
@@ -91,9 +91,9 @@ class ChainContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("a"), node("after", chain("a")))
         old = await flow.start("a")
-        await flow.end("a", Move.RETRY, sequel(then=node("b")))
-        await flow.end("a", left=sequel(then=node("c")))
-        stale = await bench.settle(old, sequel=sequel(then=node("d")))
+        await flow.end("a", Move.RETRY, plan(then=node("b")))
+        await flow.end("a", left=plan(then=node("c")))
+        stale = await bench.settle(old, plan=plan(then=node("d")))
         assert stale.lost is not None
         assert [job.id for job in await bench.store.chain("default", "a")] == ["a", "c"]
         assert [await bench.find(name) for name in "bd"] == [None, None]
@@ -102,7 +102,7 @@ class ChainContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("a"))
         job = await flow.start("a")
-        twice = [settlement(job, sequel=sequel(then=node(name))) for name in "bc"]
+        twice = [settlement(job, plan=plan(then=node(name))) for name in "bc"]
         first, second = await bench.settle_all("worker", twice)
         assert (first.move, second.lost is not None) == (Move.COMPLETE, True)
         assert await bench.find("c") is None
@@ -110,22 +110,22 @@ class ChainContract(Contract):
     async def test_it_does_not_continue_with_a_job_that_is_there(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("a"), node("b"))
-        settled = await flow.end("a", left=sequel(then=node("b")))
+        settled = await flow.end("a", left=plan(then=node("b")))
         assert isinstance(settled.refused, Conflict)
         assert await flow.states("a") == ["running"]
 
     async def test_the_priority_of_its_predecessor_is_taken_over(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("a", priority=7))
-        await flow.end("a", left=sequel(then=node("b", inherits_priority=True)))
-        await flow.end("b", left=sequel(then=node("c", priority=1)))
+        await flow.end("a", left=plan(then=node("b", inherits_priority=True)))
+        await flow.end("b", left=plan(then=node("c", priority=1)))
         assert [(await bench.job(name)).priority for name in "abc"] == [7, 7, 1]
 
     async def test_a_continuation_may_wait_for_something(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("p"))
         await flow.submit(node("a"))
-        await flow.end("a", left=sequel(then=node("b", "p")))
+        await flow.end("a", left=plan(then=node("b", "p")))
         assert await flow.states("b") == ["pending"]
         await flow.end("p", Move.FAIL)
         assert await flow.states("b") == ["failed"]
@@ -136,14 +136,14 @@ class ChainContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("a"))
         child, following = keyed("k", type="b", id="child"), keyed("k", type="b", id="following")
-        assert isinstance((await flow.end("a", left=sequel(child, then=following))).refused, Conflict)
-        assert (await flow.end("a", left=sequel(child, then=keyed("other", type="b")))).refused is None
+        assert isinstance((await flow.end("a", left=plan(child, then=following))).refused, Conflict)
+        assert (await flow.end("a", left=plan(child, then=keyed("other", type="b")))).refused is None
 
     async def test_a_retried_end_goes_on(self, bench: Bench) -> None:
         flow = await _chain(bench, "a", "b")
         await flow.end("b", Move.FAIL)
         await bench.store.retry("default", ["b"], RetryRequest())
-        await flow.end("b", left=sequel(then=node("c")))
+        await flow.end("b", left=plan(then=node("c")))
         assert [job.id for job in await bench.store.chain("default", "b")] == ["a", "b", "c"]
         assert closed_by(await flow.ended("c")) == ["a"]
         assert (await flow.group("a")).generation == 2
@@ -154,5 +154,5 @@ async def _chain(bench: Bench, *names: str) -> Flow:
     flow = Flow(bench)
     await flow.submit(node(names[0]))
     for name, following in pairwise(names):
-        await flow.end(name, left=sequel(then=node(following)))
+        await flow.end(name, left=plan(then=node(following)))
     return flow

@@ -18,7 +18,7 @@ from ropewalk.ports.store.operations import Deletion
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, new_job, tree
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 NO_RESULTS = Retention(results_us=0)
 AT_ONCE = Retention(completed_us=0, failed_us=0, dead_letter_us=0, cancelled_us=0)
@@ -34,7 +34,7 @@ class InUseContract(Contract):
         assert callable(ref)
         flow = Flow(bench)
         await flow.submit(node("a"), node("after", ref("a")))
-        await flow.end("a", left=sequel(then=node("b")))
+        await flow.end("a", left=plan(then=node("b")))
         assert await _delete(bench, "a") == [Deletion.IN_USE]
         await bench.runtime.advance(1)
         assert await bench.store.prune(AT_ONCE, 9) == Pruned(jobs=0, results=0, keys=0)
@@ -44,7 +44,7 @@ class InUseContract(Contract):
     async def test_a_job_whose_tree_is_open(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("a"), node("b")))
+        await flow.end("root", left=plan(node("a"), node("b")))
         assert await _delete(bench, "root") == [Deletion.IN_USE]
         await flow.end("a")
         assert await _delete(bench, "root", "b") == [Deletion.IN_USE, Deletion.NOT_TERMINAL]
@@ -76,8 +76,8 @@ class InUseContract(Contract):
     async def test_the_end_of_a_chain_whose_beginning_is_gone(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("a"))
-        await flow.end("a", left=sequel(then=node("b")))
-        await flow.end("b", left=sequel(then=node("c")))
+        await flow.end("a", left=plan(then=node("b")))
+        await flow.end("b", left=plan(then=node("c")))
         await flow.end("c", result=b"3")
         assert await _delete(bench, "a") == [Deletion.DELETED]
         assert [job.id for job in await bench.store.chain("default", "a")] == ["b", "c"], "found by the chain's name"
@@ -92,7 +92,7 @@ class InUseContract(Contract):
         """What is left of it completed, but that is not how the chain ended."""
         flow = Flow(bench)
         await flow.submit(node("a"))
-        await flow.end("a", left=sequel(then=node("b")))
+        await flow.end("a", left=plan(then=node("b")))
         await flow.end("b", Move.FAIL)
         assert await _delete(bench, "b") == [Deletion.DELETED]
         assert (await bench.job("a")).flags & CONTINUED
@@ -133,7 +133,7 @@ class InUseContract(Contract):
     async def test_members_go_and_their_group_goes_on(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("a"), node("b")))
+        await flow.end("root", left=plan(node("a"), node("b")))
         await flow.end("a")
         assert await _delete(bench, "a") == [Deletion.DELETED]
         assert await flow.counts("root") == (1, 2, 0, 0)
@@ -143,7 +143,7 @@ class InUseContract(Contract):
         """live-8."""
         flow = Flow(bench)
         await flow.submit(node("root"), node("after", tree("root")))
-        await flow.end("root", left=sequel(node("a"), then=node("next"), value=b"1", reducer="list"))
+        await flow.end("root", left=plan(node("a"), then=node("next"), value=b"1", reducer="list"))
         await flow.end_all("a", "next", "after")
         await bench.runtime.advance(1)
         for _ in range(4):
@@ -155,11 +155,11 @@ class InUseContract(Contract):
     async def test_a_deleted_id_starts_anew(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("a"), value=b"1"))
+        await flow.end("root", left=plan(node("a"), value=b"1"))
         await flow.end("a")
         await _delete(bench, "root", "a")
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("a")))
+        await flow.end("root", left=plan(node("a")))
         group = await flow.group("root")
         assert (group.generation, group.value.contributions, group.completed) == (1, 0, 1)
 
@@ -185,8 +185,8 @@ class TenantGraphContract(Contract):
         root = node("secret-7f3a", tenant="acme")
         await flow.submit(root)
         job = await bench.claim_one(types=[root.type])
-        children = sequel(node("a", tenant="acme"), then=node("b", tenant="acme"), value=b"1", reducer="list")
-        await bench.settle(job, sequel=children)
+        children = plan(node("a", tenant="acme"), then=node("b", tenant="acme"), value=b"1", reducer="list")
+        await bench.settle(job, plan=children)
         before = await bench.store.groups("acme", [root.id])
         foreign = await VERBS[verb](bench.store, "zeta", root.id)
         missing = await VERBS[verb](bench.store, "zeta", "job-that-never-was")
@@ -217,9 +217,9 @@ async def _chain_and_waiter(bench: Bench, waited_for: object) -> Flow:
     """A chain of a, b and c that ended with the result 3, and `after`, which waits for it and for `q`."""
     flow = Flow(bench)
     await flow.submit(node("a"))
-    await flow.end("a", left=sequel(then=node("b")))
+    await flow.end("a", left=plan(then=node("b")))
     await flow.submit(node("q"), node("after", waited_for, "q"))
-    await flow.end("b", left=sequel(then=node("c")))
+    await flow.end("b", left=plan(then=node("c")))
     await flow.end("c", result=b"3")
     return flow
 

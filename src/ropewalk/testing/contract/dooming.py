@@ -14,7 +14,7 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, tree
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 
 @needs(WORKFLOWS)
@@ -51,7 +51,7 @@ class DoomContract(Contract):
         assert callable(ref)
         flow = Flow(bench)
         await flow.submit(node("root"), node("after", ref("root")), node("last", tree("after"), chain("after")))
-        await flow.end("root", left=sequel(then=node("next")))
+        await flow.end("root", left=plan(then=node("next")))
         assert await flow.states("after", "last") == ["pending", "pending"]
         await flow.end("next", Move.FAIL)
         assert await flow.states("after", "last") == ["failed", "failed"]
@@ -60,7 +60,7 @@ class DoomContract(Contract):
         """What is counted once never has to be taken back: a failure inside may yet be retried."""
         flow = Flow(bench)
         await flow.submit(node("root"), node("after", tree("root")), node("watch", "root"))
-        await flow.end("root", left=sequel(node("a"), node("b")))
+        await flow.end("root", left=plan(node("a"), node("b")))
         await flow.end("a", Move.FAIL)
         assert await flow.states("after", "watch") == ["pending", "scheduled"]
         await flow.end("b")
@@ -76,7 +76,7 @@ class DoomContract(Contract):
         await flow.submit(node("root"))
         if before:
             await flow.submit(node("after", tree("root"), gate={"policy": "fail"}))
-        await flow.end("root", left=sequel(node("a"), node("b")))
+        await flow.end("root", left=plan(node("a"), node("b")))
         if how is Move.CANCEL:
             await bench.store.cancel("default", ["a"], reason=None, force=False)
         else:
@@ -94,9 +94,9 @@ class DoomContract(Contract):
         await flow.submit(node("root"))
         if before:
             await flow.submit(node("after", tree("root")))
-        await flow.end("root", left=sequel(node("a"), node("b")))
-        await flow.end("a", left=sequel(value=b"1", reducer="sum"))
-        await flow.end("b", left=sequel(value=b"1", reducer="list"))
+        await flow.end("root", left=plan(node("a"), node("b")))
+        await flow.end("a", left=plan(value=b"1", reducer="sum"))
+        await flow.end("b", left=plan(value=b"1", reducer="list"))
         if not before:
             await flow.submit(node("after", tree("root")))
         why = "t contributes with append='sum', t with append='list'"
@@ -109,8 +109,8 @@ class DoomContract(Contract):
         await flow.submit(node("root"))
         if before:
             await flow.submit(node("after", tree("root")))
-        await flow.end("root", left=sequel(node("a"), node("last", tree("a"))))
-        await flow.end("a", left=sequel(node("deep")))
+        await flow.end("root", left=plan(node("a"), node("last", tree("a"))))
+        await flow.end("a", left=plan(node("deep")))
         await flow.end("deep", Move.FAIL)
         if not before:
             await flow.submit(node("after", tree("root")))
@@ -124,7 +124,7 @@ class DoomContract(Contract):
         await flow.submit(node("first"))
         if before:
             await flow.submit(node("after", chain("first")))
-        await flow.end("first", left=sequel(then=node("second")))
+        await flow.end("first", left=plan(then=node("second")))
         await flow.end("second", Move.FAIL)
         if not before:
             await flow.submit(node("after", chain("first")))
@@ -133,7 +133,7 @@ class DoomContract(Contract):
     async def test_children_doomed_inside_a_group_close_it(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("a"), node("b", "a"), node("c", tree("b"))))
+        await flow.end("root", left=plan(node("a"), node("b", "a"), node("c", tree("b"))))
         ended = await flow.ended("a", Move.FAIL)
         assert closed_by(ended) == ["root"]
         assert await flow.counts("root") == (0, 1, 3, 0)

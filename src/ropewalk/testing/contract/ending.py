@@ -15,7 +15,7 @@ from ropewalk.ports.store.workflows import EndAnswer
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, LEASE, keyed
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 DONE, FAILED = EndRequest(result=b"yes"), EndRequest(error=BOOM)
 
@@ -55,7 +55,7 @@ class EndingContract(Contract):
     async def test_its_value_counts_for_its_group(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("a")))
+        await flow.end("root", left=plan(node("a")))
         await bench.store.end("default", "a", DONE)
         group = (await bench.store.groups("default", ["root"]))["root"]
         assert (group.value.type, group.value.value, group.closed_at is not None) == ("a", b"yes", True)
@@ -67,7 +67,7 @@ class EndingContract(Contract):
         await bench.store.end("default", "a", DONE)
         renewed = await bench.store.renew("worker", [Renewal(seq=job.seq, fence=job.fence, lease_us=LEASE)])
         assert [lost.reason for lost in renewed.lost] == [LossReason.ALREADY_COMPLETED]
-        settled = await bench.settle(job, result=b"mine", sequel=sequel(node("child")))
+        settled = await bench.settle(job, result=b"mine", plan=plan(node("child")))
         assert (settled.lost, (await bench.job("a")).result) == (LossReason.ALREADY_COMPLETED, b"yes")
         assert await bench.find("child") is None
         await bench.runtime.advance(60)
@@ -86,7 +86,7 @@ class EndingContract(Contract):
     async def test_gates_and_groups_follow(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"), node("good", "root"), node("bad", "root"))
-        await flow.end("root", left=sequel(node("a"), node("b"), node("after-a", "a"), node("after-b", "b")))
+        await flow.end("root", left=plan(node("a"), node("b"), node("after-a", "a"), node("after-b", "b")))
         answer = await bench.store.end("default", "a", DONE)
         assert answer.consequences is not None
         assert (answer.consequences.ready, closed_by(answer)) == (["default"], [])

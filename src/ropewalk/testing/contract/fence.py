@@ -181,7 +181,7 @@ class FenceContract(Contract):
         late = await situation(bench, job)
         async for before in _unchanged(bench, job, group=parent.id):
             for plan in (None, CompletionPlan(contribution=Contribution(type="t", value=b"5", reducer="sum"))):
-                asked = settlement(job, result=b"1", sequel=plan)
+                asked = settlement(job, result=b"1", plan=plan)
                 asked = structs.replace(asked, seq=late.seq, fence=late.fence)
                 [answer] = await bench.settle_all(late.owner, [asked])
                 assert (answer.lost, answer.move) == (reason, None), before
@@ -271,7 +271,7 @@ def _endings(move: Move, *, complete: bool) -> list[dict[str, object]]:
     if move is Move.COMPLETE:
         plan = CompletionPlan(children=(new_job(),))
         plain: list[dict[str, object]] = [{"result": b"late"}, {"result": b"late", "alone": False}]
-        return [*plain, {"lines": (LINE,)}, {"sequel": plan}] if complete else plain
+        return [*plain, {"lines": (LINE,)}, {"plan": plan}] if complete else plain
     if move is Move.SUSPEND:
         return [{"suspension": Suspension(position=0, name="nap", span_us=MINUTE)}]
     if not complete:

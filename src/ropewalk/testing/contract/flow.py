@@ -25,7 +25,7 @@ def node(name: str, *parents: Any, **fields: Any) -> NewJob:
     return new_job(name, id=name, **fields)
 
 
-def sequel(
+def plan(
     *children: NewJob, then: NewJob | None = None, value: bytes | None = None, reducer: Reducer = "last", **more: Any
 ) -> CompletionPlan:
     contribution = None
@@ -74,7 +74,7 @@ class Flow:
         job = await self.held(name)
         if move is not Move.COMPLETE:
             how.setdefault("error", BOOM)
-        return await self.bench.store.settle(job.owner or "", [settlement(job, move, sequel=left, **how)])
+        return await self.bench.store.settle(job.owner or "", [settlement(job, move, plan=left, **how)])
 
     async def end_all(self, *names: str, move: Move = Move.COMPLETE) -> None:
         for name in names:

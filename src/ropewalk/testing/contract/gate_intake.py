@@ -15,7 +15,7 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import chain, new_job, settlement, tree
-from ropewalk.testing.contract.flow import Flow, node, sequel
+from ropewalk.testing.contract.flow import Flow, node, plan
 
 
 @needs(WORKFLOWS)
@@ -47,7 +47,7 @@ class GateRefusalContract(Contract):
         await flow.submit(node("root"))
         job = await flow.start("root")
         before = await bench.stored_history("root")
-        settled = await bench.settle(job, result=b"1", sequel=sequel(node("a"), node("b", "missing")))
+        settled = await bench.settle(job, result=b"1", plan=plan(node("a"), node("b", "missing")))
         assert isinstance(settled.refused, NotFound)
         assert (settled.move, settled.lost, await bench.stored_history("root")) == (None, None, before)
         assert await bench.find("a") is None
@@ -59,7 +59,7 @@ class GateRefusalContract(Contract):
         one, two = [await flow.start(name) for name in ("one", "two")]
         refused, fine = await bench.settle_all(
             "worker",
-            [settlement(one, sequel=sequel(node("a", "missing"))), settlement(two, sequel=sequel(node("b")))],
+            [settlement(one, plan=plan(node("a", "missing"))), settlement(two, plan=plan(node("b")))],
         )
         assert refused.refused is not None
         assert fine.move is Move.COMPLETE
@@ -75,7 +75,7 @@ class InsideContract(Contract):
         await flow.submit(node("root"))
         await flow.spawn("root", node("a"))
         await flow.spawn("root", node("b", "a"))
-        await flow.end("root", left=sequel(node("d", "b", "c"), node("c", tree("a"))))
+        await flow.end("root", left=plan(node("d", "b", "c"), node("c", tree("a"))))
         assert await flow.states("a", "b", "c", "d") == ["scheduled", "pending", "pending", "pending"]
         await flow.end_all("a", "b", "c")
         assert await flow.states("d") == ["scheduled"]

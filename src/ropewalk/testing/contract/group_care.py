@@ -10,7 +10,7 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 
 @needs(WORKFLOWS)
@@ -27,7 +27,7 @@ class CancelGroupContract(Contract):
         cancel = (await bench.job("b")).cancel
         assert cancel is not None
         assert cancel.reason == "enough"
-        ended = await flow.ended("a", Move.COMPLETE, sequel(node("aa"), then=node("next")))
+        ended = await flow.ended("a", Move.COMPLETE, plan(node("aa"), then=node("next")))
         assert {moved.job.id for moved in ended.consequences.moved} == {"aa", "next"}
         assert await flow.states("root", "a", "aa", "next") == ["running", "completed", "cancelled", "cancelled"]
         assert closed_by(await flow.ended("root")) == ["root"]
@@ -73,7 +73,7 @@ class CancelGroupContract(Contract):
         await bench.cancel("root")
         await bench.store.retry("default", ["root"], RetryRequest(include_cancelled=True))
         await flow.spawn("root", node("a"))
-        await flow.end("root", left=sequel(node("b"), then=node("next")))
+        await flow.end("root", left=plan(node("b"), then=node("next")))
         assert await flow.states("a", "b", "next") == ["scheduled", "scheduled", "scheduled"]
         assert (await flow.group("root")).cancelled_by is None
 
@@ -86,7 +86,7 @@ class CancelGroupContract(Contract):
         await flow.end("a", Move.FAIL)
         await bench.store.retry("default", ["a"], RetryRequest())
         await flow.spawn("a", node("aa"))
-        await flow.end("a", left=sequel(node("ab")))
+        await flow.end("a", left=plan(node("ab")))
         assert await flow.states("aa", "ab") == ["scheduled", "scheduled"]
 
     async def test_a_group_that_has_ended_is_not_marked(self, bench: Bench) -> None:
@@ -114,7 +114,7 @@ class CancelGroupContract(Contract):
         await bench.submit(node("step"), under=holder(started))
         assert await flow.states("step") == ["scheduled"]
         await bench.settle(started)
-        await flow.end("step", left=sequel(node("deeper")))
+        await flow.end("step", left=plan(node("deeper")))
         assert await flow.states("deeper") == ["scheduled"]
 
     async def test_what_a_compensation_queues_is_cancelled_by_a_later_call(self, bench: Bench) -> None:
@@ -220,8 +220,8 @@ class OrphanContract(Contract):
 
     async def test_only_the_whole_group_is_one(self, bench: Bench) -> None:
         flow = await _open(bench, "root")
-        await flow.end("root-child", left=sequel(node("a", report_orphan=True)))
-        await flow.end("a", left=sequel(node("b")))
+        await flow.end("root-child", left=plan(node("a", report_orphan=True)))
+        await flow.end("a", left=plan(node("b")))
         assert await bench.store.take_orphans(9, MINUTE) == []
         await flow.end("b")
         assert [each.group_id for each in await bench.store.take_orphans(9, MINUTE)] == ["root"]
@@ -231,7 +231,7 @@ async def _open(bench: Bench, name: str, *, report_orphan: bool = True) -> Flow:
     """A group whose child is open."""
     flow = Flow(bench)
     await flow.submit(node(name, report_orphan=report_orphan))
-    await flow.end(name, left=sequel(node(f"{name}-child")))
+    await flow.end(name, left=plan(node(f"{name}-child")))
     return flow
 
 

@@ -1,4 +1,4 @@
-"""What the state machine does with graphs: dependants, sequels, chains, signals, steps, groups."""
+"""What the state machine does with graphs: dependants, completion plans, chains, signals, steps, groups."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class FlowRules(RuleBasedStateMachine):
         then=st.none() | draws.new_jobs,
         value=flow_draws.contributions,
     )
-    def complete_with_sequel(
+    def complete_with_plan(
         self, which: int, children: list[NewJob], then: NewJob | None, value: Contribution | None
     ) -> None:
         """The later children wait for the first."""
@@ -72,7 +72,7 @@ class FlowRules(RuleBasedStateMachine):
             written[number] = structs.replace(child, gate=flow_draws.after(written[0].id))
         following = None if then is None else structs.replace(then, tenant=lease.tenant)
         left = CompletionPlan(children=tuple(written), continuation=following, contribution=value)
-        asked = Settlement(seq=lease.seq, fence=lease.fence, move=Move.COMPLETE, result=b"1", sequel=left)
+        asked = Settlement(seq=lease.seq, fence=lease.fence, move=Move.COMPLETE, result=b"1", plan=left)
         self.stores.ask(lambda store: store.settle(holder(lease).owner, [asked]), compared=settled)
 
     @precondition(some_job)

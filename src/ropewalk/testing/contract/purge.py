@@ -11,7 +11,7 @@ from ropewalk.ports.store.operations import Deletion, Purged
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import keyed
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 
 class PurgeContract(Contract):
@@ -73,7 +73,7 @@ class PurgeContract(Contract):
         """safe-10."""
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("x"), node("y")))
+        await flow.end("root", left=plan(node("x"), node("y")))
         await flow.end("x")
         answer = await bench.store.purge("default", ["y"])
         assert closed_by(answer.consequences) == ["root"]

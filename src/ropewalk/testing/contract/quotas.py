@@ -22,7 +22,7 @@ from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
 from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, keyed, new_job
 from ropewalk.testing.contract.clockwork import Clockwork, plan_of
-from ropewalk.testing.contract.flow import sequel
+from ropewalk.testing.contract.flow import plan
 
 
 def at_most(pending: int | None = None, *, tenant: str = DEFAULT_TENANT, **parts: Any) -> Quota:
@@ -143,8 +143,8 @@ class InsideQuotaContract(Contract):
         await bench.store.put_quota(at_most(1))
         root = await bench.running()
         await bench.submit(*(_child(root) for _ in range(3)), under=holder(root))
-        left = sequel(new_job("a"), new_job("a"), then=new_job("b"))
-        assert (await bench.settle(root, sequel=left)).refused is None
+        left = plan(new_job("a"), new_job("a"), then=new_job("b"))
+        assert (await bench.settle(root, plan=left)).refused is None
         assert (await use(bench)).pending == 6
         assert told(await refused(bench, new_job())) == ("pending", 2, 1, SOON_SECONDS)
 

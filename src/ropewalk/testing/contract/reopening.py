@@ -11,7 +11,7 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import chain, tree
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 CASCADE = RetryRequest(cascade=True)
 
@@ -42,8 +42,8 @@ class ReopenContract(Contract):
     async def test_every_level_above_opens_again(self, bench: Bench) -> None:
         """And a tree that had failed succeeds in the end."""
         flow = await _family(bench, "a")
-        await flow.end("a", left=sequel(node("aa")))
-        await flow.end("aa", left=sequel(node("aaa"), node("bbb")))
+        await flow.end("a", left=plan(node("aa")))
+        await flow.end("aa", left=plan(node("aaa"), node("bbb")))
         await flow.end("bbb")
         assert closed_by(await flow.ended("aaa", Move.BURY)) == ["root"]
         await _retry(bench, "aaa")
@@ -97,10 +97,10 @@ class ReopenContract(Contract):
 
     async def test_contributions_stay(self, bench: Bench) -> None:
         flow = await _family(bench, "a", "b")
-        await flow.end("a", left=sequel(value=b"1", reducer="sum"))
+        await flow.end("a", left=plan(value=b"1", reducer="sum"))
         await flow.end("b", Move.FAIL)
         await _retry(bench, "b")
-        await flow.end("b", left=sequel(value=b"2", reducer="sum"))
+        await flow.end("b", left=plan(value=b"2", reducer="sum"))
         assert await flow.value("root") == b"3"
 
 
@@ -199,7 +199,7 @@ class CascadeRetryContract(Contract):
     async def test_groups_of_the_doomed_open_again(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", left=sequel(node("a"), node("b", "a")))
+        await flow.end("root", left=plan(node("a"), node("b", "a")))
         assert closed_by(await flow.ended("a", Move.FAIL)) == ["root"]
         await _retry(bench, "a", CASCADE)
         assert await flow.counts("root") == (2, 1, 0, 0)
@@ -210,7 +210,7 @@ class CascadeRetryContract(Contract):
 async def _family(bench: Bench, *names: str) -> Flow:
     flow = Flow(bench)
     await flow.submit(node("root"))
-    await flow.end("root", left=sequel(*(node(name) for name in names)))
+    await flow.end("root", left=plan(*(node(name) for name in names)))
     return flow
 
 

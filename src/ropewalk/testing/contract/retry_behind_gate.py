@@ -23,7 +23,7 @@ from ropewalk.ports.store.operations import RetryAnswer
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, chain, gate_on, new_job, tree
-from ropewalk.testing.contract.flow import Flow, node, sequel
+from ropewalk.testing.contract.flow import Flow, node, plan
 
 ANY: Final = RetryRequest(include_cancelled=True)
 FAN: Final = 2500
@@ -82,7 +82,7 @@ class RetryBehindGateContract(Contract):
         """A member of a tree may have been submitted after the job that waits for the tree."""
         flow = Flow(bench)
         await flow.submit(node("root"), node("after", tree("root")), node("last", chain("after")))
-        await flow.end("root", left=sequel(node("a"), node("b", "a")))
+        await flow.end("root", left=plan(node("a"), node("b", "a")))
         await flow.end("a", Move.FAIL)
         assert await flow.states("b", "after", "last") == ["failed"] * 3
         answers = await bench.store.retry("default", ["last", "after", "b", "a"], ANY)
@@ -98,7 +98,7 @@ class RetryBehindGateContract(Contract):
     ) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"), node("after", tree("root"), gate={"when": "all_done"}))
-        await flow.end("root", left=sequel(node("a"), node("b", "a")))
+        await flow.end("root", left=plan(node("a"), node("b", "a")))
         await bench.cancel("after", "b")
         await flow.end("a")
         answers = await bench.store.retry("default", ids, ANY)

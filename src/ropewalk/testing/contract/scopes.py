@@ -11,7 +11,7 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
 from ropewalk.testing.contract.build import BOOM, settlement, tree
-from ropewalk.testing.contract.flow import Flow, closed_by, node, sequel
+from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
 
 
 @needs(WORKFLOWS)
@@ -30,7 +30,7 @@ class ScopeContract(Contract):
     async def test_children_of_a_completion_join_and_close_their_group(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
-        assert closed_by(await flow.ended("root", Move.COMPLETE, sequel(node("a"), node("b")))) == []
+        assert closed_by(await flow.ended("root", Move.COMPLETE, plan(node("a"), node("b")))) == []
         for name in ("a", "b"):
             child = await bench.job(name)
             assert child.group_id == "root"
@@ -51,7 +51,7 @@ class ScopeContract(Contract):
         flow = Flow(bench)
         await flow.submit(node("root"))
         await flow.spawn("root", node("spawned"))
-        await flow.end("root", Move.RETRY, sequel(node("queued")))
+        await flow.end("root", Move.RETRY, plan(node("queued")))
         assert await bench.find("queued") is None
         assert await flow.counts("root") == (2, 0, 0, 0)
 
@@ -59,9 +59,9 @@ class ScopeContract(Contract):
         """The whole closes with the last job at any depth, whoever ends first."""
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", Move.COMPLETE, sequel(node("a"), node("b")))
+        await flow.end("root", Move.COMPLETE, plan(node("a"), node("b")))
         await flow.submit(node("watch", tree("a")))
-        await flow.end("a", Move.COMPLETE, sequel(node("aa"), node("ab")))
+        await flow.end("a", Move.COMPLETE, plan(node("aa"), node("ab")))
         await flow.spawn("ab", node("aba"))
         assert await flow.counts("root") == (5 - 1, 2, 0, 0)
         assert await flow.closings(("b",), ("ab",), ("aa",)) == [[], [], []]
@@ -74,8 +74,8 @@ class ScopeContract(Contract):
     async def test_a_tree_inside_is_over_before_the_whole(self, bench: Bench) -> None:
         flow = Flow(bench)
         await flow.submit(node("root"))
-        await flow.end("root", Move.COMPLETE, sequel(node("a"), node("b"), node("after", tree("a"))))
-        await flow.end("a", Move.COMPLETE, sequel(node("aa")))
+        await flow.end("root", Move.COMPLETE, plan(node("a"), node("b"), node("after", tree("a"))))
+        await flow.end("a", Move.COMPLETE, plan(node("aa")))
         assert await flow.states("after") == ["pending"], "a has completed, its tree has not"
         await flow.end("aa")
         assert await flow.states("after") == ["scheduled"]
@@ -86,7 +86,7 @@ class ScopeContract(Contract):
         names = ["done", "failed", "buried", "cancelled", "lost", "resolved", "expired"]
         await flow.submit(node("root"))
         children = [node(name, max_crashes=1, ttl_us=10**7 if name == "expired" else None) for name in names]
-        await flow.end("root", Move.COMPLETE, sequel(*children))
+        await flow.end("root", Move.COMPLETE, plan(*children))
         await flow.end("done")
         await flow.end("failed", Move.FAIL)
         await flow.end("buried", Move.BURY)
@@ -141,7 +141,7 @@ class ScopeContract(Contract):
         await flow.submit(node("root"))
         job = await flow.start("root")
         await flow.lose("root")
-        settled = await bench.settle(job, sequel=sequel(node("a"), then=node("b")))
+        settled = await bench.settle(job, plan=plan(node("a"), then=node("b")))
         assert settled.lost is not None
         assert [await bench.find(name) for name in ("a", "b")] == [None, None]
 
