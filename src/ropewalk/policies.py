@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ropewalk.definitions.offer import Offer
-from ropewalk.definitions.policies import Age, Balanced, Concurrency, Policy, Priority, RateLimited, Unlimited
+from ropewalk.definitions.policies import Age, Balanced, Concurrency, Offer, Policy, Priority, RateLimited, Unlimited
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.worker.policies.backlog import BacklogAlarm
 from ropewalk.worker.policies.backpressure import AdaptiveDelay, Load

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.handler_exceptions import Nondeterministic, Suspend
 from ropewalk.definitions.job_types.decorator import job
 from ropewalk.definitions.results.classify import classify
 from ropewalk.definitions.results.returned import outcome_of_return
-from ropewalk.definitions.steps import Nondeterministic, Suspend
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Errored, Outcome, Suspended

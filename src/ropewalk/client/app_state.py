@@ -28,10 +28,9 @@ from ropewalk.client.waiter import CompletionCheck, WaitBound, Waiter
 from ropewalk.definitions.job import NO_OPTIONS, Job
 from ropewalk.definitions.job_types.placeholders import job_from_shown
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
-from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.registry import Registry, UnregisteredTypes
 from ropewalk.definitions.schedule import DeclaredSchedule
 from ropewalk.definitions.submission import to_new_job
-from ropewalk.definitions.unregistered import UnregisteredTypes
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.errors import DefinitionError, InvalidInput, RopewalkError, WeakDurability

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from ropewalk.definitions.job import NO_OPTIONS, Job
-from ropewalk.definitions.job_types.arguments import Arguments, Item
+from ropewalk.definitions.job_types.arguments import Arguments
+from ropewalk.definitions.job_types.batch_items import Item
 from ropewalk.definitions.option_precedence import base_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults
 from ropewalk.domain.jobs.record import CompensationSpec

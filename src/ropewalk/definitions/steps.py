@@ -20,24 +20,13 @@ from typing import Any, Final, ParamSpec, TypeVar, cast, get_type_hints
 
 from ropewalk.definitions.codec.codec import TypedCodec, wire
 from ropewalk.definitions.context.attempt_port import AttemptPort
-from ropewalk.definitions.results.abort_with_code import AbortWithCode
+from ropewalk.definitions.handler_exceptions import BAD_RESULT, AbortWithCode, Nondeterministic, Suspend
 from ropewalk.domain import checks
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Seconds, Span, to_delay
 from ropewalk.domain.workflow.completion import StepKind, StepRecord, Suspension
-from ropewalk.errors import Abort, InvalidInput, LimitExceeded, Outcome, RopewalkError, WaitTimeout
-
-BAD_RESULT: Final = "bad_result"
-"""The code of a job that fails because its result, or the value of one of its steps, does not fit."""
-
-
-class Suspend(BaseException):
-    """Raised by ctx.sleep and ctx.wait_for. The handler runs again from the top when the wait is over."""
-
-    def __init__(self, suspension: Suspension) -> None:
-        super().__init__(f"suspended at {suspension.name!r}")
-        self.suspension = suspension
+from ropewalk.errors import Abort, InvalidInput, LimitExceeded, Outcome, WaitTimeout
 
 
 class StepValues:
@@ -93,10 +82,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _INSIDE: Final[ContextVar[str | None]] = ContextVar("ropewalk_step", default=None)
-
-
-class Nondeterministic(RopewalkError):
-    """The handler did not come by its stored steps as it did before: a permanent failure, code `nondeterministic`."""
 
 
 class Steps:

@@ -22,9 +22,9 @@ from threading import Thread
 from typing import Any, BinaryIO, Final, NoReturn, cast
 
 from ropewalk.definitions.context.context import Context, activate, deactivate
+from ropewalk.definitions.handler_exceptions import Suspend
 from ropewalk.definitions.results.classify import bad_input, classify, described
 from ropewalk.definitions.results.returned import fold_of, outcome_of_return
-from ropewalk.definitions.steps import Suspend
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Cancelled, Errored, Outcome
 from ropewalk.errors import Abort, DefinitionError, InvalidInput, JobCancelled

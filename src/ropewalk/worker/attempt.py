@@ -16,7 +16,7 @@ from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Logs
-from ropewalk.definitions.results.completion_plan import child_of
+from ropewalk.definitions.results.children import child_of
 from ropewalk.definitions.submission import to_new_job
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.jobs.flags import STEPPED

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ropewalk.definitions.context.attempt_port import Isolation
 from ropewalk.definitions.middleware import Middleware
 from ropewalk.definitions.options import AppDefaults, Logs
-from ropewalk.definitions.registry import Registry
+from ropewalk.definitions.registry import Registry, UnregisteredTypes
 from ropewalk.definitions.results.classify import classify
-from ropewalk.definitions.unregistered import UnregisteredTypes
 from ropewalk.domain.bounds import Bounds
 from ropewalk.domain.time import Instant, Span
 from ropewalk.errors import StoreUnavailable

@@ -10,11 +10,11 @@ from typing import Any, Final, assert_never
 
 from ropewalk.definitions.context.attempt_port import Isolation
 from ropewalk.definitions.context.context import Context, activate, deactivate
+from ropewalk.definitions.handler_exceptions import Suspend
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.results.classify import bad_input, never_awaited
 from ropewalk.definitions.results.results import Said, result_of
 from ropewalk.definitions.results.returned import outcome_of_return
-from ropewalk.definitions.steps import Suspend
 from ropewalk.domain.failure import ErrorInfo
 from ropewalk.domain.jobs.outcome import (
     Aborted,

@@ -6,9 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.results.abort_with_code import AbortWithCode
+from ropewalk.definitions.handler_exceptions import BAD_RESULT, AbortWithCode
 from ropewalk.definitions.results.returned import fold_of, outcome_of_return
-from ropewalk.definitions.steps import BAD_RESULT
 from ropewalk.domain.jobs.outcome import Aborted, Completed, Outcome
 from ropewalk.domain.jobs.retry import BUILT_IN
 from ropewalk.domain.jobs.transition import decide

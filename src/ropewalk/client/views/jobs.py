@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from ropewalk.definitions.job_types.arguments import ITEM
+from ropewalk.definitions.job_types.batch_items import ITEM
 from ropewalk.definitions.registry import Registry
 from ropewalk.domain.failure import ErrorInfo, clipped
 from ropewalk.domain.jobs.flags import FORGOTTEN, SKIPPED

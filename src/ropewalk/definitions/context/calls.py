@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
-from ropewalk.definitions.steps import Suspend
+from ropewalk.definitions.handler_exceptions import Suspend
 from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.errors import LeaseLost
 

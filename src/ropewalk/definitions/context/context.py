@@ -14,14 +14,14 @@ from types import MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast, overload
 
 from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
-from ropewalk.definitions.context.blocking import ONCE_TTL, SyncContext
 from ropewalk.definitions.context.calls import Calls, to_be_awaited
 from ropewalk.definitions.context.job_log import JobLog
 from ropewalk.definitions.context.related_jobs import Compensated, Dependency, compensated, dependencies_of
+from ropewalk.definitions.context.sync_context import ONCE_TTL, SyncContext
 from ropewalk.definitions.context.transaction import Transaction
 from ropewalk.definitions.job import RUNNING, AttemptKey, Job, Running, checked_job
 from ropewalk.definitions.middleware import Provided
-from ropewalk.definitions.results.child_ids import ChildIds
+from ropewalk.definitions.results.children import ChildIds
 from ropewalk.definitions.results.results import Results
 from ropewalk.definitions.steps import Steps
 from ropewalk.domain import checks

@@ -28,7 +28,7 @@ from ropewalk.ports.codec import Codec
 
 _ABSENT: Final = re.compile(r"object (missing required|contains unknown) field `(.*)`")
 _INSIDE: Final = re.compile(r"\$\.(\w+)(.*)")
-_by_name: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+fields_of_json: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _SCALARS: Final = (type(None), bool, int, float, str)
 
 
@@ -103,7 +103,7 @@ class Arguments:
             if self.plain_json and name in self._defaults:
                 alone = _wire(_struct(self.job_type, [self._parameters[name]]))
                 try:
-                    found |= _by_name.decode(alone.encode({name: self._defaults[name]}))
+                    found |= fields_of_json.decode(alone.encode({name: self._defaults[name]}))
                 except ValueMismatch:
                     continue  # a default that does not fit its annotation is filled in, never stored
         return found
@@ -133,7 +133,7 @@ class Arguments:
         return {name: bytes(raw) for name, raw in self.encoded_defaults(others).items()}
 
     def _without(self, defaults: Mapping[str, bytes], data: bytes) -> bytes:
-        given = _by_name.decode(data)
+        given = fields_of_json.decode(data)
         kept = {name: raw for name, raw in given.items() if defaults.get(name) != bytes(raw)}
         return data if len(kept) == len(given) else msgspec.json.encode(kept)
 
@@ -159,7 +159,7 @@ class Arguments:
 
     def part_from_json(self, data: bytes) -> dict[str, object]:
         """Some of the arguments, read as `from_json` reads all of them. Those that are not there are left out."""
-        given = _by_name.decode(data)
+        given = fields_of_json.decode(data)
         parameters = [each for name, each in self._parameters.items() if name in given]
         try:
             value = _wire(_struct(self.job_type, parameters)).decode(data)
@@ -254,73 +254,3 @@ def _copied(default: object) -> object:
         return deepcopy(default)
     except Exception:  # of a class that cannot be copied
         return default
-
-
-ITEM: Final = "item"
-"""under this name functions of the arguments (`options=`, `unique=`) find it"""
-
-
-class Item:
-    names = (ITEM,)
-    required = frozenset(names)
-
-    def __init__(self, job_type: str, annotation: Any, codec: Codec) -> None:
-        self.job_type = job_type
-        self.annotation = annotation
-        marked = frozenset({ITEM} if is_marked_secret(annotation) else ())
-        self.secrets = marked | secret_names(annotation)
-        self.plain_json = type(codec) is JsonCodec
-        self._wire = TypedCodec(annotation) if self.plain_json else Bound(codec, annotation)
-
-    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
-        if kwargs or len(args) != 1:
-            given = len(args) + len(kwargs)
-            raise InvalidInput(f"{self.job_type} takes its item as one positional argument, not {given} arguments")
-        return {ITEM: args[0]}
-
-    def complete(self, given: object) -> dict[str, object]:
-        """By name or over HTTP the payload is the item itself."""
-        return {ITEM: given}
-
-    def encode(self, arguments: Mapping[str, object]) -> bytes:
-        try:
-            return self._wire.encode(arguments[ITEM])
-        except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
-
-    def decode(self, data: bytes) -> dict[str, object]:
-        try:
-            return {ITEM: self._wire.decode(data)}
-        except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
-
-    def from_json(self, data: bytes) -> object:
-        """The item, from JSON of itself or, as jobs are shown, of an object that holds it as `item`."""
-        try:
-            named = _by_name.decode(data)
-        except msgspec.DecodeError:
-            named = {}
-        if named.keys() != {ITEM}:
-            return self._item_from_json(data)
-        try:
-            return self._item_from_json(bytes(named[ITEM]))
-        except InvalidInput:
-            try:
-                return self._item_from_json(data)
-            except InvalidInput:
-                pass
-            raise
-
-    part_from_json = from_json
-
-    def laid_over(self, stored: bytes, given: object) -> object:  # an item has no parts
-        return given
-
-    def _item_from_json(self, data: bytes) -> object:
-        try:
-            return (self._wire if isinstance(self._wire, TypedCodec) else TypedCodec(self.annotation)).decode(data)
-        except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
-
-    def _refused(self, error: ValueMismatch) -> InvalidInput:
-        return InvalidInput(f"{self.job_type}: the item does not fit: {error.hiding(self.secrets, ITEM)}", field=ITEM)

@@ -8,8 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeGuard, TypeVar, Unpack, c
 from msgspec import structs
 
 from ropewalk.definitions.context.context import Context
-from ropewalk.definitions.job_types.arguments import ITEM
-from ropewalk.definitions.job_types.batch_items import Batch
+from ropewalk.definitions.job_types.batch_items import ITEM, Batch
 from ropewalk.definitions.job_types.decorator import AsyncFunctionRefused
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import BatchOptions, JobTypeOptions, TypeOptions, type_options

@@ -6,14 +6,20 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Final, Generic, TypeVar, Union, cast, get_args, get_origin
 
+import msgspec
 from msgspec import Struct
 
+from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec
+from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.context.context import Context
+from ropewalk.definitions.job_types.arguments import fields_of_json
 from ropewalk.definitions.job_types.signature import Handler, hints_of, own_result, place
 from ropewalk.domain.redaction import Hide
-from ropewalk.errors import DefinitionError
+from ropewalk.domain.secret_marks import is_marked_secret, secret_names
+from ropewalk.errors import DefinitionError, InvalidInput
+from ropewalk.ports.codec import Codec
 
 I = TypeVar("I")  # noqa: E741 # as in list[I]: an item
 
@@ -80,3 +86,73 @@ def _output(where: str, annotation: Any) -> Any:
 
 def _is_exception(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, BaseException)
+
+
+ITEM: Final = "item"
+"""under this name functions of the arguments (`options=`, `unique=`) find it"""
+
+
+class Item:
+    names = (ITEM,)
+    required = frozenset(names)
+
+    def __init__(self, job_type: str, annotation: Any, codec: Codec) -> None:
+        self.job_type = job_type
+        self.annotation = annotation
+        marked = frozenset({ITEM} if is_marked_secret(annotation) else ())
+        self.secrets = marked | secret_names(annotation)
+        self.plain_json = type(codec) is JsonCodec
+        self._wire = TypedCodec(annotation) if self.plain_json else Bound(codec, annotation)
+
+    def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
+        if kwargs or len(args) != 1:
+            given = len(args) + len(kwargs)
+            raise InvalidInput(f"{self.job_type} takes its item as one positional argument, not {given} arguments")
+        return {ITEM: args[0]}
+
+    def complete(self, given: object) -> dict[str, object]:
+        """By name or over HTTP the payload is the item itself."""
+        return {ITEM: given}
+
+    def encode(self, arguments: Mapping[str, object]) -> bytes:
+        try:
+            return self._wire.encode(arguments[ITEM])
+        except ValueMismatch as error:
+            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
+
+    def decode(self, data: bytes) -> dict[str, object]:
+        try:
+            return {ITEM: self._wire.decode(data)}
+        except ValueMismatch as error:
+            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
+
+    def from_json(self, data: bytes) -> object:
+        """The item, from JSON of itself or, as jobs are shown, of an object that holds it as `item`."""
+        try:
+            named = fields_of_json.decode(data)
+        except msgspec.DecodeError:
+            named = {}
+        if named.keys() != {ITEM}:
+            return self._item_from_json(data)
+        try:
+            return self._item_from_json(bytes(named[ITEM]))
+        except InvalidInput:
+            try:
+                return self._item_from_json(data)
+            except InvalidInput:
+                pass
+            raise
+
+    part_from_json = from_json
+
+    def laid_over(self, stored: bytes, given: object) -> object:  # an item has no parts
+        return given
+
+    def _item_from_json(self, data: bytes) -> object:
+        try:
+            return (self._wire if isinstance(self._wire, TypedCodec) else TypedCodec(self.annotation)).decode(data)
+        except ValueMismatch as error:
+            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
+
+    def _refused(self, error: ValueMismatch) -> InvalidInput:
+        return InvalidInput(f"{self.job_type}: the item does not fit: {error.hiding(self.secrets, ITEM)}", field=ITEM)

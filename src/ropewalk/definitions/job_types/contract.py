@@ -13,8 +13,8 @@ from ropewalk.definitions.codec import custom
 from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec, wire
 from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.codec.shape import custom_classes, type_info
-from ropewalk.definitions.job_types.arguments import Arguments, Item
-from ropewalk.definitions.job_types.batch_items import batch_signature_of
+from ropewalk.definitions.job_types.arguments import Arguments
+from ropewalk.definitions.job_types.batch_items import Item, batch_signature_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Handler, Parameter, place, signature_of
 from ropewalk.domain.redaction import RESULT
 from ropewalk.domain.secret_marks import is_marked_secret, secret_names

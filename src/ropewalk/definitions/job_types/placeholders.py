@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.job_types.arguments import ITEM
+from ropewalk.definitions.job_types.batch_items import ITEM
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.domain.redaction import HIDDEN, placeholder
 from ropewalk.errors import InvalidInput

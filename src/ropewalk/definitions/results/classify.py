@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, cast
 
+from ropewalk.definitions.handler_exceptions import BAD_RESULT, AbortWithCode, Nondeterministic, Suspend
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.option_checks import takes_attempt
 from ropewalk.definitions.options import Classifier, TypeOptions
-from ropewalk.definitions.results.abort_with_code import AbortWithCode
-from ropewalk.definitions.steps import BAD_RESULT, Nondeterministic, Suspend
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
 from ropewalk.domain.shown_errors import told, traceback_text

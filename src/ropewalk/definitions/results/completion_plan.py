@@ -15,31 +15,12 @@ from ropewalk.definitions.dependency import Trees, listed
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.option_precedence import over
 from ropewalk.definitions.options import EnqueueOptions
-from ropewalk.definitions.results.child_ids import ChildIds
+from ropewalk.definitions.results.children import ChildIds, child_of
 from ropewalk.definitions.results.results import Result, Said
 from ropewalk.domain.bounds import Bounds
-from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.workflow.dependency import ParentKind, ParentRef
 from ropewalk.errors import InvalidInput, LimitExceeded
-
-
-def child_of(parent: JobRecord, child: NewJob) -> NewJob:
-    """What the child says itself comes first; another tenant's child it cannot be."""
-    if child.tenant != parent.tenant:
-        raise InvalidInput(
-            f"a job of tenant {parent.tenant!r} cannot queue one of tenant {child.tenant!r}: leave tenant= out",
-            field="tenant",
-        )
-    return structs.replace(
-        child,
-        parent_id=parent.id,
-        group_id=parent.group_id or parent.id,
-        workflow_id=child.workflow_id or parent.workflow_id,
-        workflow_type=child.workflow_type or parent.workflow_type,
-        correlation_id=child.correlation_id or parent.correlation_id,
-        trace=child.trace or parent.trace,
-    )
-
 
 FOR_THE_GATE: Final = frozenset({"depends_on", "when", "on_unsatisfied", "gate_timeout", "allow_missing"})
 

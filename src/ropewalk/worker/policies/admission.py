@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from ropewalk.definitions.offer import Offer
-from ropewalk.definitions.policies import Concurrency, Ordered, RateLimited, most_at_once
+from ropewalk.definitions.policies import Concurrency, Offer, Ordered, RateLimited, most_at_once
 from ropewalk.domain.time import SECOND, Instant, Span
 from ropewalk.domain.user_calls import guarded
 from ropewalk.worker.attempt import Attempt

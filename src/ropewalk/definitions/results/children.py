@@ -11,7 +11,26 @@ from typing import Any
 from msgspec import structs
 
 from ropewalk.definitions.job import AttemptKey, Job
-from ropewalk.domain.jobs.record import NewJob
+from ropewalk.domain.jobs.record import JobRecord, NewJob
+from ropewalk.errors import InvalidInput
+
+
+def child_of(parent: JobRecord, child: NewJob) -> NewJob:
+    """What the child says itself comes first; another tenant's child it cannot be."""
+    if child.tenant != parent.tenant:
+        raise InvalidInput(
+            f"a job of tenant {parent.tenant!r} cannot queue one of tenant {child.tenant!r}: leave tenant= out",
+            field="tenant",
+        )
+    return structs.replace(
+        child,
+        parent_id=parent.id,
+        group_id=parent.group_id or parent.id,
+        workflow_id=child.workflow_id or parent.workflow_id,
+        workflow_type=child.workflow_type or parent.workflow_type,
+        correlation_id=child.correlation_id or parent.correlation_id,
+        trace=child.trace or parent.trace,
+    )
 
 
 class ChildIds:
