@@ -70,7 +70,7 @@ class FakeAttempt(AttemptPort):
     def logs(self) -> Logs:
         return self.log_settings
 
-    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+    def keep_log_line(self, level: int, message: str, fields: str | None) -> None:
         self.kept.append((level, message, fields))
 
     def resource(self, kind: type[T]) -> T:
@@ -143,7 +143,7 @@ class FakeAttempt(AttemptPort):
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("there is no transaction to commit here")
 
-    def unanswered(self, error: StoreUnavailable) -> None:
+    def mark_unanswered(self, error: StoreUnavailable) -> None:
         raise AssertionError("there is no store here that could be away")
 
     async def in_thread(self, call: Callable[[], T]) -> T:

@@ -59,7 +59,7 @@ class Recording:
         self.told.append((percent, message))
         self.heard.set()
 
-    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+    def keep_log_line(self, level: int, message: str, fields: str | None) -> None:
         self.lines.append((level, message, fields))
 
     def resource(self, kind: type[T]) -> T:
@@ -129,7 +129,7 @@ class Recording:
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("a process has no transaction: its own port refuses")
 
-    def unanswered(self, error: StoreUnavailable) -> None:
+    def mark_unanswered(self, error: StoreUnavailable) -> None:
         raise AssertionError("a process has no transaction: its own port refuses")
 
     async def in_thread(self, call: Callable[[], T]) -> T:

@@ -182,7 +182,7 @@ class AppState:
         """
         found = self.registry.get(job_type)
         if stored is not None:
-            arguments = found.resolve().arguments.laid_over(stored, arguments)
+            arguments = found.resolve().arguments.merged_with_stored(stored, arguments)
         return job_from_shown(found, arguments, self.secret_keys)
 
     def declare(self, declared: DeclaredSchedule) -> None:

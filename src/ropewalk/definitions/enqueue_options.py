@@ -14,7 +14,7 @@ from ropewalk.domain.time import to_delay, to_instant
 ENQUEUE_OPTIONS: Final = frozenset(EnqueueOptions.__annotations__)
 
 
-def in_domain(given: Mapping[str, object]) -> dict[str, Any]:
+def checked_options(given: Mapping[str, object]) -> dict[str, Any]:
     """The options in the domain's terms (spans and instants in µs). Raises InvalidInput naming what is wrong."""
     checks.known_names(given, ENQUEUE_OPTIONS, "option of a job")
     return {name: _CHECKS[name](value, name) if name in _CHECKS else value for name, value in given.items()}
@@ -22,7 +22,7 @@ def in_domain(given: Mapping[str, object]) -> dict[str, Any]:
 
 def check(given: EnqueueOptions) -> None:
     """Refuse what could not be enqueued, where the options are given."""
-    in_domain(cast("Mapping[str, object]", given))
+    checked_options(cast("Mapping[str, object]", given))
 
 
 def _limit_key(value: object, field: str) -> str | None:

@@ -59,17 +59,18 @@ def check_required(types: Iterable[JobType[..., Any, Any]], middlewares: Sequenc
     """Raises DefinitionError for a type whose handler counts on a middleware that would not be around it."""
     for job_type in types:
         options = job_type.options
-        around = (*middlewares, *options.middlewares)
-        missing = [named(each) for each in options.requires if not any(_meets(given, each) for given in around)]
-        if missing:
-            have = ", ".join(named(each) for each in around) or "none"
+        present = (*middlewares, *options.middlewares)
+        lacking = [each for each in options.requires if not any(_meets(one, each) for one in present)]
+        if lacking:
+            missing = " and ".join(middleware_name(each) for each in lacking)
+            have = ", ".join(middleware_name(each) for each in present) or "none"
             raise DefinitionError(
-                f"{job_type.name} requires the middleware {' and '.join(missing)}, and this app has {have}: "
+                f"{job_type.name} requires the middleware {missing}, and this app has {have}: "
                 f"add it with App(middlewares=[...]), or leave the type out with app.worker(types=[...])"
             )
 
 
-def named(middleware: object) -> str:
+def middleware_name(middleware: object) -> str:
     return getattr(middleware, "__qualname__", None) or type(middleware).__qualname__
 
 
@@ -79,7 +80,7 @@ def _several(value: object, field: str) -> tuple[object, ...]:
 
 def _checked(each: object, field: str) -> object:
     if (reason := _why_not(each)) is not None:
-        raise InvalidInput(f"{field}: {named(each)} {reason}; write `{SHAPE}`", field=field)
+        raise InvalidInput(f"{field}: {middleware_name(each)} {reason}; write `{SHAPE}`", field=field)
     return each
 
 

@@ -32,7 +32,7 @@ def options_of(job: Job[Any, Any], call: EnqueueOptions) -> dict[str, Any]:
     if not (call or job.options or weaker):
         return {}
     merged = over(call, over(job.options, weaker))
-    return enqueue_options.in_domain(merged)
+    return enqueue_options.checked_options(merged)
 
 
 class Base(Struct, frozen=True):

@@ -17,7 +17,7 @@ from ropewalk.domain.growing_pause import GrowingPause
 from ropewalk.fleet.exit_codes import ExitCode
 from ropewalk.fleet.parent_link import Announcement
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.runners.handler_process import ending
+from ropewalk.runners.handler_process import exit_in_words
 
 PAUSE_SECONDS: Final = 1.0
 PAUSE_SECONDS_MAX: Final = 30.0
@@ -204,7 +204,7 @@ class Fleet:
             why = ""
             if member.refusal is not None:
                 self.refusal, why = member.refusal, f": {member.refusal}"
-            await self._replace(place, code, f"(pid {member.pid}) {ending(code)}{why}")
+            await self._replace(place, code, f"(pid {member.pid}) {exit_in_words(code)}{why}")
 
     async def _live(self, place: Place, member: Member) -> int:
         place.member, place.announcement, place.serves_since = member, None, None

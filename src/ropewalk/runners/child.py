@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, Final, NoReturn, cast
 
 from ropewalk.definitions.context.context import Context, activate, deactivate
 from ropewalk.definitions.handler_exceptions import Suspend
-from ropewalk.definitions.results.classify import bad_input, classify, described
+from ropewalk.definitions.results.classify import bad_input, classify, error_info
 from ropewalk.definitions.results.returned import fold_of, outcome_of_return
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Cancelled, Errored, Outcome
@@ -50,7 +50,7 @@ def perform(port: PipePort) -> Outcome:
     except BaseException as error:
         secrets = port.job_type.hidden_names(port.logs.secret_keys)
         if isinstance(error, JobCancelled) and port.cancellation() is not None:
-            return Cancelled(described(error, Category.CANCELLED, secrets=secrets))
+            return Cancelled(error_info(error, Category.CANCELLED, secrets=secrets))
         decide = None if port.order.decide is None else classifier_at(port.order.decide)
         outcome = classify(
             error, port.job_type, port.report, attempt=port.job.attempt, app_decide=decide, secrets=secrets
@@ -162,7 +162,7 @@ def _serve(port: PipePort) -> None:
     try:
         outcome: Outcome = perform(port)
     except BaseException as error:
-        outcome = Errored(described(error, secrets=port.logs.secret_keys))
+        outcome = Errored(error_info(error, secrets=port.logs.secret_keys))
     # Before the last word: from then on this process may be killed at any moment.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):

@@ -67,7 +67,7 @@ class Conversation:
                     case Told(percent, said):
                         self._attempt.progress(percent, said)
                     case Logged(level, said, fields):
-                        self._attempt.keep_line(level, said, fields)
+                        self._attempt.keep_log_line(level, said, fields)
                     case Trouble(error, phase):
                         self._report(RuntimeError(f"in the handler's process: {error}"), phase)
                     case Done():

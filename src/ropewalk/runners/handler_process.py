@@ -28,7 +28,7 @@ def interpreter_flags() -> list[str]:
     return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
-def ending(returncode: int) -> str:
+def exit_in_words(returncode: int) -> str:
     if returncode >= 0:
         return f"exited with code {returncode}"
     name = next((each.name for each in signal.Signals if each == -returncode), f"signal {-returncode}")
@@ -155,7 +155,7 @@ class Life(asyncio.SubprocessProtocol):
         return code
 
     def how_it_ended(self) -> str:
-        return ending(self.code)
+        return exit_in_words(self.code)
 
     # ── what asyncio calls ──────────────────────────────────────────────────────────────────────────────────
 

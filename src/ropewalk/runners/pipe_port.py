@@ -135,7 +135,7 @@ class PipePort(AttemptPort):
     def logs(self) -> Logs:
         return self.order.logs
 
-    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+    def keep_log_line(self, level: int, message: str, fields: str | None) -> None:
         with contextlib.suppress(LeaseLost):  # a thread the handler left behind may log, but nobody keeps it
             self._say(Logged(level, message, fields))
 
@@ -207,7 +207,7 @@ class PipePort(AttemptPort):
     async def commit(self, held: UserTransaction, context: Context, returned: object) -> None:
         raise AssertionError("there is no transaction to commit here")
 
-    def unanswered(self, error: StoreUnavailable) -> None:
+    def mark_unanswered(self, error: StoreUnavailable) -> None:
         raise AssertionError("there is no transaction here, and the worker repeats every other call")
 
     async def in_thread(self, call: Callable[[], T]) -> T:

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Classifier
-from ropewalk.definitions.results.classify import ask, described
+from ropewalk.definitions.results.classify import ask, error_info
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Outcome
 from ropewalk.errors import DefinitionError
@@ -81,7 +81,7 @@ def found_at(source: Source) -> object:
 
 def not_found(error: DefinitionError) -> Outcome:
     """A handler that its process cannot find will not be found next time either."""
-    return Aborted(described(error, Category.PERMANENT, code="handler_not_found"))
+    return Aborted(error_info(error, Category.PERMANENT, code="handler_not_found"))
 
 
 def _main_module() -> str | None:

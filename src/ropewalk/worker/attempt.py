@@ -221,7 +221,7 @@ class Attempt:
     def logs(self) -> Logs:
         return self._worker_context.logs
 
-    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+    def keep_log_line(self, level: int, message: str, fields: str | None) -> None:
         if self.log is None:
             self.log = LogBuffer(self.job.attempt)
         self.log.add(level, message, fields, self.now())
@@ -288,7 +288,7 @@ class Attempt:
         by = self._worker_context.runtime.new_id()  # A repeated call with this id gets the same answer again.
         return await self._answer(lambda: store.once(self.job.tenant, key, span, by=by))
 
-    def unanswered(self, error: StoreUnavailable) -> None:
+    def mark_unanswered(self, error: StoreUnavailable) -> None:
         """Records a call that the store did not answer and that must not be repeated, such as a commit."""
         self._worker_context.contact.failed()
         self.store_error = error

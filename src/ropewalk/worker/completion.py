@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from msgspec import structs
 
-from ropewalk.definitions.results.classify import described
+from ropewalk.definitions.results.classify import error_info
 from ropewalk.definitions.results.results import Result
 from ropewalk.definitions.results.returned import fold_of
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
@@ -72,7 +72,7 @@ def without_workflows(attempt: Attempt, outcome: Outcome, worker_context: Worker
             try:
                 WORKFLOWS.of(worker_context.store)
             except Unsupported as error:
-                return Aborted(described(error, Category.PERMANENT, code=UNSUPPORTED))
+                return Aborted(error_info(error, Category.PERMANENT, code=UNSUPPORTED))
             return outcome
         case _:
             return outcome
@@ -175,7 +175,7 @@ class Folding:
                 pending.reported = True
                 self._worker_context.events.report(error, "append")
             name = getattr(pending.function, "__qualname__", "a function")
-            said = described(error, secrets=attempt.job_type.hidden_names(self._worker_context.logs.secret_keys))
+            said = error_info(error, secrets=attempt.job_type.hidden_names(self._worker_context.logs.secret_keys))
             return None, clipped(f"append={name} of {attempt.job.type} raised {said.type}: {said.message}")
 
     def _encoded(self, held: GroupValue, pending: PendingFold) -> bytes:

@@ -16,7 +16,7 @@ from msgspec import structs
 
 from ropewalk.definitions.context.calls import one_turn
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.results.classify import described, only_leaf
+from ropewalk.definitions.results.classify import error_info, only_leaf
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs import retry
 from ropewalk.domain.jobs.flags import UNRECORDED
@@ -306,7 +306,7 @@ class Executor:
     def _judged(self, attempt: Attempt, error: BaseException) -> Outcome:
         if isinstance(error, JobCancelled) and attempt.cancellation() is not None:
             secrets = attempt.job_type.hidden_names(self._worker_context.logs.secret_keys)
-            return Cancelled(described(error, Category.CANCELLED, secrets=secrets))
+            return Cancelled(error_info(error, Category.CANCELLED, secrets=secrets))
         if attempt.store_error is not None and only_leaf(error) is attempt.store_error:
             self._worker_context.events.report(error, f"transaction of {attempt.job.type}")
             return Released(UNANSWERED_AFTER)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.middleware import Middleware, named
+from ropewalk.definitions.middleware import Middleware, middleware_name
 
 Inside: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 
@@ -104,4 +104,4 @@ class _Next:
 
     @property
     def _name(self) -> str:
-        return named(self._entered.layers[self._index])
+        return middleware_name(self._entered.layers[self._index])

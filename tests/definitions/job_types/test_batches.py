@@ -203,10 +203,10 @@ def test_what_the_handler_gets() -> None:
 
 
 def outcomes(job_type: JobType[..., Any, Any], contexts: list[Context], value: object) -> list[Outcome]:
-    def judge(error: BaseException, attempt: int) -> Outcome:
+    def outcome_of(error: BaseException, attempt: int) -> Outcome:
         return classify(error, job_type, lambda *_: None, attempt=attempt, app_decide=None)
 
-    return outcomes_of_batch(job_type, contexts, value, Bounds(), strict=True, judge=judge)
+    return outcomes_of_batch(job_type, contexts, value, Bounds(), strict=True, classify=outcome_of)
 
 
 @pytest.mark.parametrize("value", [[1, 2], (1, 2)])

@@ -11,7 +11,7 @@ from ropewalk.client.operations.base import TenantOperations, check_cancel, in_b
 from ropewalk.client.views.answers import BulkResult
 from ropewalk.client.views.jobs import JobInfo
 from ropewalk.client.views.workflows import UNFINISHED, EdgeInfo, GroupInfo, WorkflowInfo, edges_of, jobs_of
-from ropewalk.definitions.results.classify import described
+from ropewalk.definitions.results.classify import error_info
 from ropewalk.definitions.results.group_values import counts_of, value_is_gone
 from ropewalk.domain import checks
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
@@ -40,7 +40,7 @@ class WorkflowOperations(TenantOperations):
         """End a job from outside as failed, for this reason; its compensation and dependants follow."""
         checks.text(job_id, "job_id")
         if isinstance(error, BaseException):
-            described_error = described(error, Category.PERMANENT, code="from_outside", secrets=self._core.secret_keys)
+            described_error = error_info(error, Category.PERMANENT, code="from_outside", secrets=self._core.secret_keys)
         else:
             described_error = ErrorInfo(
                 category=Category.PERMANENT, code="from_outside", message=clipped(checks.text(error, "error"))

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from ropewalk.client.schedules.fires import MakeJob
 from ropewalk.client.schedules.functions import ScheduleFunctions
-from ropewalk.definitions.enqueue_options import in_domain
+from ropewalk.definitions.enqueue_options import checked_options
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.schedule import ScheduleOptions, check_complete, check_options, timing_of
@@ -142,7 +142,7 @@ _FIELD_OF: Final[Mapping[str, str]] = {
 
 
 def _template_fields(using: EnqueueOptions) -> dict[str, Any]:
-    checked = in_domain(cast("Mapping[str, object]", using))
+    checked = checked_options(cast("Mapping[str, object]", using))
     fields: dict[str, Any] = {}
     for name, value in checked.items():
         if name in _FIELD_OF:

@@ -72,7 +72,7 @@ class AttemptPort(Protocol):
         """What the app wants done with log lines."""
         ...
 
-    def keep_line(self, level: int, message: str, fields: str | None) -> None:
+    def keep_log_line(self, level: int, message: str, fields: str | None) -> None:
         """Keep a log line with the job; `fields` is a JSON object. Sent with the next renewal or the settlement."""
         ...
 
@@ -142,7 +142,7 @@ class AttemptPort(Protocol):
         """Complete the job with what was `returned` and commit, together. Raises LeaseLost, and what refuses it."""
         ...
 
-    def unanswered(self, error: StoreUnavailable) -> None:
+    def mark_unanswered(self, error: StoreUnavailable) -> None:
         """A call for the handler was not answered and cannot be repeated: if `error` ends the handler, it is not its
         fault, and the attempt is given back."""
         ...

@@ -43,7 +43,7 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
         if kwargs.get("exc_info"):
             kwargs["exc_info"] = self._shown(kwargs["exc_info"])
         if self._port.logs.keeps(level):
-            self._port.keep_line(level, text(_formatted(msg, args)), fields_json(self._own_fields(kwargs)))
+            self._port.keep_log_line(level, text(_formatted(msg, args)), fields_json(self._own_fields(kwargs)))
         if self.logger.isEnabledFor(level):
             kwargs["stacklevel"] = kwargs.get("stacklevel", 1) + 1  # this frame is not where it was logged
             super().log(level, msg, *args, **kwargs)

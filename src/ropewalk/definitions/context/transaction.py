@@ -92,7 +92,7 @@ class Transaction:
         try:
             yield
         except StoreUnavailable as error:
-            self._context.port.unanswered(error)
+            self._context.port.mark_unanswered(error)
             raise
 
 

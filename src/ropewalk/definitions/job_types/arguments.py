@@ -167,7 +167,7 @@ class Arguments:
             raise self._refused(error) from error.unless_hidden(self.secrets)
         return dict(zip((each.name for each in parameters), structs.astuple(cast("Struct", value)), strict=True))
 
-    def laid_over(self, stored: bytes, given: object) -> object:
+    def merged_with_stored(self, stored: bytes, given: object) -> object:
         """The stored arguments, with those that are `given` by name in the place of theirs.
 
         Where what is stored no longer fits the code, `given` has to be complete.

@@ -176,21 +176,21 @@ def outcomes_of_batch(
     bounds: Bounds,
     *,
     strict: bool,
-    judge: Callable[[BaseException, int], Outcome],
+    classify: Callable[[BaseException, int], Outcome],
 ) -> list[Outcome]:
     """What the returned value means for each job, in order. Never raises: an item's fault is its own.
 
-    `judge` says what an exception means in the attempt of that number.
+    `classify` says what an exception means in the attempt of that number.
     """
     outputs = outputs_of(value, len(contexts))
     if outputs is None:
         given = f"{len(value)} outputs" if _is_sequence(value) else _described(value)
         wrong = ValueError(f"{job_type.name} was given {len(contexts)} items and returned {given}: return one for each")
-        return [judge(wrong, context.attempt) for context in contexts]
+        return [classify(wrong, context.attempt) for context in contexts]
     return [
-        judge(_missing(job_type, at, len(contexts)), context.attempt)
+        classify(_missing(job_type, at, len(contexts)), context.attempt)
         if output is MISSING
-        else _outcome(job_type, context, output, bounds, strict=strict, judge=judge)
+        else _outcome(job_type, context, output, bounds, strict=strict, classify=classify)
         for at, (context, output) in enumerate(zip(contexts, outputs, strict=True))
     ]
 
@@ -230,11 +230,11 @@ def _outcome(
     bounds: Bounds,
     *,
     strict: bool,
-    judge: Callable[[BaseException, int], Outcome],
+    classify: Callable[[BaseException, int], Outcome],
 ) -> Outcome:
     if isinstance(output, BaseException):
-        return judge(output, context.attempt)
+        return classify(output, context.attempt)
     try:
         return outcome_of_return(job_type, context, output, bounds, strict=strict)
     except Exception as error:
-        return judge(error, context.attempt)
+        return classify(error, context.attempt)

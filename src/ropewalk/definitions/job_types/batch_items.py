@@ -145,7 +145,7 @@ class Item:
 
     part_from_json = from_json
 
-    def laid_over(self, stored: bytes, given: object) -> object:  # an item has no parts
+    def merged_with_stored(self, stored: bytes, given: object) -> object:  # an item has no parts
         return given
 
     def _item_from_json(self, data: bytes) -> object:

@@ -60,25 +60,25 @@ def classify_by(
             return said
         return _classified(error, rules, whose, report, attempt=attempt, app_decide=app_decide, secrets=secrets)
     except InvalidInput as wrong:
-        return Errored(described(wrong, secrets=secrets))
+        return Errored(error_info(wrong, secrets=secrets))
 
 
 def bad_input(error: InvalidInput) -> Misfit:
     """Arguments that do not fit the code here. They may fit that of another worker, which whoever ran it finds out."""
-    return Misfit(described(error, Category.PERMANENT, code="bad_input"))
+    return Misfit(error_info(error, Category.PERMANENT, code="bad_input"))
 
 
 def bad_result(error: InvalidInput) -> Outcome:
     """A result that does not fit will not fit next time either."""
-    return Aborted(described(error, Category.PERMANENT, code=BAD_RESULT))
+    return Aborted(error_info(error, Category.PERMANENT, code=BAD_RESULT))
 
 
 def never_awaited(told: str) -> Outcome:
     """The handler forgot to await what it called; it would forget again."""
-    return Aborted(described(RuntimeError(told), Category.PERMANENT, code="never_awaited"))
+    return Aborted(error_info(RuntimeError(told), Category.PERMANENT, code="never_awaited"))
 
 
-def described(
+def error_info(
     error: BaseException,
     category: Category = Category.TEMPORARY,
     *,
@@ -108,7 +108,7 @@ def _said(error: BaseException, secrets: Collection[str]) -> Outcome | None:
     match error:
         case Retry():
             return Errored(
-                described(error, secrets=secrets), None if error.after is None else to_delay(error.after, "after")
+                error_info(error, secrets=secrets), None if error.after is None else to_delay(error.after, "after")
             )
         case Defer():
             if error.at is not None:
@@ -117,15 +117,15 @@ def _said(error: BaseException, secrets: Collection[str]) -> Outcome | None:
         case Suspend():
             return Suspended(error.suspension)
         case Nondeterministic():
-            return Aborted(described(error, Category.PERMANENT, code="nondeterministic"))
+            return Aborted(error_info(error, Category.PERMANENT, code="nondeterministic"))
         case TransactionNotCompleted():
-            return Aborted(described(error, Category.PERMANENT, code="not_completed", secrets=secrets))
+            return Aborted(error_info(error, Category.PERMANENT, code="not_completed", secrets=secrets))
         case AbortWithCode(cause=cause, code=code):
-            return Aborted(described(cause, Category.PERMANENT, code=code, secrets=secrets))
+            return Aborted(error_info(cause, Category.PERMANENT, code=code, secrets=secrets))
         case Abort(cause=BaseException() as cause):
-            return Aborted(described(cause, Category.PERMANENT, secrets=secrets))
+            return Aborted(error_info(cause, Category.PERMANENT, secrets=secrets))
         case Abort():
-            return Aborted(described(error, Category.PERMANENT, secrets=secrets))
+            return Aborted(error_info(error, Category.PERMANENT, secrets=secrets))
         case _:
             return None
 
@@ -157,13 +157,13 @@ def _classified(
             return said
     unlisted = bool(rules.retry_on) and not isinstance(error, rules.retry_on)
     if unlisted or isinstance(error, rules.abort_on):
-        return Aborted(described(error, Category.PERMANENT, secrets=secrets))
+        return Aborted(error_info(error, Category.PERMANENT, secrets=secrets))
     # A type beats its app: what it says by any of its three options is not asked again.
     if app_decide is not None and rules.decide is None and not rules.retry_on:
         said = _asked(app_decide, error, attempt, "decide of the app", report, secrets=secrets)
         if said is not None:
             return said
-    return Errored(described(error, secrets=secrets))
+    return Errored(error_info(error, secrets=secrets))
 
 
 def ask(decide: Classifier, error: BaseException, attempt: int) -> object:
@@ -195,9 +195,9 @@ def _meant(decision: object, error: BaseException, whose: str, secrets: Collecti
         case None:
             return None
         case "abort":
-            return Aborted(described(error, Category.PERMANENT, secrets=secrets))
+            return Aborted(error_info(error, Category.PERMANENT, secrets=secrets))
         case "retry":
-            return Errored(described(error, secrets=secrets))
+            return Errored(error_info(error, secrets=secrets))
         case datetime() as at:
             return Deferred(at=to_instant(at, "decide"))
         case int() | float() | timedelta() as delay:
