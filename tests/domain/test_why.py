@@ -13,7 +13,7 @@ from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.jobs.transition import lose, settle
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit
-from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.headroom import FullLimit
 from ropewalk.domain.limits.rate import Rate
 from ropewalk.domain.time import SECOND
 from ropewalk.domain.why import Cause, WhyInputs, explain
@@ -28,7 +28,9 @@ FULL = WhyInputs(
     served=True,
     ahead=3,
     full=(
-        Full(limit=FlowLimit(tenant="t", kind="key", name="c:*", concurrency=2), name="c:1", in_use=2, next_at=None),
+        FullLimit(
+            limit=FlowLimit(tenant="t", kind="key", name="c:*", concurrency=2), name="c:1", in_use=2, next_at=None
+        ),
     ),
 )
 FULL_FOR_ALL = WhyInputs(
@@ -36,7 +38,7 @@ FULL_FOR_ALL = WhyInputs(
     served=True,
     ahead=3,
     full=(
-        Full(
+        FullLimit(
             limit=FlowLimit(tenant=EVERY_TENANT, kind="key", name="c", concurrency=2), name="c", in_use=7, next_at=None
         ),
     ),
@@ -46,7 +48,7 @@ TOO_OFTEN = WhyInputs(
     served=True,
     ahead=3,
     full=(
-        Full(
+        FullLimit(
             limit=FlowLimit(tenant="t", kind="queue", name="q", rate=Rate(5, per=60)),
             name="q",
             in_use=0,

@@ -10,7 +10,7 @@ from ropewalk.domain.jobs.misfit import is_misfit, refusals_of
 from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
 from ropewalk.domain.jobs.states import State
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT
-from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.headroom import FullLimit
 from ropewalk.domain.time import SECOND, Instant, Span, to_datetime, to_seconds
 
 Cause: TypeAlias = Literal[
@@ -56,7 +56,7 @@ class WhyInputs(Struct, frozen=True, kw_only=True):
     """How many ready jobs of the same tenant and queue come first. None where the store does not tell."""
     free: int = 0
     """how many live workers that claim this tenant, queue and type have a free slot"""
-    full: tuple[Full, ...] = ()
+    full: tuple[FullLimit, ...] = ()
     """limits that leave no room for it now"""
     waits_for: tuple[str, ...] = ()
     """ids of some of the parents that have not ended"""
@@ -143,7 +143,7 @@ def _misfit(job: JobRecord, now: Instant) -> str:
     return f"its arguments do not fit the code of any worker that has tried it{tried}: {told}; {again}"
 
 
-def _full(held: Full, now: Instant) -> str:
+def _full(held: FullLimit, now: Instant) -> str:
     limit, name = held.limit, f"{held.limit.kind} {held.name!r}"
     if held.next_at is None:
         if limit.tenant == EVERY_TENANT:  # how many of them are somebody else's is not for this tenant to know

@@ -47,5 +47,5 @@ async def why_inputs(store: Store, job: JobRecord, now: Instant) -> WhyInputs:
     serving = [card for card in await store.workers() if is_alive(card, now) and serves(card, job.lane)]
     free = sum(card.held < card.concurrency for card in serving)
     ahead = None if diagnosis is None else await diagnosis.ahead_of(job)
-    full = () if bounds is None else tuple(await bounds.held_by(job))
+    full = () if bounds is None else tuple(await bounds.full_limits_for(job))
     return WhyInputs(paused=paused, served=bool(serving), ahead=ahead, free=free, full=full)

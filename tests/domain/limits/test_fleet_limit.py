@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
-from ropewalk.domain.limits.headroom import BUSY_US, SOON_US, Gauges, LimitHeadroom
+from ropewalk.domain.limits.headroom import BUSY_US, SOON_US, HeadroomByLane, LimitHeadroom
 from ropewalk.domain.limits.rate import Rate
 
 NOW = 1_000_000_000
@@ -45,13 +45,13 @@ def test_a_family_counts_each_key_apart() -> None:
     assert in_use[Measure(("acme", "queue", "q"), "q")] == 6
 
 
-def gauge(in_use: int = 0, **fields: object) -> LimitHeadroom:
+def headroom(in_use: int = 0, **fields: object) -> LimitHeadroom:
     made = limit("key", "k", **fields)
     return LimitHeadroom(made, Measure(made.id, "k"), in_use, None, NOW)
 
 
 def test_room_is_what_both_leave() -> None:
-    both = gauge(1, concurrency=3, rate=Rate(5, per=10))
+    both = headroom(1, concurrency=3, rate=Rate(5, per=10))
     for _ in range(2):
         assert not both.full
         both.given += 1
@@ -60,27 +60,27 @@ def test_room_is_what_both_leave() -> None:
 
 
 def test_a_limit_that_was_lowered_below_what_runs_is_full() -> None:
-    assert gauge(5, concurrency=2).full
+    assert headroom(5, concurrency=2).full
 
 
 def test_a_lane_has_room_when_all_its_limits_have() -> None:
-    tight, wide = gauge(1, concurrency=1), gauge(concurrency=9)
-    gauges: Gauges[str] = Gauges(NOW)
-    gauges.put("both", [tight, wide])
-    gauges.put("wide", [wide])
-    assert (gauges.admits("both"), gauges.admits("wide"), gauges.admits("unlimited")) == (False, True, True)
+    tight, wide = headroom(1, concurrency=1), headroom(concurrency=9)
+    by_lane: HeadroomByLane[str] = HeadroomByLane(NOW)
+    by_lane.put("both", [tight, wide])
+    by_lane.put("wide", [wide])
+    assert (by_lane.admits("both"), by_lane.admits("wide"), by_lane.admits("unlimited")) == (False, True, True)
 
 
 def test_when_to_ask_again_is_the_earliest_of_the_latest() -> None:
-    slow, slower = gauge(rate=Rate(1, per=10)), gauge(rate=Rate(1, per=20))
+    slow, slower = headroom(rate=Rate(1, per=10)), headroom(rate=Rate(1, per=20))
     for each in (slow, slower):
         each.given = 1
-    gauges: Gauges[str] = Gauges(NOW)
-    gauges.put("free", [gauge(concurrency=1)])
-    assert gauges.room_at() is None
-    gauges.put("twice", [slow, slower])
-    assert gauges.room_at() == slower.room_at
-    gauges.put("once", [slow])
-    assert gauges.room_at() == slow.room_at
-    gauges.pass_over("busy")
-    assert gauges.room_at() == NOW + BUSY_US
+    by_lane: HeadroomByLane[str] = HeadroomByLane(NOW)
+    by_lane.put("free", [headroom(concurrency=1)])
+    assert by_lane.room_at() is None
+    by_lane.put("twice", [slow, slower])
+    assert by_lane.room_at() == slower.room_at
+    by_lane.put("once", [slow])
+    assert by_lane.room_at() == slow.room_at
+    by_lane.pass_over("busy")
+    assert by_lane.room_at() == NOW + BUSY_US

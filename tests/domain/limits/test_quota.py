@@ -17,8 +17,8 @@ NOW = 1_700_000_000 * SECOND
 EVERYBODY = Quota(tenant="*", pending=5, running=2, submissions=Rate(3, per=60), payload_bytes=100)
 
 
-def allowance(quota: Quota, waiting: int = 0, spent: QuotaCharge | None = None) -> Allowance:
-    return Allowance(quota, waiting=waiting, spent=spent, now=NOW)
+def allowance(quota: Quota, waiting: int = 0, charge: QuotaCharge | None = None) -> Allowance:
+    return Allowance(quota, waiting=waiting, charge=charge, now=NOW)
 
 
 def test_each_part_is_the_tenants_own_or_that_of_everybody() -> None:
@@ -28,17 +28,17 @@ def test_each_part_is_the_tenants_own_or_that_of_everybody() -> None:
     assert quotas.of("b") == Quota(tenant="b", pending=5, running=2, submissions=Rate(3, per=60), payload_bytes=100)
     assert quotas.of("*") == EVERYBODY
     assert Quotas([own]).of("b") is None
-    assert list(Quotas([own, Quota(tenant="b", pending=1)]).holding(["c", "b", "a", "a"])) == ["a", "b"]
-    assert Quotas().holding(["a"]) == {}
+    assert list(Quotas([own, Quota(tenant="b", pending=1)]).for_tenants(["c", "b", "a", "a"])) == ["a", "b"]
+    assert Quotas().for_tenants(["a"]) == {}
 
 
 def test_what_may_run_is_a_limit_of_the_tenant() -> None:
     """Its own before that of everybody, which each tenant has to itself."""
-    limits = [EVERYBODY.on_running, Quota(tenant="a", running=7).on_running]
+    limits = [EVERYBODY.running_limit, Quota(tenant="a", running=7).running_limit]
     rules = Rules(limit for limit in limits if limit is not None)
     assert rules.on(LaneName("a", "q", "t", "")) == [Measure(("a", "tenant", "a"), "a")]
     assert rules.on(LaneName("b", "q", "t", "k")) == [Measure(("*", "tenant", "*"), "b")]
-    assert Quota(tenant="a", pending=1).on_running is None
+    assert Quota(tenant="a", pending=1).running_limit is None
     assert rules.of_tenant("a") == [], "it is set as a quota"
     assert rules.limits["*", "tenant", "*"] == FlowLimit(tenant="*", kind="tenant", name="*", concurrency=2)
 
@@ -62,39 +62,39 @@ def test_never_more_are_let_in_than_may_wait(before: int, calls: list[tuple[bool
         else:
             waiting += number
             assert not number or waiting <= most
-    assert admission.spent() == {}
+    assert admission.charges() == {}
 
 
 def test_of_several_tenants_none_comes_in_when_one_is_refused() -> None:
     rate = Rate(5, per=60)
-    one = Allowance(Quota(tenant="one", submissions=rate), waiting=0, spent=None, now=NOW)
-    two = Allowance(Quota(tenant="two", pending=1), waiting=1, spent=None, now=NOW)
+    one = Allowance(Quota(tenant="one", submissions=rate), waiting=0, charge=None, now=NOW)
+    two = Allowance(Quota(tenant="two", pending=1), waiting=1, charge=None, now=NOW)
     admission = Admission({"one": one, "two": two})
     with pytest.raises(QuotaExceeded, match="tenant 'two' has 1 jobs waiting: 1 more are over its quota pending=1"):
         admission.admit([new_job(tenant="one"), new_job(tenant="free"), new_job(tenant="two")])
-    assert admission.spent() == {}
+    assert admission.charges() == {}
     admission.admit([new_job(tenant="one"), new_job(tenant="free")])
-    assert list(admission.spent()) == ["one"]
+    assert list(admission.charges()) == ["one"]
 
 
 def test_what_was_spent_outlives_the_transaction() -> None:
     quota = Quota(tenant="a", submissions=Rate(2, per=60))
     first = allowance(quota)
     first.admit(2)
-    spent = json.decode(json.encode(first.spent), type=QuotaCharge)
-    refusal = allowance(quota, spent=spent).refusal([new_job()])
+    charge = json.decode(json.encode(first.charge), type=QuotaCharge)
+    refusal = allowance(quota, charge=charge).refusal([new_job()])
     assert refusal is not None
     assert (refusal.limit, refusal.retry_after) == ("submissions", 60.0)
     for other in (Rate(2, per=61), Rate(2, per=60, algorithm="token")):
-        assert allowance(Quota(tenant="a", submissions=other), spent=spent).refusal([new_job()]) is None
-    assert allowance(Quota(tenant="a", submissions=Rate(3, per=60)), spent=spent).refusal([new_job()]) is None
+        assert allowance(Quota(tenant="a", submissions=other), charge=charge).refusal([new_job()]) is None
+    assert allowance(Quota(tenant="a", submissions=Rate(3, per=60)), charge=charge).refusal([new_job()]) is None
 
 
 def test_nothing_fits_always() -> None:
     full = Quota(tenant="a", pending=1, submissions=Rate(1, per=60), payload_bytes=1)
-    spent = Allowance(full, waiting=0, spent=None, now=NOW)
-    spent.admit(1)
-    assert spent.refusal([]) is None
+    used_up = Allowance(full, waiting=0, charge=None, now=NOW)
+    used_up.admit(1)
+    assert used_up.refusal([]) is None
 
 
 @pytest.mark.parametrize(

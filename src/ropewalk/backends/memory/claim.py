@@ -19,7 +19,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.tickets import StartedTickets, remembered
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.limits.fleet_limit import LaneName
-from ropewalk.domain.limits.headroom import SOON_US, Gauges, TypeHeadroom
+from ropewalk.domain.limits.headroom import SOON_US, HeadroomByLane, TypeHeadroom
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.claims import Claimed, ClaimRequest
 from ropewalk.ports.store.consequences import Consequences
@@ -60,7 +60,7 @@ class Claiming:
         """where a job that must start at once met no free slot"""
         self._expired: list[tuple[JobRecord, Effects]] = []
         self._next_due: Instant | None = None
-        self._gauges: Gauges[LaneName] = Gauges(now)
+        self._headroom: HeadroomByLane[LaneName] = HeadroomByLane(now)
         self._limited: list[int] = []
         self._more_keys = False
         self._room = TypeHeadroom(request.room) if request.room else None
@@ -69,15 +69,17 @@ class Claiming:
     def run(self, before: Consequences) -> Claimed:
         """`before` is what happened on the way here."""
         met, request = dict(self._lines()), self._request
-        self._gauges = self._tables.limits.gauges((lane.name for lanes in met.values() for lane in lanes), self._now)
+        self._headroom = self._tables.limits.headroom(
+            (lane.name for lanes in met.values() for lane in lanes), self._now
+        )
         lines = [self._in_order(line, lanes) for line, lanes in met.items()]
         for job in islice(take_turns(lines, start_of(list(met), request.first, request.turn)), request.limit):
             self._give(job)
         for job in self._passed:
             self._tables.lanes.add(job, self._now)
-        self._tables.limits.spend(self._gauges)
+        self._tables.limits.keep_rates(self._headroom)
         self._saw_due(self._tables.lanes.next_wait())
-        self._saw_due(self._gauges.room_at())
+        self._saw_due(self._headroom.room_at())
         if self._more_keys and len(self._given) < self._request.limit:
             self._saw_due(self._now + SOON_US)
         # Written at the end: a compensation born in this claim is work for the next one.
@@ -128,7 +130,7 @@ class Claiming:
         """
         heads = self._heads(lanes)
         heapq.heapify(heads)
-        admits = self._admits if self._gauges or self._room is not None else None
+        admits = self._admits if self._headroom or self._room is not None else None
         passing = self._request.passing
         while heads and self._held_up is None:
             (_, _, _, _, job), heap, lane = heads[0]
@@ -158,7 +160,7 @@ class Claiming:
                 heapq.heapreplace(heads, (following, heap, lane))
 
     def _admits(self, lane: LaneName) -> bool:
-        return self._gauges.admits(lane) and (self._room is None or self._room.admits(lane.type))
+        return self._headroom.admits(lane) and (self._room is None or self._room.admits(lane.type))
 
     def _give(self, job: JobRecord) -> None:
         request = self._request
@@ -175,8 +177,8 @@ class Claiming:
             now=self._now,
         )
         self._tables.leases.add(job)
-        if self._gauges and self._gauges.limited(job.lane):
-            self._gauges.give(job.lane)
+        if self._headroom and self._headroom.limited(job.lane):
+            self._headroom.give(job.lane)
             self._limited.append(job.seq)
         self._given.append(copied(job))
 

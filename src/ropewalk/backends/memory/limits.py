@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ropewalk.backends.memory.job_index import Leases
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
-from ropewalk.domain.limits.headroom import Full, Gauges, LimitHeadroom
+from ropewalk.domain.limits.headroom import FullLimit, HeadroomByLane, LimitHeadroom
 from ropewalk.domain.limits.rate import RateState, idle_at
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.limits import LimitUse
@@ -40,9 +40,9 @@ class FlowLimits:
         in_use = self._rules.in_use(self._running())
         return [LimitUse.of(limit, in_use) for limit in self._rules.of_tenant(tenant)]
 
-    def gauges(self, lanes: Iterable[LaneName], now: Instant) -> Gauges[LaneName]:
+    def headroom(self, lanes: Iterable[LaneName], now: Instant) -> HeadroomByLane[LaneName]:
         """The room these lanes have."""
-        found: Gauges[LaneName] = Gauges(now)
+        found: HeadroomByLane[LaneName] = HeadroomByLane(now)
         if not self._rules:
             return found
         in_use = self._rules.in_use(self._running())
@@ -58,19 +58,19 @@ class FlowLimits:
 
         for lane in lanes:
             above = measured(lane.above)
-            gauges = above if any(gauge.full for gauge in above) else measured(lane)
-            if gauges:
-                found.put(lane, gauges)
+            headrooms = above if any(each.full for each in above) else measured(lane)
+            if headrooms:
+                found.put(lane, headrooms)
         return found
 
-    def spend(self, gauges: Gauges[LaneName]) -> None:
+    def keep_rates(self, headroom: HeadroomByLane[LaneName]) -> None:
         """Keep what was given out of rates."""
-        for gauge in gauges.used():
-            if (spent := gauge.spent) is not None:
-                self._states[gauge.measure] = spent.state
+        for each in headroom.used():
+            if (grant := each.grant) is not None:
+                self._states[each.measure] = grant.state
 
-    def holding(self, job: JobRecord, now: Instant) -> list[Full]:
-        return self.gauges([job.lane], now).full_on(job.lane)
+    def full_limits_for(self, job: JobRecord, now: Instant) -> list[FullLimit]:
+        return self.headroom([job.lane], now).full_on(job.lane)
 
     def prune(self, now: Instant) -> None:
         """Forget what rates have used where that makes no difference any more."""

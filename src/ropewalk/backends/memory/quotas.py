@@ -19,31 +19,31 @@ class TenantQuotas:
         self._leases = leases
         self._limits = limits
         self._quotas = Quotas()
-        self._spent: dict[str, QuotaCharge] = {}
+        self._charges: dict[str, QuotaCharge] = {}
 
     def put(self, quota: Quota) -> None:
-        self._quotas = Quotas([*self._quotas.kept.values(), quota])
-        if (on_running := quota.on_running) is None:
+        self._quotas = Quotas([*self._quotas.by_tenant.values(), quota])
+        if (running_limit := quota.running_limit) is None:
             self._limits.remove(quota.tenant, "tenant", quota.tenant)
         else:
-            self._limits.put(on_running)
+            self._limits.put(running_limit)
 
     def remove(self, tenant: str) -> bool:
-        if tenant not in self._quotas.kept:
+        if tenant not in self._quotas.by_tenant:
             return False
-        self._quotas = Quotas(quota for quota in self._quotas.kept.values() if quota.tenant != tenant)
+        self._quotas = Quotas(quota for quota in self._quotas.by_tenant.values() if quota.tenant != tenant)
         self._limits.remove(tenant, "tenant", tenant)
         return True
 
     def kept(self) -> list[Quota]:
-        return [quota for _, quota in sorted(self._quotas.kept.items())]
+        return [quota for _, quota in sorted(self._quotas.by_tenant.items())]
 
     def use(self, tenant: str, now: Instant) -> QuotaUse | None:
         quota = self._quotas.of(tenant)
         if quota is None:
             return None
-        rate, spent = quota.submissions, self._spent.get(tenant)
-        state = None if rate is None or spent is None else spent.under(rate)
+        rate, charge = quota.submissions, self._charges.get(tenant)
+        state = None if rate is None or charge is None else charge.under(rate)
         return QuotaUse(
             quota=quota,
             pending=self._lanes.count(tenant),
@@ -55,10 +55,10 @@ class TenantQuotas:
         outside = {new.tenant for submission in submissions if submission.under is None for new in submission.jobs}
         return Admission(
             {
-                tenant: Allowance(quota, waiting=self._lanes.count(tenant), spent=self._spent.get(tenant), now=now)
-                for tenant, quota in self._quotas.holding(outside).items()
+                tenant: Allowance(quota, waiting=self._lanes.count(tenant), charge=self._charges.get(tenant), now=now)
+                for tenant, quota in self._quotas.for_tenants(outside).items()
             }
         )
 
-    def spend(self, admission: Admission) -> None:
-        self._spent |= admission.spent()
+    def keep_charges(self, admission: Admission) -> None:
+        self._charges |= admission.charges()

@@ -37,7 +37,7 @@ from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
-from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.headroom import FullLimit
 from ropewalk.domain.limits.quota import Quota, QuotaUse
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
@@ -211,9 +211,9 @@ class MemoryStore(MemoryReading, CompleteStore):
         with self._lock:
             return self._tables.limits.uses(tenant)
 
-    async def held_by(self, job: JobRecord) -> list[Full]:
+    async def full_limits_for(self, job: JobRecord) -> list[FullLimit]:
         with self._lock:
-            return self._tables.limits.holding(job, self._runtime.now())
+            return self._tables.limits.full_limits_for(job, self._runtime.now())
 
     # ── quotas
 

@@ -31,7 +31,7 @@ def submit(tables: Tables, submissions: Sequence[Submission], now: Instant) -> l
     submitting = Submitting(tables, admission, now)
     written = [submitting.submit(submission) for submission in submissions]
     submitting.end()
-    tables.quotas.spend(admission)
+    tables.quotas.keep_charges(admission)
     return [
         each if isinstance(each, RopewalkError) else _accepted(submission.jobs, each, now)
         for submission, each in zip(submissions, written, strict=True)
@@ -126,11 +126,11 @@ class Submitting:
 
     def _has_room(self, job: JobRecord) -> bool:
         """Under the limits on it; if so, a place is taken."""
-        gauges = self._tables.limits.gauges([job.lane], self._now)
-        if not gauges.admits(job.lane):
+        headroom = self._tables.limits.headroom([job.lane], self._now)
+        if not headroom.admits(job.lane):
             return False
-        gauges.give(job.lane)
-        self._tables.limits.spend(gauges)
+        headroom.give(job.lane)
+        self._tables.limits.keep_rates(headroom)
         return True
 
 

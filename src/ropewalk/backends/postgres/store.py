@@ -155,7 +155,7 @@ class PostgresStore(SqlStore):
             if len(self._lanes_made) > KNOWN_MAX:
                 self._lanes_made.clear()
             self._lanes_made |= wanted
-        if any(quota.submissions for quota in house.quotas.known.holding(quotas.outside(submissions)).values()):
+        if any(quota.submissions for quota in house.quotas.known.for_tenants(quotas.outside(submissions)).values()):
             # Nor this: until it ended, nobody else could submit for the same tenants.
             await self._write(lambda tx: quotas.pay(tx, submissions))
         parents = [(new.tenant, ref.id) for asked in submissions for new in asked.jobs for ref in parents_of(new)]

@@ -53,7 +53,7 @@ class QuotaBook:
         """Returns the value of the control counter at which none of these tenants had a quota; None if one of them had,
         or if the quotas have not been read."""
         control, quotas = self._known
-        return None if quotas.holding(tenants) else control
+        return None if quotas.for_tenants(tenants) else control
 
     def forget(self) -> None:
         """Has the next call read the quotas again, whatever the control counter is."""

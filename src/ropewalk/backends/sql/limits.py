@@ -18,7 +18,7 @@ from ropewalk.backends.sql.lanes import LaneBook, limits_in
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
-from ropewalk.domain.limits.headroom import Full, Gauges, LimitHeadroom
+from ropewalk.domain.limits.headroom import FullLimit, HeadroomByLane, LimitHeadroom
 from ropewalk.domain.limits.rate import RateState, idle_at
 from ropewalk.domain.time import MINUTE
 from ropewalk.ports.store.limits import LimitUse
@@ -40,20 +40,22 @@ class Flow:
         """The limits that this claim has locked, as they are now; None if another claim has locked it or it was
         removed."""
         self._known: dict[Measure, LimitHeadroom] = {}
-        self.gauges: Gauges[int] = Gauges(tx.now)
+        self.headroom: HeadroomByLane[int] = HeadroomByLane(tx.now)
 
     def meet(self, lanes: Collection[int]) -> None:
         """Locks and measures the limits on these lanes."""
-        for lane, gauges in self._on(lanes).items():
-            if gauges is None:
-                self.gauges.pass_over(lane)
-            elif gauges:
-                self.gauges.put(lane, gauges)
+        for lane, headrooms in self._on(lanes).items():
+            if headrooms is None:
+                self.headroom.pass_over(lane)
+            elif headrooms:
+                self.headroom.put(lane, headrooms)
 
     def open_among(self, lanes: Collection[int]) -> list[int]:
         """Returns the lanes whose limits have room, and puts the others under their limits in this claim."""
         on = self._on(lanes)
-        found = [lane for lane in lanes if (gauges := on[lane]) is not None and not any(gauge.full for gauge in gauges)]
+        found = [
+            lane for lane in lanes if (headrooms := on[lane]) is not None and not any(each.full for each in headrooms)
+        ]
         self.meet([lane for lane in lanes if lane not in found])
         return found
 
@@ -66,21 +68,21 @@ class Flow:
         self._measure({each for measures in free.values() for each in measures})
         return {lane: [self._known[each] for each in free[lane]] if lane in free else None for lane in lanes}
 
-    def spend(self) -> None:
+    def write_rates(self) -> None:
         """Writes the starts that this claim used up of rates."""
         rows: list[tuple[SqlValue, ...]] = []
-        for gauge in self.gauges.used():
-            rate, spent = gauge.limit.rate, gauge.spent
-            if rate is not None and spent is not None:
-                state = msgspec.json.encode(spent.state).decode()
-                rows.append((*gauge.measure.limit, gauge.measure.name, idle_at(rate, spent.state), state))
+        for each in self.headroom.used():
+            rate, grant = each.limit.rate, each.grant
+            if rate is not None and grant is not None:
+                state = msgspec.json.encode(grant.state).decode()
+                rows.append((*each.measure.limit, each.measure.name, idle_at(rate, grant.state), state))
         self._tx.run_rows(self._tx.sql.put_rates, rows)
 
-    def full(self, measures: Iterable[Measure]) -> list[Full]:
+    def full(self, measures: Iterable[Measure]) -> list[FullLimit]:
         self._hold({each.limit for each in measures})
         free = [each for each in measures if self._held[each.limit] is not None]
         self._measure(set(free))
-        return [self._known[each].told() for each in free if self._known[each].full]
+        return [self._known[each].as_full_limit() for each in free if self._known[each].full]
 
     def _hold(self, wanted: set[LimitId]) -> None:
         new = sorted(wanted - self._held.keys())
@@ -134,7 +136,7 @@ def uses(tx: Tx, tenant: str) -> list[LimitUse]:
     return [LimitUse.of(limit, in_use) for limit in rules.of_tenant(tenant)]
 
 
-def holding(tx: Tx, job: JobRecord) -> list[Full]:
+def full_limits_for(tx: Tx, job: JobRecord) -> list[FullLimit]:
     """Returns the exhausted limits that keep a job from starting. Nothing is locked, because this only reads."""
     rules = _rules(tx)
     flow = Flow(tx, tx.lanes, rules)

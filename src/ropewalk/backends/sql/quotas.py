@@ -21,13 +21,13 @@ from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quot
 from ropewalk.domain.limits.rate import used
 from ropewalk.ports.store.submission import Submission
 
-_spent = Rows("quota_charge", tuple[str, QuotaCharge])
+_charges = Rows("quota_charge", tuple[str, QuotaCharge])
 
 
 def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
     """Returns what the quotas allow for submissions from outside. The quotas of their tenants are locked from here
     on."""
-    quotas = tx.lanes.quotas.look(tx, control).holding(outside(submissions))
+    quotas = tx.lanes.quotas.look(tx, control).for_tenants(outside(submissions))
     _hold(
         tx, [tenant for tenant, quota in quotas.items() if quota.pending is not None or quota.submissions is not None]
     )
@@ -37,13 +37,13 @@ def admission(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admiss
 def passing(tx: Tx, control: int, submissions: Sequence[Submission]) -> Admission:
     """Returns what the quotas allow for submissions in a user's transaction. It may stay open for hours, so nothing is
     locked, and the rates were charged before in a transaction of their own (`pay`)."""
-    quotas = tx.lanes.quotas.look(tx, control).holding(outside(submissions))
+    quotas = tx.lanes.quotas.look(tx, control).for_tenants(outside(submissions))
     return _measured(tx, {tenant: msgspec.structs.replace(quota, submissions=None) for tenant, quota in quotas.items()})
 
 
 def pay(tx: Tx, submissions: Sequence[Submission]) -> None:
     """Charges the rates for submissions that a user's transaction is about to make. Raises QuotaExceeded."""
-    quotas = tx.lanes.quotas.look(tx, epoch_and_control(tx)[1]).holding(outside(submissions))
+    quotas = tx.lanes.quotas.look(tx, epoch_and_control(tx)[1]).for_tenants(outside(submissions))
     rated = {
         tenant: Quota(tenant=tenant, submissions=quota.submissions)
         for tenant, quota in quotas.items()
@@ -52,12 +52,12 @@ def pay(tx: Tx, submissions: Sequence[Submission]) -> None:
     _hold(tx, list(rated))
     paying = _measured(tx, rated)
     paying.admit([new for submission in submissions for new in submission.jobs])
-    spend(tx, paying)
+    write_charges(tx, paying)
 
 
-def spend(tx: Tx, admission: Admission) -> None:
+def write_charges(tx: Tx, admission: Admission) -> None:
     """Writes what the submissions used up of rates."""
-    rows = [(tenant, msgspec.json.encode(spent).decode()) for tenant, spent in sorted(admission.spent().items())]
+    rows = [(tenant, msgspec.json.encode(charge).decode()) for tenant, charge in sorted(admission.charges().items())]
     tx.run_rows(tx.sql.charge_quotas, rows)
 
 
@@ -70,10 +70,10 @@ def put(tx: Tx, quota: Quota) -> None:
     rate = quota.submissions
     how_often = (None, None, None) if rate is None else (rate.count, rate.window_us, rate.algorithm)
     tx.run(tx.sql.put_quota, (quota.tenant, quota.pending, quota.running, *how_often, quota.payload_bytes))
-    if (on_running := quota.on_running) is None:
+    if (running_limit := quota.running_limit) is None:
         limits.remove(tx, quota.tenant, "tenant", quota.tenant)
     else:
-        limits.put(tx, on_running)
+        limits.put(tx, running_limit)
     tx.run(tx.sql.bump_control)  # also where that limit stays as it is
 
 
@@ -87,15 +87,15 @@ def remove(tx: Tx, tenant: str) -> bool:
 
 def kept(tx: Tx) -> list[Quota]:
     """Returns all quotas, ordered by tenant."""
-    return list(quotas_of(tx).kept.values())
+    return list(quotas_of(tx).by_tenant.values())
 
 
 def use(tx: Tx, tenant: str) -> QuotaUse | None:
     quota = quotas_of(tx).of(tenant)
     if quota is None:
         return None
-    rate, spent = quota.submissions, _spent_by(tx, [tenant]).get(tenant)
-    state = None if rate is None or spent is None else spent.under(rate)
+    rate, charge = quota.submissions, _charges_of(tx, [tenant]).get(tenant)
+    state = None if rate is None or charge is None else charge.under(rate)
     running = limits.running(tx, tx.lanes)
     return QuotaUse(
         quota=quota,
@@ -112,10 +112,10 @@ def _hold(tx: Tx, tenants: list[str]) -> None:
 
 def _measured(tx: Tx, quotas: dict[str, Quota]) -> Admission:
     rated = [tenant for tenant, quota in quotas.items() if quota.submissions is not None]
-    spent = _spent_by(tx, rated) if rated else {}
+    charges = _charges_of(tx, rated) if rated else {}
     return Admission(
         {
-            tenant: Allowance(quota, waiting=_waiting(tx, quota), spent=spent.get(tenant), now=tx.now)
+            tenant: Allowance(quota, waiting=_waiting(tx, quota), charge=charges.get(tenant), now=tx.now)
             for tenant, quota in quotas.items()
         }
     )
@@ -129,5 +129,5 @@ def _waiting(tx: Tx, quota: Quota) -> int:
     return waiting
 
 
-def _spent_by(tx: Tx, tenants: Sequence[str]) -> dict[str, QuotaCharge]:
-    return dict(_spent.decode(tx, tx.value(tx.sql.quota_charges, (msgspec.json.encode(list(tenants)).decode(),))))
+def _charges_of(tx: Tx, tenants: Sequence[str]) -> dict[str, QuotaCharge]:
+    return dict(_charges.decode(tx, tx.value(tx.sql.quota_charges, (msgspec.json.encode(list(tenants)).decode(),))))

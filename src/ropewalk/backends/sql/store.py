@@ -45,7 +45,7 @@ from ropewalk.domain.jobs.record import CancelRequest, JobRecord
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.jobs.transition import Settlement
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind
-from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.headroom import FullLimit
 from ropewalk.domain.limits.quota import Quota, QuotaUse
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
@@ -196,8 +196,8 @@ class SqlStore(SqlReading, DatabaseStore, ABC):
     async def limits(self, tenant: str) -> list[LimitUse]:
         return await self._read(lambda tx: limits.uses(tx, tenant))
 
-    async def held_by(self, job: JobRecord) -> list[Full]:
-        return await self._read(lambda tx: limits.holding(tx, job))
+    async def full_limits_for(self, job: JobRecord) -> list[FullLimit]:
+        return await self._read(lambda tx: limits.full_limits_for(tx, job))
 
     # ── quotas
 

@@ -79,7 +79,7 @@ class Intake:
         drafts = [self._accept(submission) for submission in submissions]
         self._propagation.run()
         self._unit_of_work.flush()
-        quotas.spend(self._tx, self._admission)
+        quotas.write_charges(self._tx, self._admission)
         for submission, draft in zip(submissions, drafts, strict=True):
             if submission.skip_queue is not None and isinstance(draft, Draft):
                 self._lease(draft.answers(), submission.skip_queue)
@@ -122,10 +122,10 @@ class Intake:
         epoch, control = epoch_and_control(tx)
         lane, flow = self._lanes.id_of(tx, job.lane), Flow(tx, self._lanes, self._lanes.rules(tx, control))
         flow.meet([lane])
-        if not flow.gauges.admits(lane):
+        if not flow.headroom.admits(lane):
             return
-        flow.gauges.give(lane)
-        flow.spend()
+        flow.headroom.give(lane)
+        flow.write_rates()
         transition.claim(job, owner=skip.owner, ticket=skip.ticket, epoch=epoch, lease_us=skip.lease_us, now=tx.now)
         records.lease(tx, [job], owner=skip.owner, epoch=epoch)
 
@@ -189,7 +189,7 @@ def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], ad
         admission = admit(tx, control, submissions)
         admission.admit(jobs)
         accepted = iter(_add_alike(tx, lanes, jobs, seqs) if alike else _add_all(tx, lanes, jobs, seqs))
-        quotas.spend(tx, admission)
+        quotas.write_charges(tx, admission)
     return [list(islice(accepted, len(submission.jobs))) for submission in submissions]
 
 

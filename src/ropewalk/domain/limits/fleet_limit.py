@@ -1,10 +1,10 @@
-"""Limits on what runs at once and starts over time, fleet-wide: of a queue, a type, a key that jobs name, or a tenant.
+"""Limits of the fleet: how many jobs of a queue, a type, a key or a tenant may run at once, and start over time.
 
-A lane is all jobs one set of limits applies to: the same tenant, queue, type and key. Each limit that applies counts:
-the queue's, the type's, the key's, and the tenant's, which its quota sets (domain/limits/quota.py); that of `*` is for
-each tenant without its own. Of several that fit a key the one that says most about it applies: the key itself,
-then the longest family (`customer:*`, for each customer separately). A limit is a tenant's own, or for all tenants
-together; both count.
+A lane is all jobs with the same tenant, queue, type and key, to which the same limits apply: those of the queue, the
+type, the key and the tenant. The limit of a tenant comes from its quota (domain/limits/quota.py); the limit of `*`
+applies to each tenant that has none of its own. A key is subject to one limit: the one of the key itself, or else of
+the longest family that fits (`customer:*` limits each customer separately). The limit of a queue, type or key belongs
+to one tenant or to all tenants together; if there are both, both apply.
 """
 
 from __future__ import annotations
@@ -19,46 +19,53 @@ from ropewalk.domain.limits.rate import Rate
 
 LimitKind: TypeAlias = Literal["queue", "type", "key", "tenant"]
 ANY: Final = "*"
+"""In the place of a tenant's name this means each tenant; at the end of a key it makes a family of keys."""
 EVERY_TENANT: Final = ""
-"""in the place of a tenant's name: all of them together"""
+"""In the place of a tenant's name this means all tenants together."""
 
 LimitId: TypeAlias = tuple[str, LimitKind, str]
 """(tenant, kind, name)"""
 
 EACH_TENANT: Final[LimitId] = (ANY, "tenant", ANY)
-"""for each that has none of its own"""
+"""This limit applies to each tenant that has none of its own."""
 
 
 class LaneName(NamedTuple):
+    """What the jobs of a lane have in common."""
+
     tenant: str
     queue: str
     type: str
     key: str
-    """empty for jobs that name none"""
+    """The limit key that the jobs name; it is empty if they name none."""
 
     @property
     def above(self) -> LaneName:
-        """The lane of jobs that differ only in naming no key: fewer limits apply to it."""
+        """The lane of the jobs that differ from these only in naming no key. Fewer limits apply to it."""
         return self._replace(key="")
 
 
 class Measure(NamedTuple):
-    """What is counted against a limit together: for a family each key apart, else everything it applies to."""
+    """A limit with the name of what is counted against it. In a family of keys, each key is counted separately."""
 
     limit: LimitId
     name: str
+    """The name of the queue, type, key or tenant."""
 
 
 class FlowLimit(Struct, frozen=True, kw_only=True):
+    """One limit of the fleet: on what runs at once, on what starts over time, or on both."""
+
     tenant: str
     kind: LimitKind
     name: str
+    """The name of the queue, type, key, family of keys or tenant that is limited."""
     concurrency: int | None = None
-    """how many may run at once"""
+    """This many jobs may run at once."""
     rate: Rate | None = None
-    """how many may start"""
+    """This many jobs may start in a span of time."""
     declared: bool = False
-    """code says so, at the start of a worker"""
+    """Whether the code of an app declares the limit, which happens at every start of a worker."""
 
     @property
     def id(self) -> LimitId:
@@ -66,16 +73,17 @@ class FlowLimit(Struct, frozen=True, kw_only=True):
 
     @property
     def for_each(self) -> bool:
-        """Is it one of a family, which every key has to itself?"""
+        """Whether this is the limit of a family, which applies to each of its keys separately."""
         return self.kind == "key" and self.name.endswith(ANY)
 
     def replaces(self, before: FlowLimit | None) -> bool:
-        """What was set at run time stays as it is, whatever code declares."""
+        """Whether this limit takes the place of `before`. A limit that code declares never replaces one that somebody
+        set at run time."""
         return before is None or (self != before and (before.declared or not self.declared))
 
 
 class Rules:
-    """All limits there are, and which apply to a lane."""
+    """All limits of the fleet. They know which of them apply to a lane."""
 
     def __init__(self, limits: Iterable[FlowLimit] = ()) -> None:
         self.limits: dict[LimitId, FlowLimit] = {limit.id: limit for limit in limits}
@@ -86,11 +94,12 @@ class Rules:
         return bool(self.limits)
 
     def of_tenant(self, tenant: str) -> list[FlowLimit]:
-        """By kind and name, but for the one that is part of its quota."""
+        """Returns the limits of a tenant by kind and name, without the one that is part of its quota."""
         mine = (limit for _, limit in sorted(self.limits.items()) if limit.tenant == tenant)
         return [limit for limit in mine if limit.kind != "tenant"]
 
     def on(self, lane: LaneName) -> list[Measure]:
+        """Returns the limits that apply to a lane."""
         found: list[Measure] = []
         for tenant in (lane.tenant, EVERY_TENANT):
             named: tuple[LimitId, LimitId] = ((tenant, "queue", lane.queue), (tenant, "type", lane.type))
@@ -102,7 +111,7 @@ class Rules:
         return found
 
     def in_use(self, running: Mapping[LaneName, int]) -> Counter[Measure]:
-        """How many of these jobs count against what."""
+        """Returns how many of the running jobs, which are given by lane, count against each limit."""
         counted: Counter[Measure] = Counter()
         for lane, number in running.items():
             for measure in self.on(lane):

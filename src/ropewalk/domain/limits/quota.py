@@ -1,7 +1,8 @@
-"""Quotas: how much one tenant may have waiting, running and coming in. That of `*` holds where a tenant has none.
+"""Quotas: how many jobs one tenant may have waiting and running, and how many it may submit in a span of time.
 
-What comes from outside is refused where it would be over. What running work brings forth is not: a workflow is never
-cut in the middle; but it counts. Nothing here knows how what waits is counted, or who holds a tenant's place meanwhile.
+The quota of the tenant `*` fills in whatever the quota of a tenant leaves open. Submissions from outside are refused
+if they exceed the quota. Jobs that a running job queues are counted but never refused, so that no workflow is cut off
+in the middle. The store counts the waiting jobs, and lets nobody else submit for the tenant meanwhile.
 """
 
 from __future__ import annotations
@@ -18,34 +19,37 @@ from ropewalk.domain.time import Instant, to_seconds
 from ropewalk.errors import QuotaExceeded
 
 PENDING_MAX: Final = 100_000
-"""what waits is counted anew for every submission, which takes its time"""
+"""No quota of waiting jobs is larger, because every submission counts the waiting jobs anew, which takes time."""
 COUNTED_MAX: Final = 10 * PENDING_MAX
-"""how far what waits is counted for those who look"""
+"""Waiting jobs are counted up to this number for people who look at the use of a quota."""
 SOON_SECONDS: Final = 1.0
-"""when to try again where nobody knows how soon a waiting job will run"""
+"""The advised wait after a refusal when nobody knows how soon a waiting job will run."""
 _SMALLER: Final = "so many never fit: submit fewer at once"
 
 
 class Quota(Struct, frozen=True, kw_only=True):
+    """The quota of one tenant. None leaves a part of it open."""
+
     tenant: str
+    """The name of the tenant; `*` means every tenant."""
     pending: int | None = None
-    """how many jobs may wait: everything that is neither running nor finished"""
+    """This many jobs may wait: everything that is neither running nor finished counts."""
     running: int | None = None
-    """how many may run at once"""
+    """This many jobs may run at once."""
     submissions: Rate | None = None
-    """how many may come in"""
+    """This many jobs may be submitted in a span of time."""
     payload_bytes: int | None = None
-    """how long the encoded input of one job may be"""
+    """The encoded input of one job may have this many bytes."""
 
     @property
-    def on_running(self) -> FlowLimit | None:
-        """What a claim has to know of it."""
+    def running_limit(self) -> FlowLimit | None:
+        """The part of the quota that claims observe, as a limit of the fleet; None if it is open."""
         if self.running is None:
             return None
         return FlowLimit(tenant=self.tenant, kind="tenant", name=self.tenant, concurrency=self.running)
 
     def or_else(self, other: Quota) -> Quota:
-        """Where it says nothing, the other does."""
+        """Returns this quota with the parts that it leaves open taken from another one."""
         return Quota(
             tenant=self.tenant,
             pending=other.pending if self.pending is None else self.pending,
@@ -56,79 +60,81 @@ class Quota(Struct, frozen=True, kw_only=True):
 
 
 class QuotaUse(Struct, frozen=True, kw_only=True):
-    """What holds for a tenant, and what it has of it now."""
+    """The quota that applies to a tenant, and how much of it is in use now."""
 
     quota: Quota
-    """its own, and where that says nothing the one for everybody"""
+    """The tenant's own quota, with the parts that it leaves open taken from the quota of `*`."""
     pending: int
-    """counted to a million"""
+    """This many jobs wait; they are counted up to a million."""
     running: int
+    """This many jobs run."""
     submissions: int
-    """within the span of the rate; 0 where there is none"""
+    """This many jobs were submitted within the span of the rate; 0 if the quota has no rate."""
 
 
 class Quotas:
-    """All there are."""
+    """All quotas that have been set."""
 
     def __init__(self, quotas: Iterable[Quota] = ()) -> None:
-        self.kept: dict[str, Quota] = {quota.tenant: quota for quota in quotas}
+        self.by_tenant: dict[str, Quota] = {quota.tenant: quota for quota in quotas}
 
     def of(self, tenant: str) -> Quota | None:
-        """What holds for this tenant."""
-        own, everybody = self.kept.get(tenant), self.kept.get(ANY)
+        """Returns the quota that applies to this tenant, if there is one."""
+        own, everybody = self.by_tenant.get(tenant), self.by_tenant.get(ANY)
         if everybody is None or own is everybody:
             return own
         return (own or Quota(tenant=tenant)).or_else(everybody)
 
-    def holding(self, tenants: Iterable[str]) -> dict[str, Quota]:
-        """Those of these tenants, in their order."""
-        if not self.kept:
+    def for_tenants(self, tenants: Iterable[str]) -> dict[str, Quota]:
+        """Returns the quotas that apply to these tenants, ordered by tenant."""
+        if not self.by_tenant:
             return {}
         return {tenant: quota for tenant in sorted(set(tenants)) if (quota := self.of(tenant)) is not None}
 
 
 class QuotaCharge(Struct, frozen=True, array_like=True):
-    """What came in under a rate. Another `per` or algorithm begins anew."""
+    """What a tenant has used of the rate of its quota. A rate with another `per` or algorithm begins anew."""
 
     per: float
     algorithm: Algorithm
     state: RateState
 
     def under(self, rate: Rate) -> RateState | None:
+        """Returns the state with which this rate goes on; None if the charge belongs to another rate."""
         return self.state if (self.per, self.algorithm) == (rate.per, rate.algorithm) else None
 
 
 class Allowance:
-    """What one tenant may still submit in one transaction, of which `waiting` were there before."""
+    """What one tenant may still submit in one transaction, before which `waiting` of its jobs waited."""
 
-    def __init__(self, quota: Quota, *, waiting: int, spent: QuotaCharge | None, now: Instant) -> None:
+    def __init__(self, quota: Quota, *, waiting: int, charge: QuotaCharge | None, now: Instant) -> None:
         self._quota = quota
         self._waiting = waiting
         self._now = now
         rate = quota.submissions
-        self._state = None if rate is None or spent is None else spent.under(rate)
-        self._came_in = False
+        self._state = None if rate is None or charge is None else charge.under(rate)
+        self._is_charged = False
 
     def refusal(self, jobs: Sequence[NewJob]) -> QuotaExceeded | None:
-        """Why these cannot come in together."""
+        """Returns the reason why these jobs cannot be admitted together, or None."""
         return self._too_long(jobs) or self._too_many(len(jobs)) or self._too_often(len(jobs))
 
     def admit(self, number: int) -> None:
-        """So many came in from outside."""
+        """Counts jobs that were submitted from outside: they wait, and they count against the rate."""
         self.join(number)
         if (rate := self._quota.submissions) is not None:
             self._state = take(rate, self._state, self._now, number).state
-            self._came_in = True
+            self._is_charged = True
 
     def join(self, number: int) -> None:
-        """So many more wait, whoever brought them."""
+        """Counts jobs that wait, whoever queued them."""
         self._waiting += number
 
     @property
-    def spent(self) -> QuotaCharge | None:
-        """To be kept, where it changed."""
+    def charge(self) -> QuotaCharge | None:
+        """What the store has to write down about the rate; None if this transaction did not change it."""
         rate = self._quota.submissions
-        if rate is None or self._state is None or not self._came_in:
+        if rate is None or self._state is None or not self._is_charged:
             return None
         return QuotaCharge(to_seconds(rate.window_us), rate.algorithm, self._state)
 
@@ -150,7 +156,7 @@ class Allowance:
         most = self._quota.pending
         if most is None or not number or self._waiting + number <= most:
             return None
-        there = min(self._waiting, most + 1)  # how far over is not counted
+        there = min(self._waiting, most + 1)  # a store counts no further than one above the quota
         advice = _SMALLER if number > most else "try again when some have run"
         return QuotaExceeded(
             f"tenant {self._quota.tenant!r} has {there:,} jobs waiting: {number:,} more are over its quota "
@@ -179,31 +185,31 @@ class Allowance:
 
 
 class Admission:
-    """The allowances of all tenants that one call submits for and that have one; mostly there is none."""
+    """The allowances of the tenants in one call that have a quota. Mostly there are none."""
 
     def __init__(self, allowances: Mapping[str, Allowance] | None = None) -> None:
         self._allowances = allowances or {}
 
     def admit(self, jobs: Sequence[NewJob]) -> None:
-        """They come in together, or QuotaExceeded says why none does."""
-        parted = self._parted(jobs)
-        for tenant, theirs in parted.items():
+        """Admits these jobs from outside, or raises QuotaExceeded and admits none of them."""
+        by_tenant = self._by_tenant(jobs)
+        for tenant, theirs in by_tenant.items():
             refusal = self._allowances[tenant].refusal(theirs)
             if refusal is not None:
                 raise refusal
-        for tenant, theirs in parted.items():
+        for tenant, theirs in by_tenant.items():
             self._allowances[tenant].admit(len(theirs))
 
     def join(self, jobs: Sequence[NewJob]) -> None:
-        """Running work brought them forth."""
-        for tenant, theirs in self._parted(jobs).items():
+        """Counts jobs that a running job queued; they are never refused."""
+        for tenant, theirs in self._by_tenant(jobs).items():
             self._allowances[tenant].join(len(theirs))
 
-    def spent(self) -> dict[str, QuotaCharge]:
-        """To be kept."""
-        return {tenant: spent for tenant, each in self._allowances.items() if (spent := each.spent) is not None}
+    def charges(self) -> dict[str, QuotaCharge]:
+        """Returns what the store has to write down about the rates, by tenant."""
+        return {tenant: charge for tenant, each in self._allowances.items() if (charge := each.charge) is not None}
 
-    def _parted(self, jobs: Sequence[NewJob]) -> dict[str, list[NewJob]]:
+    def _by_tenant(self, jobs: Sequence[NewJob]) -> dict[str, list[NewJob]]:
         found: dict[str, list[NewJob]] = {}
         for new in jobs if self._allowances else ():
             if new.tenant in self._allowances:

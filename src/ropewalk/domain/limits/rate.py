@@ -1,10 +1,12 @@
-"""Rates: at most so many starts in a span of time, by one of three rules. Whole numbers throughout: they are exact.
+"""Rates: at most so many starts in a span of time (the window), counted by one of three algorithms.
 
-    sliding   never more than `count` in any window, wherever it begins; it remembers every start within one
-    fixed     `count` in each window, one after another since 1970; around a boundary up to twice as many
-    token     a bucket of `count` that fills evenly; after a rest up to twice as many within a window
+    sliding   never more than `count` starts in any window, wherever it begins; remembers every start of one window
+    fixed     `count` starts in each of the windows that follow one another since 1970; around a boundary between two
+              windows up to twice as many
+    token     a bucket of `count` tokens that fills evenly; after a rest up to twice as many starts within a window
 
-Nothing here knows what starts, or where the state is kept. No state is the state of a rate that was never used.
+All numbers are whole, so the results are exact. These functions know neither what starts nor where a state is stored.
+None is the state of a rate that has never been used.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ Algorithm: TypeAlias = Literal["sliding", "fixed", "token"]
 
 ALGORITHMS: Final[tuple[Algorithm, ...]] = get_args(Algorithm)
 SLIDING_COUNT_MAX: Final = 1000
+"""A sliding window stores every start within it, so its count has a bound."""
 RATE_EXAMPLE: Final = "Rate(100, per=60)"
+"""Error messages show this example."""
 
 
 class Rate(Struct, frozen=True):
-    """`Rate(100, per=60)`: at most 100 starts in any 60 seconds. `per` takes a timedelta too."""
+    """A rate: `Rate(100, per=60)` allows at most 100 starts in any 60 seconds. `per` may be a timedelta, too."""
 
     count: int
     per: Seconds
@@ -48,32 +52,38 @@ class Rate(Struct, frozen=True):
         return to_span(self.per, "per")
 
     def goes_on_as(self, other: Rate | None) -> bool:
-        """May another rate, put in its place, go on with its state?"""
+        """Whether another rate that replaces this one can go on with its state."""
         return other is not None and (self.per, self.algorithm) == (other.per, other.algorithm)
 
 
 class RateState(Struct, frozen=True, array_like=True):
-    """What was used of a rate, as of `at`."""
+    """How much of a rate has been used."""
 
     at: Instant
+    """The state is as of this instant."""
     used: int
-    """fixed: starts in the window of `at`; token: what is missing in the bucket, in tokens times the window"""
+    """With the algorithm `fixed` this is the number of starts in the window of `at`. With `token` it is what is missing
+    in the bucket, in tokens times the window."""
     log: tuple[tuple[Instant, int], ...] = ()
-    """sliding: (when, how many), oldest first"""
+    """With the algorithm `sliding` these are the instants of the starts and how many there were, oldest first."""
 
 
 class RateGrant(Struct, frozen=True):
+    """The answer of a rate to somebody who wants to start jobs."""
+
     granted: int
+    """This many jobs may start now."""
     state: RateState
+    """The state of the rate after these starts."""
     next_at: Instant | None
-    """when there is room for one again; None while there is"""
+    """At this instant there is room for one more start; None if there is room already."""
 
 
 def take(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> RateGrant:
-    """Use up to `wanted` of it.
+    """Takes up to `wanted` starts.
 
-    Whoever asks second may have read the clock first: a time shortly before the last use counts as that of the use. A
-    clock further back was set back, and one begins anew.
+    Of two callers the later one may have read the clock first, so a time shortly before the last use counts as the time
+    of that use. If `now` is more than a window before it, the clock has been set back, and the state begins anew.
     """
     if state is not None and state.at - now > rate.window_us:
         state = None
@@ -88,12 +98,13 @@ def take(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> Rate
 
 
 def used(rate: Rate, state: RateState | None, now: Instant) -> int:
-    """How much of it is used up."""
+    """Returns how many starts of the rate are used up."""
     return rate.count - take(rate, state, now, rate.count).granted
 
 
 def room_at(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> Instant:
-    """When there is room for so many at once (at most `count`), if nobody else uses it meanwhile."""
+    """Returns the instant at which `wanted` jobs (at most `count`) can start together, if nobody else uses the rate
+    meanwhile."""
     if take(rate, state, now, wanted).granted == wanted:
         return now
     seen = take(rate, state, now, 0).state
@@ -107,7 +118,7 @@ def room_at(rate: Rate, state: RateState | None, now: Instant, wanted: int) -> I
 
 
 def idle_at(rate: Rate, state: RateState) -> Instant:
-    """From when on this state says no more than none."""
+    """Returns the instant from which on this state means the same as no state."""
     match rate.algorithm:
         case "sliding":
             return state.log[-1][0] + rate.window_us if state.log else state.at
@@ -128,7 +139,8 @@ def _take_sliding(rate: Rate, state: RateState | None, at: Instant, wanted: int)
 
 
 def _room_in(rate: Rate, log: tuple[tuple[Instant, int], ...], wanted: int = 1) -> Instant:
-    """When enough of the oldest starts are out of the window (after `count` was lowered more than that are in it)."""
+    """Returns the instant at which enough of the oldest starts have left the window. If `count` was lowered, the window
+    contains more starts than that."""
     over = sum(number for _, number in log) + wanted - rate.count
     for when, number in log:
         over -= number
@@ -150,7 +162,8 @@ def _window_of(rate: Rate, at: Instant) -> Instant:
 
 
 def _take_tokens(rate: Rate, state: RateState | None, at: Instant, wanted: int) -> RateGrant:
-    """`count` tokens a window is `count` units a µs, where a token is as many units as the window has µs."""
+    """Takes tokens out of the bucket. A token consists of as many units as the window has µs, so `count` tokens in each
+    window are `count` units in each µs."""
     token = rate.window_us
     missing = 0 if state is None else max(0, state.used - (at - state.at) * rate.count)
     granted = max(0, min(wanted, (rate.count * token - missing) // token))
@@ -160,5 +173,5 @@ def _take_tokens(rate: Rate, state: RateState | None, at: Instant, wanted: int) 
 
 
 def _refilled_us(rate: Rate, missing: int, wanted: int) -> Span:
-    """How long until the bucket holds so many; not more than 0 where it does."""
+    """Returns how long it takes until the bucket contains `wanted` tokens; 0 or less if it contains them already."""
     return -(-(missing - (rate.count - wanted) * rate.window_us) // rate.count)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LimitKind, Measure
-from ropewalk.domain.limits.headroom import Full
+from ropewalk.domain.limits.headroom import FullLimit
 
 
 class LimitUse(Struct, frozen=True, kw_only=True):
@@ -45,6 +45,6 @@ class LimitStore(Protocol):
         """By kind and name. EVERY_TENANT: those for all together."""
         ...
 
-    async def held_by(self, job: JobRecord) -> list[Full]:
+    async def full_limits_for(self, job: JobRecord) -> list[FullLimit]:
         """The limits that leave no room for this job now."""
         ...

@@ -251,9 +251,9 @@ class LimitChangeContract(Contract):
         waits = [await bench.add(limit_key="c:1") for _ in range(2)][1]
         free = await bench.add(limit_key="c:2", delay_us=SECOND)
         await bench.claim(1)
-        [full] = await bench.store.held_by(await bench.job(waits))
+        [full] = await bench.store.full_limits_for(await bench.job(waits))
         assert (full.limit.name, full.name, full.in_use, full.next_at) == ("c:*", "c:1", 1, None)
-        assert await bench.store.held_by(await bench.job(free)) == []
+        assert await bench.store.full_limits_for(await bench.job(free)) == []
 
 
 @needs(LIMITS)

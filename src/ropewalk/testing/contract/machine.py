@@ -306,7 +306,7 @@ class StoreMachine(FlowRules, ScheduleRules):
         self.stores.ask(lambda store: store.quota_use(tenant))
 
     def _held_by(self, job: JobRecord) -> None:
-        self.stores.ask(lambda store: store.held_by(job))
+        self.stores.ask(lambda store: store.full_limits_for(job))
 
     def _lease(self, number: int) -> JobRecord:
         return self.leases[-1 - number % len(self.leases)]

@@ -43,7 +43,7 @@ class RunningQuotaContract(Contract):
         await bench.store.put_quota(at_most(running=1, tenant="*"))
         waits = [await bench.add() for _ in range(2)][1]
         await bench.claim(1)
-        [full] = await bench.store.held_by(await bench.job(waits))
+        [full] = await bench.store.full_limits_for(await bench.job(waits))
         assert (full.limit.kind, full.name, full.in_use, full.next_at) == ("tenant", DEFAULT_TENANT, 1, None)
         assert await bench.store.limits(DEFAULT_TENANT) == await bench.store.limits("*") == []
 

@@ -130,7 +130,7 @@ class RateContract(Contract):
         waits = [await bench.add(limit_key="k") for _ in range(2)][1]
         now = bench.runtime.now()
         await bench.claim(1)
-        [full] = await bench.store.held_by(await bench.job(waits))
+        [full] = await bench.store.full_limits_for(await bench.job(waits))
         assert full.next_at == now + 10 * SECOND
 
     async def test_skipping_the_queue_is_a_start(self, bench: Bench) -> None:

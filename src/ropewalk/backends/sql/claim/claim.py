@@ -122,7 +122,7 @@ class Claiming:
             self._look()
         self._cache.single = self._single()
         jobs = self._lease()
-        self._flow.spend()
+        self._flow.write_rates()
         # This comes last, because a compensation that is made here is a job for the next claim.
         expired = self._expire() if self._overdue else Consequences()
         return Claimed(
@@ -191,15 +191,15 @@ class Claiming:
         in_order = [self._in_order(line, sublanes, chunk, heads) for line, sublanes in lines.items()]
         start = start_of(list(lines), self._request.first, self._request.turn)
         wanted = self._request.limit - len(self._given)
-        gauges, room = self._flow.gauges if self._flow.gauges else None, self._room
+        headroom, room = self._flow.headroom if self._flow.headroom else None, self._room
         for job in islice(take_turns(in_order, start), wanted):
             self._given.append(job)
             if job.crashes:
                 self._quarantine.give(job)
             if room is not None:
                 room.give(job.type)
-            if gauges is not None and gauges.limited(lane := self._lane_of(job)):
-                gauges.give(lane)
+            if headroom is not None and headroom.limited(lane := self._lane_of(job)):
+                headroom.give(lane)
                 self._limited.append(job.seq)
 
     def _lines(self, sublanes: Sequence[int]) -> dict[TenantQueue, list[int]]:
@@ -223,11 +223,11 @@ class Claiming:
     @property
     def _bounded(self) -> bool:
         """Whether there are limits in this claim, so that a lane may have no room."""
-        return self._room is not None or bool(self._flow.gauges)
+        return self._room is not None or bool(self._flow.headroom)
 
     def _open(self, lane: int, job_type: str) -> bool:
         """Whether one more job of this lane may be given out."""
-        return (self._room is None or self._room.admits(job_type)) and self._flow.gauges.admits(lane)
+        return (self._room is None or self._room.admits(job_type)) and self._flow.headroom.admits(lane)
 
     def _heads(self, lines: Iterable[list[int]], count: int) -> Heads:
         """Reads the first jobs of each of many sublanes by one statement."""
@@ -308,7 +308,7 @@ class Claiming:
         next_wait = self._snapshot.next_wait
         if self._tx.passed_over and self._snapshot.wait_is_over:
             next_wait = None  # The job of this wait was passed over: another claim at once is no use.
-        times = (next_ready, self._flow.gauges.room_at(), unseen, next_wait)
+        times = (next_ready, self._flow.headroom.room_at(), unseen, next_wait)
         return min((each for each in times if each is not None), default=None)
 
     def _lane_of(self, job: JobRecord) -> int:
