@@ -17,7 +17,7 @@ from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Completed, Crashed, Outcome
 from ropewalk.runners.frames import frame_bytes_max
 from ropewalk.runners.handler_process import HandlerProcess
-from ropewalk.runners.messages import Run, Told
+from ropewalk.runners.messages import Progress, Run
 from ropewalk.runners.processes import ProcessPool
 from ropewalk.runners.source import source_of
 from tests.runners import deadly, handlers
@@ -147,10 +147,10 @@ async def test_a_process_ends_with_its_pipe() -> None:
     process = await HandlerProcess.start(frame_bytes_max(run.bounds))
     process.send(run)
     async with asyncio.timeout(20):
-        while not isinstance(await process.receive(), Told):
+        while not isinstance(await process.receive(), Progress):
             pass
-    await process.hang_up()
-    await gone(process.life.pid)
+    await process.close_pipe()
+    await gone(process.lifetime.pid)
     await process.kill()
 
 

@@ -14,7 +14,7 @@ from ropewalk import DefinitionError, job
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted
 from ropewalk.runners.processes import ProcessPool
-from ropewalk.runners.source import Source, load, source_of
+from ropewalk.runners.source import Source, load_job_type, source_of
 from tests.runners import broken_module
 from tests.runners.recording import Recording
 
@@ -149,11 +149,11 @@ async def test_a_module_made_at_run_time(pool: ProcessPool) -> None:
 
 def test_what_is_found_must_be_the_type() -> None:
     with pytest.raises(DefinitionError, match="not the job type 'add'"):
-        load(Source(name="add", module="tests.runners.handlers", qualname="pid"))
+        load_job_type(Source(name="add", module="tests.runners.handlers", qualname="pid"))
     with pytest.raises(DefinitionError, match="not the job type 'os'"):
-        load(Source(name="os", module="tests.runners.handlers", qualname="os"))
+        load_job_type(Source(name="os", module="tests.runners.handlers", qualname="os"))
     with pytest.raises(DefinitionError, match="is None"):
-        load(Source(name="gone", module="tests.runners.handlers", qualname="gone"))
+        load_job_type(Source(name="gone", module="tests.runners.handlers", qualname="gone"))
 
 
 def test_a_nested_type_has_no_name_to_find_it_by() -> None:
@@ -161,7 +161,7 @@ def test_a_nested_type_has_no_name_to_find_it_by() -> None:
     async def nested() -> None: ...
 
     with pytest.raises(DefinitionError, match="is None"):
-        load(source_of(nested))
+        load_job_type(source_of(nested))
 
 
 STARTS_PROCESSES = """

@@ -38,7 +38,14 @@ from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord, Susp
 from ropewalk.domain.workflow.dependency import Edge, Ending, NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.ports.store.workflows import Dependency
-from ropewalk.runners.frames import HEADER, Garbled, body_length, framed, order, report
+from ropewalk.runners.frames import (
+    HEADER,
+    InvalidMessage,
+    body_length,
+    decode_handler_message,
+    decode_worker_message,
+    frame_of,
+)
 from ropewalk.runners.messages import (
     Answer,
     Cancel,
@@ -48,9 +55,9 @@ from ropewalk.runners.messages import (
     Steps,
     TakeSignal,
     done,
+    exception_of,
     outcome_of,
     refusal,
-    revived,
 )
 from ropewalk.runners.source import Source
 
@@ -87,7 +94,7 @@ OUTCOMES: list[Outcome] = [
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=repr)
 def test_every_outcome(outcome: Outcome) -> None:
-    message = report(framed(done(outcome), BOUND)[HEADER.size :])
+    message = decode_handler_message(frame_of(done(outcome), BOUND)[HEADER.size :])
     assert isinstance(message, Done)
     assert outcome_of(message) == outcome
 
@@ -112,41 +119,41 @@ def test_a_whole_job() -> None:
         dependencies=[Dependency(edge=EDGE, job=new_record(new, seq=2, now=4)), Dependency(edge=EDGE, job=None)],
         types={"t": Source(name="t", module="m", qualname="q")},
     )
-    assert order(framed(sent, BOUND)[HEADER.size :]) == sent
+    assert decode_worker_message(frame_of(sent, BOUND)[HEADER.size :]) == sent
 
 
 @pytest.mark.parametrize("sent", [Steps(1), RecordStep(2, STEP), TakeSignal(3, STEP, "go")], ids=repr)
 def test_calls_about_steps(sent: Steps | RecordStep | TakeSignal) -> None:
-    assert report(framed(sent, BOUND)[HEADER.size :]) == sent
+    assert decode_handler_message(frame_of(sent, BOUND)[HEADER.size :]) == sent
 
 
 @pytest.mark.parametrize(("value", "kind"), [([STEP], list[StepRecord]), (STEP, StepRecord | None), (None, Any)])
 def test_answers_are_converted_by_who_asked(value: object, kind: Any) -> None:
-    answer = order(framed(Answer(1, value), BOUND)[HEADER.size :])
+    answer = decode_worker_message(frame_of(Answer(1, value), BOUND)[HEADER.size :])
     assert isinstance(answer, Answer)
     assert msgspec.convert(answer.value, kind) == value
 
 
 def test_a_cancellation() -> None:
     sent = Cancel(Cancellation(LossReason.SHUTDOWN, None))
-    assert order(framed(sent, BOUND)[HEADER.size :]) == sent
+    assert decode_worker_message(frame_of(sent, BOUND)[HEADER.size :]) == sent
 
 
 def test_both_sides_of_the_bound() -> None:
     message = done(Completed(b"x" * 100))
-    size = len(framed(message, BOUND)) - HEADER.size
-    assert framed(message, size)
+    size = len(frame_of(message, BOUND)) - HEADER.size
+    assert frame_of(message, size)
     with pytest.raises(LimitExceeded, match=f"done takes {size} bytes"):
-        framed(message, size - 1)
+        frame_of(message, size - 1)
     assert body_length(HEADER.pack(size), size) == size
-    with pytest.raises(Garbled, match=f"announced a message of {size} bytes"):
+    with pytest.raises(InvalidMessage, match=f"announced a message of {size} bytes"):
         body_length(HEADER.pack(size), size - 1)
 
 
 @pytest.mark.parametrize("body", [b"", b"\x01", b"\x81\xa4type\xa7Strange", b"\xc1"])
 def test_what_is_no_message(body: bytes) -> None:
-    with pytest.raises(Garbled):
-        report(body)
+    with pytest.raises(InvalidMessage):
+        decode_handler_message(body)
 
 
 def test_what_is_no_outcome() -> None:
@@ -165,12 +172,12 @@ def test_what_is_no_outcome() -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_errors_come_back_as_they_were(error: RopewalkError) -> None:
-    again = revived(refusal(1, error))
+    again = exception_of(refusal(1, error))
     assert type(again) is type(error)
     assert (str(again), vars(again)) == (str(error), vars(error))
 
 
 def test_a_strangers_error_is_named() -> None:
-    again = revived(refusal(1, ZeroDivisionError("by zero")))
+    again = exception_of(refusal(1, ZeroDivisionError("by zero")))
     assert type(again) is RuntimeError
     assert str(again) == "ZeroDivisionError in the worker: by zero"

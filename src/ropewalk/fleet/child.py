@@ -21,7 +21,7 @@ from ropewalk.fleet.exit_codes import ExitCode, code_for
 from ropewalk.fleet.parent_link import HURRIED_BY, Announcement, ParentLink
 from ropewalk.fleet.shutdown import DrainWatch, ignore_stop_signals
 from ropewalk.ports.store.core import Durability
-from ropewalk.runners.source import Source, found_at
+from ropewalk.runners.source import Source, object_at
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.worker.worker import Worker
 
@@ -93,7 +93,7 @@ def serve(orders: Orders, link: ParentLink) -> ExitCode:
 
 def worker_of(orders: Orders) -> Worker:
     """Raises DefinitionError where the name stands for something else in this process."""
-    found = found_at(orders.source)
+    found = object_at(orders.source)
     where = f"{orders.source.script or orders.source.module}:{orders.source.qualname}"
     if orders.settings is None:
         if not isinstance(worker := getattr(found, "worker", None), Worker):

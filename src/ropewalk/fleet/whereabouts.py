@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from ropewalk.runners.source import MAIN, MAIN_AGAIN, Source, located
+from ropewalk.runners.source import MAIN, MAIN_AGAIN, Source, source_at
 
 _SCRIPTS = (MAIN, MAIN_AGAIN)
 
@@ -26,4 +26,4 @@ def whereabouts(thing: object) -> Source | None:
         return None
     # The module that was imported last is most likely the one that defines it: others import it and came before.
     module_name, attribute = max(enumerate(found), key=lambda each: (each[1][0] not in _SCRIPTS, each[0]))[1]
-    return located(attribute, module_name, attribute)
+    return source_at(attribute, module_name, attribute)

@@ -1,1 +1,1 @@
-"""Where handlers run when the worker's own process is not the place: spawned processes that can be killed."""
+"""Handlers with `executor="process"` run in processes of their own, which the worker spawns and can kill."""

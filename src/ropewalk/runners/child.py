@@ -1,9 +1,10 @@
-"""The main program of a handler's process: one attempt after another, for as long as the worker lives.
+"""The main program of a handler's process, which runs one attempt after another for as long as the worker lives.
 
-Handlers run in the main thread. A second thread reads the pipe, so that the process ends with its worker and hears
-of cancellations whatever the handler does.
+Handlers run in the main thread. A second thread reads the pipe, so that the process ends with its worker and receives
+cancellations whatever the handler does.
 
-One attempt in the handler's process: load, decode, call, encode, judge. Every way it can end is an outcome.
+An attempt loads the job type, decodes the arguments, calls the handler, encodes what it returns and classifies what it
+raises. Every way in which it can end is an outcome.
 """
 
 from __future__ import annotations
@@ -29,48 +30,49 @@ from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Cancelled, Errored, Outcome
 from ropewalk.errors import Abort, DefinitionError, InvalidInput, JobCancelled
 from ropewalk.runners import memory
-from ropewalk.runners.frames import HEADER, frame_bytes_max, framed, order
-from ropewalk.runners.messages import Report, Run
+from ropewalk.runners.frames import HEADER, decode_worker_message, frame_bytes_max, frame_of
+from ropewalk.runners.messages import HandlerMessage, Run
 from ropewalk.runners.pipe_port import PipePort
-from ropewalk.runners.source import classifier_at, load, not_found
+from ropewalk.runners.source import classifier_at, handler_not_found, load_job_type
 
 
-def perform(port: PipePort) -> Outcome:
+def run_attempt(port: PipePort) -> Outcome:
+    """Run the handler of the attempt behind this port, and return the outcome of the attempt."""
     try:
-        port.serve(load(port.order.source))
+        port.set_job_type(load_job_type(port.request.source))
     except DefinitionError as error:
-        return not_found(error)
+        return handler_not_found(error)
     try:
         arguments = port.job_type.decode_input(port.job.input)
     except InvalidInput as error:
         return bad_input(error)
     try:
-        with memory.bounded_to(port.order.memory_mb):
-            return _called(port, arguments)
+        with memory.bounded_to(port.request.memory_mb):
+            return _call_handler(port, arguments)
     except BaseException as error:
         secrets = port.job_type.hidden_names(port.logs.secret_keys)
         if isinstance(error, JobCancelled) and port.cancellation() is not None:
             return Cancelled(error_info(error, Category.CANCELLED, secrets=secrets))
-        decide = None if port.order.decide is None else classifier_at(port.order.decide)
+        decide = None if port.request.decide is None else classifier_at(port.request.decide)
         outcome = classify(
             error, port.job_type, port.report, attempt=port.job.attempt, app_decide=decide, secrets=secrets
         )
-        bound = port.order.memory_mb
-        return outcome if bound is None or not isinstance(error, MemoryError) else memory.told(outcome, bound)
+        bound = port.request.memory_mb
+        return outcome if bound is None or not isinstance(error, MemoryError) else memory.naming_bound(outcome, bound)
 
 
-def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
+def _call_handler(port: PipePort, arguments: dict[str, object]) -> Outcome:
     job_type, context = port.job_type, Context(port)
     token = activate(context)
     try:
         value = job_type.handler(*((context,) if job_type.takes_context else ()), **arguments)
         if inspect.iscoroutine(value):
-            value = asyncio.run(_to_its_end(context, cast("Coroutine[Any, Any, object]", value)))
+            value = asyncio.run(_await_with_calls(context, cast("Coroutine[Any, Any, object]", value)))
         elif context.has_calls:
             asyncio.run(context.calls().wait_and_raise())
     except (Exception, Suspend) as error:
         if context.has_calls:
-            asyncio.run(context.calls().wait())  # those of other threads
+            asyncio.run(context.calls().wait())  # calls that other threads of the handler have made
         if isinstance(error, Exception):
             context.raise_step_fault(error)
         raise
@@ -84,11 +86,14 @@ def _called(port: PipePort, arguments: dict[str, object]) -> Outcome:
                 field="append",
             )
         )
-    return outcome_of_return(job_type, context, value, port.order.bounds, strict=port.order.defaults.strict_return)
+    return outcome_of_return(job_type, context, value, port.request.bounds, strict=port.request.defaults.strict_return)
 
 
-async def _to_its_end(context: Context, handler: Coroutine[Any, Any, object]) -> object:
-    """Run an async handler, and what it called and did not wait for: the end of its loop would cancel that."""
+async def _await_with_calls(context: Context, handler: Coroutine[Any, Any, object]) -> object:
+    """Run an async handler, then wait for the calls that it began and did not wait for.
+
+    The end of its event loop would cancel these calls.
+    """
     try:
         value = await handler
     except (Exception, Suspend):
@@ -100,21 +105,24 @@ async def _to_its_end(context: Context, handler: Coroutine[Any, Any, object]) ->
     return value
 
 
-OWN_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+"""Signals that stop a worker, and that this process ignores."""
+
 PR_SET_PDEATHSIG: Final = 1
+"""The option of Linux's `prctl` that chooses the signal a process gets when its parent dies."""
 
 
 def main(fd: int) -> NoReturn:
-    """Serve the worker at the other end of `fd`."""
+    """Run the attempts that the worker at the other end of the socket `fd` sends."""
     try:
         _die_with_the_worker()
         os.set_inheritable(fd, False)  # noqa: FBT003 # takes no keyword
         pipe = Pipe(socket.socket(fileno=fd))
-        _leave_signals_to_the_worker()
-        os.register_at_fork(after_in_child=pipe.leave)
+        _ignore_stop_signals()
+        os.register_at_fork(after_in_child=pipe.close_in_fork)
         Thread(target=pipe.listen, name="ropewalk-pipe", daemon=True).start()
         while True:
-            _serve(pipe.attempts.get())
+            _run_and_report(pipe.attempts.get())
     except BaseException:
         traceback.print_exc()
     # Not sys.exit: it would wait for threads that a handler left behind.
@@ -122,14 +130,18 @@ def main(fd: int) -> NoReturn:
 
 
 class Pipe:
-    """This process's end of it."""
+    """The end of the pipe in the handler's process."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self.attempts: SimpleQueue[PipePort] = SimpleQueue()
+        """Attempts that the worker has sent and that have not begun; one at a time, because it waits for each."""
 
     def listen(self) -> NoReturn:
-        """Never returns: without a worker nothing this process does can count, so it ends, handler or not."""
+        """Read messages until the worker closes the pipe; then end the process, even while a handler runs.
+
+        Without its worker nothing that this process does can count.
+        """
         try:
             with self._connection.makefile("rb") as stream:
                 self._read(stream)
@@ -139,31 +151,31 @@ class Pipe:
             traceback.print_exc()
         os._exit(0)
 
-    def leave(self) -> None:
-        """In a process forked by a handler: it must neither speak here nor keep the pipe open."""
+    def close_in_fork(self) -> None:
+        """Close the pipe in a process that a handler has forked, which must neither write to it nor keep it open."""
         os.close(self._connection.detach())
 
     def _read(self, stream: BinaryIO) -> None:
         port: PipePort | None = None
         while len(header := stream.read(HEADER.size)) == HEADER.size:
-            message = order(stream.read(HEADER.unpack(header)[0]))
+            message = decode_worker_message(stream.read(HEADER.unpack(header)[0]))
             if isinstance(message, Run):
                 port = PipePort(message, self._sender(frame_bytes_max(message.bounds)))
                 self.attempts.put(port)
             elif port is not None:
-                port.hear(message)
+                port.receive(message)
 
-    def _sender(self, bytes_max: int) -> Callable[[Report], object]:
-        return lambda message: self._connection.sendall(framed(message, bytes_max))
+    def _sender(self, bytes_max: int) -> Callable[[HandlerMessage], object]:
+        return lambda message: self._connection.sendall(frame_of(message, bytes_max))
 
 
-def _serve(port: PipePort) -> None:
+def _run_and_report(port: PipePort) -> None:
     port.begin()
     try:
-        outcome: Outcome = perform(port)
+        outcome: Outcome = run_attempt(port)
     except BaseException as error:
         outcome = Errored(error_info(error, secrets=port.logs.secret_keys))
-    # Before the last word: from then on this process may be killed at any moment.
+    # Before the outcome is sent: from then on the worker may kill this process at any moment.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
@@ -171,20 +183,21 @@ def _serve(port: PipePort) -> None:
 
 
 def _die_with_the_worker() -> None:
-    """The second line, for a handler that keeps the listening thread from running (by holding the GIL)."""
+    """Let the kernel kill this process when the worker dies, in case a handler that holds the GIL stops the reader."""
     if sys.platform == "linux":
         import ctypes
 
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _leave_signals_to_the_worker() -> None:
-    """A service manager stops all processes at once, but when a handler ends is for the worker to say.
+def _ignore_stop_signals() -> None:
+    """Ignore the signals that stop a worker, because the worker decides when a handler ends.
 
-    By functions, not SIG_IGN: that would be inherited by every program a handler starts. What a handler forks gets
-    the usual behaviour back, and must not lose a signal that arrives before it has.
+    A service manager sends them to all processes at once. They are ignored by a function and not by SIG_IGN, which
+    every program that a handler starts would inherit. A process that a handler forks gets the usual behaviour back; the
+    signals are blocked during the fork, so that it loses none that arrives before it has.
     """
-    usual = {each: signal.signal(each, _unheard) for each in OWN_SIGNALS}
+    usual = {each: signal.signal(each, _ignore) for each in STOP_SIGNALS}
 
     def restore() -> None:
         for each, handler in usual.items():
@@ -194,13 +207,13 @@ def _leave_signals_to_the_worker() -> None:
     os.register_at_fork(before=_hold_signals, after_in_parent=_release_signals, after_in_child=restore)
 
 
-def _unheard(_signal: int, _frame: object) -> None:
+def _ignore(_signal: int, _frame: object) -> None:
     return
 
 
 def _hold_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, OWN_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
 
 
 def _release_signals() -> None:
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, OWN_SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)

@@ -1,4 +1,4 @@
-"""One attempt, talked through with a handler's process: the order, its calls and their answers, its last word."""
+"""The worker's side of one attempt in a handler's process: the request, the calls and their answers, and the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ropewalk.definitions.context.attempt_port import AttemptPort, Cancellation
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.time import to_seconds
 from ropewalk.ports.runtime import Runtime, Timer
-from ropewalk.runners.frames import Garbled
+from ropewalk.runners.frames import InvalidMessage
 from ropewalk.runners.handler_process import HandlerProcess
 from ropewalk.runners.messages import (
     Answer,
@@ -23,83 +23,90 @@ from ropewalk.runners.messages import (
     Done,
     Logged,
     Once,
+    Progress,
     RecordStep,
     Refusal,
+    ReportedError,
     Run,
     Spawn,
     States,
     Steps,
     TakeSignal,
-    Told,
-    Trouble,
     outcome_of,
     refusal,
 )
 
-LOOK_SECONDS: Final = 0.1
-"""between two looks at whether the attempt was cancelled"""
+CANCELLATION_CHECK_SECONDS: Final = 0.1
+"""Time between two checks of whether the attempt was cancelled."""
 
 Reporter: TypeAlias = Callable[[BaseException, str], object]
+"""A function that reports an error, with the name of what failed, where it changes no outcome."""
 
 
 class Conversation:
-    """Calls are answered one after another, in the order they were made."""
+    """What a worker and a handler's process send each other about one attempt.
+
+    The handler's calls are answered one after another, in the order in which they were made.
+    """
 
     def __init__(self, process: HandlerProcess, attempt: AttemptPort, runtime: Runtime, report: Reporter) -> None:
         self._process = process
         self._attempt = attempt
         self._runtime = runtime
         self._report = report
-        self._passed_on: Cancellation | None = None
-        self._next_look: Timer | None = None
+        self._sent_cancellation: Cancellation | None = None
+        self._watch_timer: Timer | None = None
         self.began = False
-        """user code ran (or may have)"""
+        """Whether user code has run, or may have."""
 
-    async def hold(self, order: Run) -> Outcome | None:
-        """How the attempt ended; None when the process ended instead. Raises Garbled."""
-        self._process.send(order)
-        self._look()
+    async def run(self, request: Run) -> Outcome | None:
+        """Send the request and answer calls until the attempt ends; return its outcome, or None if the process ended.
+
+        Raises InvalidMessage when the process sends something that is no message.
+        """
+        self._process.send(request)
+        self._watch_for_cancellation()
         try:
             while (message := await self._process.receive()) is not None:
                 match message:
                     case Began():
                         self.began = True
-                    case Told(percent, said):
-                        self._attempt.progress(percent, said)
-                    case Logged(level, said, fields):
-                        self._attempt.keep_log_line(level, said, fields)
-                    case Trouble(error, phase):
+                    case Progress(percent, text):
+                        self._attempt.progress(percent, text)
+                    case Logged(level, text, fields):
+                        self._attempt.keep_log_line(level, text, fields)
+                    case ReportedError(error, phase):
                         self._report(RuntimeError(f"in the handler's process: {error}"), phase)
                     case Done():
-                        return _outcome(message)
+                        return _decoded_outcome(message)
                     case _:
                         await self._answer(message)
             return None
         finally:
-            if self._next_look is not None:
-                self._next_look.cancel()
+            if self._watch_timer is not None:
+                self._watch_timer.cancel()
 
-    def _look(self) -> None:
-        self._pass_on_cancellation()
-        self._next_look = self._runtime.after(LOOK_SECONDS, self._look)
+    def _watch_for_cancellation(self) -> None:
+        self._send_cancellation()
+        self._watch_timer = self._runtime.after(CANCELLATION_CHECK_SECONDS, self._watch_for_cancellation)
 
-    def _pass_on_cancellation(self) -> None:
+    def _send_cancellation(self) -> None:
         why = self._attempt.cancellation()
-        if why is not None and why != self._passed_on:
-            self._passed_on = why
+        if why is not None and why != self._sent_cancellation:
+            self._sent_cancellation = why
             self._process.send(Cancel(why))
 
     async def _answer(self, call: Call) -> None:
         reply: Answer | Refusal
         try:
-            reply = Answer(call.call, await self._ask(call))
+            reply = Answer(call.call, await self._call_attempt(call))
         except Exception as error:
             reply = refusal(call.call, error)
-        # First what the store may just have said: after a checkpoint the handler knows of a cancellation.
-        self._pass_on_cancellation()
+        # The cancellation goes first: the store may just have reported it, and after a checkpoint the handler knows.
+        self._send_cancellation()
         self._process.send(reply)
 
-    async def _ask(self, call: Call) -> object:
+    async def _call_attempt(self, call: Call) -> object:
         attempt = self._attempt
         match call:
             case Checkpoint(_, data):
@@ -122,8 +129,8 @@ class Conversation:
                 assert_never(call)
 
 
-def _outcome(message: Done) -> Outcome:
+def _decoded_outcome(message: Done) -> Outcome:
     try:
         return outcome_of(message)
     except msgspec.DecodeError as error:
-        raise Garbled(f"ended with what is no outcome: {error}") from error
+        raise InvalidMessage(f"ended with what is no outcome: {error}") from error

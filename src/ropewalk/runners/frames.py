@@ -1,5 +1,6 @@
-"""Messages as bytes on a stream: a length, then MessagePack. Senders keep a bound on one message, and the
-worker holds its handlers' processes to it.
+"""Messages as frames on a stream of bytes: a length, then the message as MessagePack.
+
+No message may be larger than a bound. Senders check it, and the worker refuses a larger message from a process.
 """
 
 from __future__ import annotations
@@ -11,25 +12,30 @@ import msgspec
 
 from ropewalk.domain.bounds import Bounds
 from ropewalk.errors import LimitExceeded
-from ropewalk.runners.messages import Order, Report
+from ropewalk.runners.messages import HandlerMessage, WorkerMessage
 
 HEADER: Final = struct.Struct(">I")
+"""The form of the length before each message."""
+
 HEADER_MAX: Final = 2**32 - 1
-ROOM_BYTES: Final = 32 * 1024 * 1024
-"""for a batch of spawned jobs, and for what a job carries beside its input"""
+"""The largest length that a header can hold."""
+
+EXTRA_BYTES: Final = 32 * 1024 * 1024
+"""Room in a message for a batch of spawned jobs, and for what a job has beside its input."""
 
 
-class Garbled(Exception):
-    """The other end sent what is no message, or one over the bound."""
+class InvalidMessage(Exception):
+    """The other end sent something that is no message, or a message over the bound."""
 
 
 def frame_bytes_max(bounds: Bounds) -> int:
+    """Bytes that one message may have at most, by the app's bounds on payloads, results and checkpoints."""
     largest = max(bounds.payload_bytes_max, bounds.result_bytes_max, bounds.checkpoint_bytes_max)
-    return min(ROOM_BYTES + 2 * largest, HEADER_MAX)
+    return min(EXTRA_BYTES + 2 * largest, HEADER_MAX)
 
 
-def framed(message: Order | Report, bytes_max: int) -> bytes:
-    """Raises LimitExceeded naming the message."""
+def frame_of(message: WorkerMessage | HandlerMessage, bytes_max: int) -> bytes:
+    """Encode a message with its header. Raises LimitExceeded naming the message if it is over `bytes_max`."""
     body = _ENCODER.encode(message)
     if len(body) > bytes_max:
         what = type(message).__name__.lower()
@@ -42,23 +48,26 @@ def framed(message: Order | Report, bytes_max: int) -> bytes:
 
 
 def body_length(header: bytes, bytes_max: int) -> int:
+    """The length of the message that follows this header. Raises InvalidMessage if it is over `bytes_max`."""
     (length,) = HEADER.unpack(header)
     if length > bytes_max:
-        raise Garbled(f"announced a message of {length:,} bytes, over the bound of {bytes_max:,}")
+        raise InvalidMessage(f"announced a message of {length:,} bytes, over the bound of {bytes_max:,}")
     return int(length)
 
 
-def order(body: bytes) -> Order:
-    return _ORDERS.decode(body)
+def decode_worker_message(body: bytes) -> WorkerMessage:
+    """Decode a message of the worker, which the handler's process trusts."""
+    return _WORKER_MESSAGES.decode(body)
 
 
-def report(body: bytes) -> Report:
+def decode_handler_message(body: bytes) -> HandlerMessage:
+    """Decode a message of a handler's process. Raises InvalidMessage."""
     try:
-        return _REPORTS.decode(body)
+        return _HANDLER_MESSAGES.decode(body)
     except msgspec.DecodeError as error:
-        raise Garbled(f"sent what is no message: {error}") from error
+        raise InvalidMessage(f"sent what is no message: {error}") from error
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
-_ORDERS: Final[msgspec.msgpack.Decoder[Order]] = msgspec.msgpack.Decoder(Order)
-_REPORTS: Final[msgspec.msgpack.Decoder[Report]] = msgspec.msgpack.Decoder(Report)
+_WORKER_MESSAGES: Final[msgspec.msgpack.Decoder[WorkerMessage]] = msgspec.msgpack.Decoder(WorkerMessage)
+_HANDLER_MESSAGES: Final[msgspec.msgpack.Decoder[HandlerMessage]] = msgspec.msgpack.Decoder(HandlerMessage)

@@ -1,9 +1,10 @@
-"""A handler's process, as the worker holds it: started, spoken to, killed with everything it started, and reaped.
+"""A handler's process as its worker sees it: the worker starts it, exchanges messages with it, and kills and reaps it.
 
-Spawned, never forked: a program of its own (child.py), in a session of its own, so that what a handler does to its
-process group does not reach the worker, nor a terminal's Ctrl-C the handler. POSIX only.
+The process is spawned and never forked. It runs a program of its own (child.py) in a session of its own, so that what a
+handler does to its process group does not reach the worker, and a Ctrl-C in the terminal does not reach the handler.
+It works on POSIX systems only.
 
-Python processes like this one: with which flags they are started, and how one ended, in words.
+The fleet starts its workers with `interpreter_flags` and reports their ends with `exit_in_words`, too.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ import sys
 from collections.abc import Callable
 from typing import Final, Self, cast
 
-from ropewalk.runners.frames import HEADER, body_length, framed, report
-from ropewalk.runners.messages import Order, Report
+from ropewalk.runners.frames import HEADER, body_length, decode_handler_message, frame_of
+from ropewalk.runners.messages import HandlerMessage, WorkerMessage
 
 
 def interpreter_flags() -> list[str]:
-    """-O, -W, -X of this process hold in those it starts too."""
+    """The flags -O, -W and -X of this process, for the processes that it starts."""
     # Private, but the way multiprocessing and the test suite of Python start an interpreter like their own.
     return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return] # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
 
 
 def exit_in_words(returncode: int) -> str:
+    """How a process ended, for a sentence that begins with its name; the code of a signal is negative."""
     if returncode >= 0:
         return f"exited with code {returncode}"
     name = next((each.name for each in signal.Signals if each == -returncode), f"signal {-returncode}")
@@ -40,74 +42,82 @@ _PROGRAM: Final = (
     "import sys; fd, sys.path[:] = int(sys.argv[1]), sys.argv[2:]; del sys.argv[1:]; "
     "from ropewalk.runners.child import main; main(fd)"
 )
-"""a handler's module is found as the worker found it: by the worker's sys.path of that moment"""
+"""The program gets the worker's current `sys.path`, so that it finds the handler's module as the worker found it."""
 
-ENDS_WITHIN_SECONDS: Final = 1.0
+END_WAIT_SECONDS: Final = 1.0
 """How long a process may take to end after it has closed its pipe, before it is killed."""
 
 
 class HandlerProcess:
-    """One at a time may speak to it."""
+    """A running handler's process and the pipe to it. Only one task at a time may use it."""
 
-    def __init__(self, life: Life, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bytes_max: int) -> None:
-        self.life = life
+    def __init__(
+        self, lifetime: ProcessLifetime, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bytes_max: int
+    ) -> None:
+        self.lifetime = lifetime
         self._reader = reader
         self._writer = writer
         self._bytes_max = bytes_max
         self.fresh = True
-        """it was not given an attempt yet"""
+        """Whether it has not been given an attempt yet."""
         self.memory_mb: int | None = None
-        """the bound of the handlers it runs: what others left in it does not count against theirs"""
+        """The memory bound of the handlers that run in it.
+
+        A process runs handlers of one bound only, because what earlier handlers left in it counts against the bound.
+        """
 
     @classmethod
     async def start(cls, bytes_max: int) -> Self:
-        """Raises OSError where the system has no process or descriptor to give."""
+        """Start a process. Raises OSError if the system has no process or descriptor left."""
         ours, theirs = socket.socketpair()
         with theirs:
             reader, writer = await asyncio.open_connection(sock=ours)
-            life = Life(on_end=lambda: _end_reading(writer))
-            process = cls(life, reader, writer, bytes_max)
+            lifetime = ProcessLifetime(on_end=lambda: _end_reading(writer))
+            process = cls(lifetime, reader, writer, bytes_max)
             try:
-                await life.begin(theirs.fileno())
+                await lifetime.begin(theirs.fileno())
             except BaseException:
-                await process.hang_up()
+                await process.close_pipe()
                 raise
         return process
 
-    def send(self, message: Order) -> None:
-        """Raises LimitExceeded. A process that is gone hears nothing; `receive` tells."""
-        self._writer.write(framed(message, self._bytes_max))
+    def send(self, message: WorkerMessage) -> None:
+        """Send a message. Raises LimitExceeded if it is too large.
 
-    async def receive(self) -> Report | None:
-        """None once the process is gone and all it said was read. Raises Garbled.
+        Nothing is raised for a process that has ended: `receive` returns None then.
+        """
+        self._writer.write(frame_of(message, self._bytes_max))
 
-        A process that closes its pipe is about to end, and gets a second for it: how it ended is worth knowing.
+    async def receive(self) -> HandlerMessage | None:
+        """The next message; None once the process has ended and all its messages were read. Raises InvalidMessage.
+
+        A process that closes its pipe is about to end. It gets a second for that, so that its exit code is known.
         """
         try:
             header = await self._reader.readexactly(HEADER.size)
             body = await self._reader.readexactly(body_length(header, self._bytes_max))
         except (asyncio.IncompleteReadError, OSError):
-            await self.life.ends_within(ENDS_WITHIN_SECONDS)
+            await self.lifetime.wait_for_end(END_WAIT_SECONDS)
             return None
-        return report(body)
+        return decode_handler_message(body)
 
     async def kill(self) -> None:
-        """Returns when it is reaped and its descriptors are closed."""
-        await self.life.kill()
-        await self.hang_up()
+        """Kill the process; return when it is reaped and its descriptors are closed."""
+        await self.lifetime.kill()
+        await self.close_pipe()
 
-    async def hang_up(self) -> None:
-        """The process ends by itself when it hears nothing any more."""
+    async def close_pipe(self) -> None:
+        """Close the pipe, upon which the process ends by itself."""
         self._writer.transport.abort()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
 
-class Life(asyncio.SubprocessProtocol):
-    """From spawn to the reaping."""
+class ProcessLifetime(asyncio.SubprocessProtocol):
+    """The process as asyncio reports it, from its start until it is reaped."""
 
     def __init__(self, on_end: Callable[[], object]) -> None:
-        self._on_end = on_end
+        self._on_end = on_end  # called when the process has ended
         self._ended = asyncio.Event()
         self._transport: asyncio.SubprocessTransport | None = None
 
@@ -128,7 +138,7 @@ class Life(asyncio.SubprocessProtocol):
         )
 
     @property
-    def over(self) -> bool:
+    def ended(self) -> bool:
         return self._ended.is_set()
 
     @property
@@ -136,25 +146,25 @@ class Life(asyncio.SubprocessProtocol):
         assert self._transport is not None, "it was begun"
         return self._transport.get_pid()
 
-    async def ends_within(self, seconds: float) -> None:
+    async def wait_for_end(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._ended.wait()
 
     async def kill(self) -> None:
-        if not self.over:
+        if not self.ended:
             self._kill_group()
         await self._ended.wait()
 
     @property
     def code(self) -> int:
-        """By which it ended; that of a signal is negative."""
+        """The exit code of the process that has ended; the code of a signal is negative."""
         assert self._transport is not None, "it was begun"
         code = self._transport.get_returncode()
         assert code is not None, "it ended"
         return code
 
-    def how_it_ended(self) -> str:
+    def exit_in_words(self) -> str:
         return exit_in_words(self.code)
 
     # ── what asyncio calls ──────────────────────────────────────────────────────────────────────────────────
@@ -177,6 +187,6 @@ class Life(asyncio.SubprocessProtocol):
 
 
 def _end_reading(writer: asyncio.StreamWriter) -> None:
-    """The pipe ends with the process, even where a program it started holds the other end open."""
+    """End the reading of the pipe with the process, even if a program that it started holds the other end open."""
     with contextlib.suppress(OSError):
         writer.get_extra_info("socket").shutdown(socket.SHUT_RD)

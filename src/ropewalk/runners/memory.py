@@ -1,7 +1,7 @@
-"""The bound on what a handler's process may use: set around the handler alone, so that its failure can still be told.
+"""The bound on the memory of a handler's process. It holds while the handler runs, so that its failure can be reported.
 
-Counts what the process has for itself to write to (RLIMIT_DATA), not files mapped for reading nor shared memory: those
-would make an address space large that costs little. Only Linux holds a process to it.
+It counts the memory that the process can write to and shares with nobody (RLIMIT_DATA). It does not count shared memory
+and files that are mapped for reading, which make an address space large and cost little. Only Linux enforces it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from ropewalk.errors import Unsupported
 
 MEBIBYTE: Final = 1024 * 1024
 CODE: Final = "memory"
+"""The code of the error of a handler that went over its bound."""
+
 EXIT_CODE: Final = 86
-"""of a process that met its bound where no exception could be told"""
+"""With this code a process ends that went over its bound where it could not send an outcome any more."""
 
 
 def check_supported(types: Iterable[JobType[..., Any, Any]]) -> None:
-    """Raises Unsupported for a bound that nobody would keep here."""
+    """Raises Unsupported for a type with a memory bound that this system would not enforce."""
     bounded = [each for each in types if each.options.memory_mb is not None]
     if bounded and sys.platform != "linux":
         first = bounded[0]
@@ -37,7 +39,7 @@ def check_supported(types: Iterable[JobType[..., Any, Any]]) -> None:
 
 @contextmanager
 def bounded_to(memory_mb: int | None) -> Generator[None]:
-    """Over it, whatever asks for memory gets a MemoryError. None: no bound."""
+    """Bound the memory of this process in this block: allocations over it raise MemoryError. None sets no bound."""
     if memory_mb is None:
         yield
         return
@@ -52,28 +54,28 @@ def bounded_to(memory_mb: int | None) -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (before, most))
 
 
-def told(outcome: Outcome, memory_mb: int) -> Outcome:
-    """What a MemoryError under a bound was judged to be, saying which bound that was."""
+def naming_bound(outcome: Outcome, memory_mb: int) -> Outcome:
+    """The outcome of a MemoryError under a bound, with the bound named in its error."""
     match outcome:
         case Errored(error):
-            return structs.replace(outcome, error=_named(error, memory_mb, Category.SYSTEM))
+            return structs.replace(outcome, error=_over_bound(error, memory_mb, Category.SYSTEM))
         case Aborted(error):
-            return structs.replace(outcome, error=_named(error, memory_mb, error.category))
+            return structs.replace(outcome, error=_over_bound(error, memory_mb, error.category))
         case _:
             return outcome
 
 
-def met_silently(memory_mb: int) -> Outcome:
-    """The process had no memory left even to say so."""
-    return Errored(_named(ErrorInfo(category=Category.SYSTEM, type="MemoryError", message=""), memory_mb))
+def exceeded_silently(memory_mb: int) -> Outcome:
+    """The outcome of an attempt whose process had no memory left to send an outcome."""
+    return Errored(_over_bound(ErrorInfo(category=Category.SYSTEM, type="MemoryError", message=""), memory_mb))
 
 
-def used_up(outcome: Outcome) -> bool:
-    """Whether the process that said so is better not used again: what filled it may still be there."""
+def was_exceeded(outcome: Outcome) -> bool:
+    """Whether this outcome says that the bound was exceeded. The process is not used again, as it may still be full."""
     return isinstance(outcome, Errored | Aborted) and outcome.error.code == CODE
 
 
-def _named(error: ErrorInfo, memory_mb: int, category: Category = Category.SYSTEM) -> ErrorInfo:
+def _over_bound(error: ErrorInfo, memory_mb: int, category: Category = Category.SYSTEM) -> ErrorInfo:
     said = f" ({error.message})" if error.message not in ("", "MemoryError") else ""
     message = f"the handler's process went over memory_mb={memory_mb}{said}"
     return structs.replace(error, category=category, code=CODE, message=message)

@@ -1,4 +1,4 @@
-"""What a handler's Context asks for, in the handler's own process: most of it is asked of the worker, over the pipe."""
+"""The attempt port in a handler's process, which sends most of what the handler's context asks for to the worker."""
 
 from __future__ import annotations
 
@@ -38,36 +38,36 @@ from ropewalk.runners.messages import (
     Call,
     Cancel,
     Checkpoint,
+    HandlerMessage,
     Logged,
     Once,
+    Progress,
     RecordStep,
     Refusal,
-    Report,
+    ReportedError,
     Run,
     Spawn,
     States,
     Steps,
     TakeSignal,
-    Told,
-    Trouble,
     done,
-    revived,
+    exception_of,
 )
-from ropewalk.runners.source import load
+from ropewalk.runners.source import load_job_type
 
 T = TypeVar("T")
 
 
 class PipePort(AttemptPort):
-    """One attempt. Any thread may use it; once the attempt is over it says nothing more, whoever still holds it."""
+    """The port of one attempt. Any thread may use it; once the attempt is over, it sends nothing more."""
 
-    def __init__(self, run: Run, send: Callable[[Report], object]) -> None:
-        self.order = run
+    def __init__(self, run: Run, send: Callable[[HandlerMessage], object]) -> None:
+        self.request = run
         self._send = send
-        self._sending = Lock()
+        self._send_lock = Lock()
         self._over = False
         self._calls = count(1)
-        self._waiting: dict[int, Future[object]] = {}
+        self._waiters: dict[int, Future[object]] = {}
         self._cancellation: Cancellation | None = None
         self._checkpoint = run.job.checkpoint
         self._job_type: JobType[..., Any, Any] | None = None
@@ -75,30 +75,33 @@ class PipePort(AttemptPort):
     # ── what the process does with it ───────────────────────────────────────────────────────────────────────
 
     def begin(self) -> None:
-        self._say(Began())
+        """Tell the worker that user code runs from here on."""
+        self._send_message(Began())
 
-    def serve(self, job_type: JobType[..., Any, Any]) -> None:
-        """The type, once it is loaded."""
+    def set_job_type(self, job_type: JobType[..., Any, Any]) -> None:
+        """Set the job type, once it is loaded."""
         self._job_type = job_type
 
-    def hear(self, told: Cancel | Answer | Refusal) -> None:
-        """Called by the thread that listens."""
-        match told:
+    def receive(self, message: Cancel | Answer | Refusal) -> None:
+        """Take in a message of the worker; the thread that reads the pipe calls this."""
+        match message:
             case Cancel(why):
                 self._cancellation = why
             case Answer(call, value):
-                if (waiting := self._awaiting(call)) is not None:
+                if (waiting := self._waiter_of(call)) is not None:
                     waiting.set_result(value)
             case Refusal(call):
-                if (waiting := self._awaiting(call)) is not None:
-                    waiting.set_exception(revived(told))
+                if (waiting := self._waiter_of(call)) is not None:
+                    waiting.set_exception(exception_of(message))
 
     def report(self, error: BaseException, phase: str) -> None:
+        """Let the worker report an error that does not change the outcome, with its secrets hidden."""
         message = told(error, self.job_type.hidden_names(self.logs.secret_keys))
-        self._say(Trouble(clipped(f"{type(error).__name__}: {message}"), phase))
+        self._send_message(ReportedError(clipped(f"{type(error).__name__}: {message}"), phase))
 
     def finish(self, outcome: Outcome) -> None:
-        with self._sending:
+        """Send the outcome, and nothing after it."""
+        with self._send_lock:
             self._over = True
             self._send(done(outcome))
 
@@ -106,38 +109,41 @@ class PipePort(AttemptPort):
 
     @property
     def job(self) -> JobRecord:
-        return self.order.job
+        return self.request.job
 
     @property
     def job_type(self) -> JobType[..., Any, Any]:
-        assert self._job_type is not None, "served before the handler is called"
+        assert self._job_type is not None, "it is set before the handler is called"
         return self._job_type
 
     @property
     def idempotency_key(self) -> str:
-        return self.order.idempotency_key
+        return self.request.idempotency_key
 
     @property
     def bounds(self) -> Bounds:
-        return self.order.bounds
+        return self.request.bounds
 
     def now(self) -> Instant:
-        """As of the order: behind by what the handler took since, so at worst it waits once more for a past moment."""
-        return self.order.now
+        """The time of the request, which is behind by how long the handler has run.
+
+        At worst the handler waits once more for a moment that has passed.
+        """
+        return self.request.now
 
     def cancellation(self) -> Cancellation | None:
         return self._cancellation
 
     def progress(self, percent: float, message: str | None) -> None:
-        self._say(Told(percent, message))
+        self._send_message(Progress(percent, message))
 
     @property
     def logs(self) -> Logs:
-        return self.order.logs
+        return self.request.logs
 
     def keep_log_line(self, level: int, message: str, fields: str | None) -> None:
-        with contextlib.suppress(LeaseLost):  # a thread the handler left behind may log, but nobody keeps it
-            self._say(Logged(level, message, fields))
+        with contextlib.suppress(LeaseLost):  # a thread that outlives its handler may log, but nobody keeps its lines
+            self._send_message(Logged(level, message, fields))
 
     def resource(self, kind: type[T]) -> T:
         raise LookupError(
@@ -150,33 +156,33 @@ class PipePort(AttemptPort):
 
     async def checkpoint(self, value: object) -> None:
         data = DEFAULT_CODEC.encode(value, Any)
-        await self._ask(lambda call: Checkpoint(call, data))
+        await self._call_worker(lambda call: Checkpoint(call, data))
         self._checkpoint = data
 
     def prepare(self, job: Job[Any, Any]) -> NewJob:
-        order = self.order
-        return to_new_job(job, call={}, defaults=order.defaults, bounds=order.bounds, tenant=order.job.tenant)
+        request = self.request
+        return to_new_job(job, call={}, defaults=request.defaults, bounds=request.bounds, tenant=request.job.tenant)
 
     async def spawn(self, jobs: Sequence[tuple[NewJob, str | None]]) -> list[str]:
-        return msgspec.convert(await self._ask(lambda call: Spawn(call, list(jobs))), list[str])
+        return msgspec.convert(await self._call_worker(lambda call: Spawn(call, list(jobs))), list[str])
 
     async def states(self, ids: Sequence[str]) -> dict[str, State]:
-        return msgspec.convert(await self._ask(lambda call: States(call, list(ids))), dict[str, State])
+        return msgspec.convert(await self._call_worker(lambda call: States(call, list(ids))), dict[str, State])
 
     async def once(self, key: str, ttl: Seconds) -> bool:
         ttl_us = to_span(ttl, "ttl")
-        return msgspec.convert(await self._ask(lambda call: Once(call, key, ttl_us)), bool)
+        return msgspec.convert(await self._call_worker(lambda call: Once(call, key, ttl_us)), bool)
 
     def dependencies(self) -> Sequence[Dependency]:
-        return self.order.dependencies
+        return self.request.dependencies
 
     def known_type(self, name: str) -> JobType[..., Any, Any] | None:
-        """Those that the job depends on, found by the worker's registry and loaded here when asked for."""
-        source = self.order.types.get(name)
+        """The type, if a job that this job depends on has it; it is loaded here on first use."""
+        source = self.request.types.get(name)
         if source is None:
             return None
         try:
-            return load(source)
+            return load_job_type(source)
         except DefinitionError:
             return None
 
@@ -193,13 +199,13 @@ class PipePort(AttemptPort):
     async def steps(self) -> list[StepRecord]:
         if not self.job.flags & STEPPED:
             return []
-        return msgspec.convert(await self._ask(Steps), list[StepRecord])
+        return msgspec.convert(await self._call_worker(Steps), list[StepRecord])
 
     async def record_step(self, step: StepRecord) -> None:
-        await self._ask(lambda call: RecordStep(call, step))
+        await self._call_worker(lambda call: RecordStep(call, step))
 
     async def take_signal(self, step: StepRecord, signal: str) -> StepRecord | None:
-        return msgspec.convert(await self._ask(lambda call: TakeSignal(call, step, signal)), StepRecord | None)
+        return msgspec.convert(await self._call_worker(lambda call: TakeSignal(call, step, signal)), StepRecord | None)
 
     async def begin_transaction(self) -> UserTransaction:
         raise Unsupported("ctx.transaction() cannot reach into another process: use it in async handlers or in threads")
@@ -223,23 +229,23 @@ class PipePort(AttemptPort):
 
     # ── the pipe ────────────────────────────────────────────────────────────────────────────────────────────
 
-    async def _ask(self, make: Callable[[int], Call]) -> object:
+    async def _call_worker(self, make: Callable[[int], Call]) -> object:
         call = next(self._calls)
-        answer = self._waiting[call] = Future[object]()
+        answer = self._waiters[call] = Future[object]()
         try:
-            self._say(make(call))
+            self._send_message(make(call))
             return await asyncio.wrap_future(answer)
         finally:
-            self._waiting.pop(call, None)
+            self._waiters.pop(call, None)
 
-    def _awaiting(self, call: int) -> Future[object] | None:
-        """None where nobody waits for it any more."""
-        waiting = self._waiting.get(call)
+    def _waiter_of(self, call: int) -> Future[object] | None:
+        """The future that waits for the answer to this call; None if nobody waits for it any more."""
+        waiting = self._waiters.get(call)
         return waiting if waiting is not None and waiting.set_running_or_notify_cancel() else None
 
-    def _say(self, message: Report) -> None:
-        with self._sending:
+    def _send_message(self, message: HandlerMessage) -> None:
+        with self._send_lock:
             if self._over:
-                told = f"this attempt of job {self.job.id} is over: nothing it says is heard any more"
-                raise LeaseLost(told, reason=LossReason.ALREADY_COMPLETED.value)
+                problem = f"this attempt of job {self.job.id} is over: nothing it says is heard any more"
+                raise LeaseLost(problem, reason=LossReason.ALREADY_COMPLETED.value)
             self._send(message)

@@ -1,7 +1,8 @@
-"""The pool of handler processes: `@job(executor="process")` runs here, isolated and killable.
+"""The pool of the processes in which a worker runs handlers with `executor="process"`.
 
-Processes are started when they are needed, reused for one attempt after another, and killed when an attempt must
-stop: nothing else ends a handler that does not listen. Knows no store; what a handler asks for goes to its attempt.
+A process is started when it is needed, runs one attempt after another, and is killed when an attempt must stop, because
+nothing else ends a handler that ignores its cancellation. The pool knows no store: what a handler asks for goes to its
+attempt.
 """
 
 from __future__ import annotations
@@ -25,18 +26,23 @@ from ropewalk.ports.runtime import Runtime
 from ropewalk.ports.store.workflows import Dependency
 from ropewalk.runners import memory
 from ropewalk.runners.conversation import Conversation, Reporter
-from ropewalk.runners.frames import Garbled, frame_bytes_max
+from ropewalk.runners.frames import InvalidMessage, frame_bytes_max
 from ropewalk.runners.handler_process import HandlerProcess
 from ropewalk.runners.messages import Run
-from ropewalk.runners.source import NAME, Source, classifier_source, not_found, source_of
+from ropewalk.runners.source import APP_DECIDE, Source, classifier_source, handler_not_found, source_of
 
 STARTING: Final = "start of a handler's process"
+"""The name of what failed, in reports of processes that did not start."""
+
 NOT_STARTED: Final = Released(delay_us=SECOND)
-"""no process came up: the attempt is given back, for a worker that has more luck, or for later"""
+"""The outcome when no process could be started: the attempt is given back, for another worker or for later."""
 
 
 class ProcessPool(Isolation):
-    """Made and used on one event loop; its processes end with the thread of that loop at the latest."""
+    """The processes of one worker, at most `size` of them.
+
+    The pool is made and used on one event loop. Its processes end with the thread of that loop at the latest.
+    """
 
     def __init__(
         self,
@@ -55,26 +61,26 @@ class ProcessPool(Isolation):
         self._runtime = runtime
         self._report = report
         self._size = size
-        self._room = asyncio.Semaphore(size)
+        self._free_slots = asyncio.Semaphore(size)
         self._starting = asyncio.Lock()
-        """one at a time, so that closing knows of all"""
+        """Held while a process starts, so that `close` knows of every process."""
         self._idle: list[HandlerProcess] = []
         self._processes: set[HandlerProcess] = set()
         self._closed = False
 
     async def run(self, attempt: AttemptPort) -> Outcome:
         try:
-            order = self._order(attempt)
+            request = self._request(attempt)
         except DefinitionError as error:
-            return not_found(error)
-        async with self._room:
-            while (process := await self._take(order.memory_mb)) is not None:
+            return handler_not_found(error)
+        async with self._free_slots:
+            while (process := await self._acquire(request.memory_mb)) is not None:
                 first, process.fresh = process.fresh, False
-                outcome = await self._serve(process, attempt, order)
+                outcome = await self._serve(process, attempt, request)
                 if outcome is not None:
                     return outcome
                 if first:
-                    self._report(RuntimeError(f"it {process.life.how_it_ended()} at once"), STARTING)
+                    self._report(RuntimeError(f"it {process.lifetime.exit_in_words()} at once"), STARTING)
                     break
             return Released() if self._closed else NOT_STARTED
 
@@ -84,7 +90,7 @@ class ProcessPool(Isolation):
             processes = list(self._processes)
         await asyncio.gather(*(self._end(process) for process in processes))
 
-    def _order(self, attempt: AttemptPort) -> Run:
+    def _request(self, attempt: AttemptPort) -> Run:
         return Run(
             job=attempt.job,
             source=source_of(attempt.job_type),
@@ -101,27 +107,27 @@ class ProcessPool(Isolation):
 
     @cached_property
     def _classifier(self) -> Source | None:
-        """Where the app's is; one that cannot be found is told of once, when a process is first needed."""
+        """Where the app's classifier is defined. One that cannot be found is reported once, on first use."""
         if self._decide is None:
             return None
         try:
             return classifier_source(self._decide)
         except DefinitionError as error:
-            self._report(error, NAME)
+            self._report(error, APP_DECIDE)
             return None
 
-    async def _take(self, memory_mb: int | None) -> HandlerProcess | None:
-        """An idle process of this bound, or a new one; None when there is none to be had."""
+    async def _acquire(self, memory_mb: int | None) -> HandlerProcess | None:
+        """An idle process with this memory bound, or a new one; None if the pool is closed or none could be started."""
         while (
             process := next((each for each in reversed(self._idle) if each.memory_mb == memory_mb), None)
         ) is not None:
             self._idle.remove(process)
-            if not process.life.over:
+            if not process.lifetime.ended:
                 return process
             await self._end(process)
         async with self._starting:
             if len(self._processes) >= self._size and self._idle:
-                await self._end(self._idle.pop(0))  # of another bound
+                await self._end(self._idle.pop(0))  # it has another memory bound
             return None if self._closed else await self._start(memory_mb)
 
     async def _start(self, memory_mb: int | None) -> HandlerProcess | None:
@@ -134,31 +140,34 @@ class ProcessPool(Isolation):
         self._processes.add(process)
         return process
 
-    async def _serve(self, process: HandlerProcess, attempt: AttemptPort, order: Run) -> Outcome | None:
-        """None when the process ended before the handler began: nothing happened. A stopped attempt raises."""
-        talk = Conversation(process, attempt, self._runtime, self._report)
+    async def _serve(self, process: HandlerProcess, attempt: AttemptPort, request: Run) -> Outcome | None:
+        """Run the attempt in this process; return None if the process ended before the handler began.
+
+        Raises CancelledError when the worker stops the attempt, and kills the process.
+        """
+        conversation = Conversation(process, attempt, self._runtime, self._report)
         fault: str | None = None
         outcome: Outcome | None = None
         try:
-            outcome = await talk.hold(order)
-        except Garbled as error:
+            outcome = await conversation.run(request)
+        except InvalidMessage as error:
             fault = f"was killed because it {error}"
         finally:
             if outcome is None:
                 await self._end(process)
         if outcome is not None:
-            await self._put_back(process, outcome)
+            await self._keep_or_end(process, outcome)
             return outcome
         if self._closed:
             return Released()
-        if not talk.began:
+        if not conversation.began:
             return None
-        if order.memory_mb is not None and process.life.code == memory.EXIT_CODE:
-            return memory.met_silently(order.memory_mb)
-        return _crashed(fault or process.life.how_it_ended())
+        if request.memory_mb is not None and process.lifetime.code == memory.EXIT_CODE:
+            return memory.exceeded_silently(request.memory_mb)
+        return _crashed(fault or process.lifetime.exit_in_words())
 
-    async def _put_back(self, process: HandlerProcess, outcome: Outcome) -> None:
-        if memory.used_up(outcome):
+    async def _keep_or_end(self, process: HandlerProcess, outcome: Outcome) -> None:
+        if memory.was_exceeded(outcome):
             await self._end(process)
         else:
             self._idle.append(process)
@@ -169,9 +178,9 @@ class ProcessPool(Isolation):
 
 
 def _types(attempt: AttemptPort) -> dict[str, Source]:
-    """Where those are found that the job depends on, and that contributed to a group it depends on.
+    """Where the types are defined of the jobs that it depends on, and of those that contributed to such a group.
 
-    One that only this process can find is left out.
+    A type that only this process can find is left out.
     """
     sources: dict[str, Source] = {}
     for name in {name for each in attempt.dependencies() for name in _types_of(each)}:

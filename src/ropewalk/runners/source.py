@@ -1,11 +1,10 @@
-"""Where a job type is found again in another process: by the module and name the worker's registry has it under.
+"""Where a job type is defined, so that another process can find it: its module and its name there.
 
-A type in a script started as `python script.py` is found by running that file once more, under the name `__mp_main__`
-as multiprocessing does: what the script does stands under `if __name__ == "__main__":`.
+A type in a script that was started as `python script.py` is found by running that file once more under the name
+`__mp_main__`, as multiprocessing does. What such a script does must stand under `if __name__ == "__main__":`.
 
-An app's `decide` in a handler's process: found there by its name, like the job type. Functions do not go over pipes.
-
-It is looked for when a handler failed and not before: its module may be one that handlers have no use for.
+The app's `decide` is found in a handler's process by its name, too, because functions cannot be sent. It is imported
+only after a handler has failed, because handlers may have no other use for its module.
 """
 
 from __future__ import annotations
@@ -23,30 +22,37 @@ from msgspec import Struct
 
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.options import Classifier
-from ropewalk.definitions.results.classify import ask, error_info
+from ropewalk.definitions.results.classify import call_classifier, error_info
 from ropewalk.domain.failure import Category
 from ropewalk.domain.jobs.outcome import Aborted, Outcome
 from ropewalk.errors import DefinitionError
 
 MAIN: Final = "__main__"
+"""The name of the module that a process was started with."""
+
 MAIN_AGAIN: Final = "__mp_main__"
+"""The name of a script that is run once more, in a process that did not start with it."""
 
 
 class Source(Struct, frozen=True, tag=True, kw_only=True):
+    """Where something that a user has named is defined."""
+
     name: str
+    """The name of the job type, or what an error message calls it."""
     module: str
     qualname: str
+    """Its name in the module, with dots for what is inside of something else."""
     script: str | None = None
-    """path of the file that `module` stands for, where it is MAIN_AGAIN"""
+    """The path of the script, if `module` is MAIN_AGAIN."""
 
 
 def source_of(job_type: JobType[..., Any, Any]) -> Source:
-    """Raises DefinitionError for a type that no other process can find."""
-    return located(job_type.name, job_type.module, job_type.qualname)
+    """Where a job type is defined. Raises DefinitionError if no other process can find it there."""
+    return source_at(job_type.name, job_type.module, job_type.qualname)
 
 
-def located(name: str, module: str, qualname: str) -> Source:
-    """Where what is called `name` stands. Raises DefinitionError when no other process can import the module."""
+def source_at(name: str, module: str, qualname: str) -> Source:
+    """The source with this name, module and qualname. Raises DefinitionError if no other process can import it."""
     if module not in (MAIN, MAIN_AGAIN):
         return Source(name=name, module=module, qualname=qualname)
     named = _main_module()
@@ -60,9 +66,9 @@ def located(name: str, module: str, qualname: str) -> Source:
     return Source(name=name, module=MAIN_AGAIN, qualname=qualname, script=str(script.absolute()))
 
 
-def load(source: Source) -> JobType[..., Any, Any]:
-    """The job type, in the handler's process. Raises DefinitionError."""
-    found = found_at(source)
+def load_job_type(source: Source) -> JobType[..., Any, Any]:
+    """Import the job type in the handler's process. Raises DefinitionError."""
+    found = object_at(source)
     if not isinstance(found, JobType) or found.name != source.name:
         raise DefinitionError(
             f"{source.module}.{source.qualname} is {found!r}, not the job type {source.name!r}: "
@@ -71,21 +77,21 @@ def load(source: Source) -> JobType[..., Any, Any]:
     return cast("JobType[..., Any, Any]", found)
 
 
-def found_at(source: Source) -> object:
-    """Whatever stands there, None for nothing. Raises DefinitionError when its module cannot be imported."""
+def object_at(source: Source) -> object:
+    """Import what is defined there; None if there is nothing. Raises DefinitionError if the import fails."""
     found: object = _imported(source)
     for step in source.qualname.split("."):
         found = getattr(found, step, None)
     return found
 
 
-def not_found(error: DefinitionError) -> Outcome:
-    """A handler that its process cannot find will not be found next time either."""
+def handler_not_found(error: DefinitionError) -> Outcome:
+    """The outcome of an attempt whose handler its process cannot find: it will not be found next time either."""
     return Aborted(error_info(error, Category.PERMANENT, code="handler_not_found"))
 
 
 def _main_module() -> str | None:
-    """The real name of what was started as `python -m name`; None for a script, also one that was run again here."""
+    """The real name of a module that was started as `python -m name`; None for a script."""
     spec = sys.modules[MAIN].__spec__
     return None if spec is None or spec.name == MAIN_AGAIN else spec.name
 
@@ -135,33 +141,34 @@ async def _execute(loader: SourceFileLoader, module: ModuleType) -> None:
     loader.exec_module(module)
 
 
-NAME: Final = "decide of the app"
+APP_DECIDE: Final = "decide of the app"
+"""What messages call the app's classifier."""
 
 
 def classifier_source(decide: Classifier) -> Source:
-    """Raises DefinitionError for a function that another process cannot find."""
+    """Where a classifier is defined. Raises DefinitionError if another process cannot find it there."""
     module, qualname = getattr(decide, "__module__", None), getattr(decide, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(qualname, str) or _standing(module, qualname) != decide:
+    if not isinstance(module, str) or not isinstance(qualname, str) or _loaded_object(module, qualname) != decide:
         raise DefinitionError(
-            f"{NAME} is {decide!r}, which no other process can find: handlers with executor='process' go without it; "
-            "give a function that stands under its own name in a module"
+            f"{APP_DECIDE} is {decide!r}, which no other process can find: "
+            "handlers with executor='process' go without it; give a function that stands under its own name in a module"
         )
-    return located(NAME, module, qualname)
+    return source_at(APP_DECIDE, module, qualname)
 
 
 def classifier_at(source: Source) -> Classifier:
-    """Loads it each time it is asked: what goes wrong with that is then told like any trouble of a classifier."""
+    """A classifier that imports the real one on each call, so that a failed import is reported as its error."""
 
     def decide(error: BaseException, attempt: int) -> object:
-        found = found_at(source)
+        found = object_at(source)
         if not callable(found):
-            raise DefinitionError(f"{NAME} was to be {source.module}.{source.qualname}, which is {found!r} here")
-        return ask(cast("Classifier", found), error, attempt)
+            raise DefinitionError(f"{APP_DECIDE} was to be {source.module}.{source.qualname}, which is {found!r} here")
+        return call_classifier(cast("Classifier", found), error, attempt)
 
     return cast("Classifier", decide)
 
 
-def _standing(module: str, qualname: str) -> object:
+def _loaded_object(module: str, qualname: str) -> object:
     found: object = sys.modules.get(module)
     for step in qualname.split("."):
         found = getattr(found, step, None)

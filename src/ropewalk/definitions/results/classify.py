@@ -166,7 +166,7 @@ def _classified(
     return Errored(error_info(error, secrets=secrets))
 
 
-def ask(decide: Classifier, error: BaseException, attempt: int) -> object:
+def call_classifier(decide: Classifier, error: BaseException, attempt: int) -> object:
     """What the classifier answers, whatever its annotation promises."""
     if takes_attempt(decide):
         return cast("Callable[[BaseException, int], object]", decide)(error, attempt)
@@ -179,7 +179,7 @@ def _asked(
     """What the classifier says; one that raises is reported and has said nothing. So is an answer that means nothing,
     or that raises when it is compared: the error of the handler stays the one that is recorded."""
     try:
-        decision = guarded(ask, decide, error, attempt)
+        decision = guarded(call_classifier, decide, error, attempt)
     except Exception as broken:
         report(broken, whose)
         return None
