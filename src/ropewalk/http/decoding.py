@@ -1,0 +1,131 @@
+"""From the bytes of a request to the typed values that a route declares; what does not fit is named by its field."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Struct
+
+from ropewalk.http.errors import DetailCode, ErrorCode, ErrorDetail, HttpError, invalid
+from ropewalk.http.request import Request
+
+T = TypeVar("T")
+
+DEPTH_MAX: Final = 64
+"""How deep the arrays and objects of a body may be nested."""
+_TOKENS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_AT: Final = re.compile(r" - at `\$(?P<path>[^`]*)`$")
+_MISSING: Final = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_RANGE: Final = re.compile(r"Expected `[^`]*` (?:[<>]=?|of length|matching|that's a multiple)|Invalid enum value")
+
+
+async def json_body(request: Request, shape: type[T]) -> T:
+    """The body of a request. Raises HttpError naming what does not fit."""
+    check_media_type(request)
+    return from_json(await request.body(), shape)
+
+
+def check_media_type(request: Request) -> None:
+    given = request.headers.get("content-type", "application/json").split(";", 1)[0].strip().lower()
+    if given != "application/json":
+        raise HttpError(
+            ErrorCode.UNSUPPORTED_MEDIA_TYPE,
+            f"the body is {given[:80]!r}: send application/json",
+            headers={"Accept": "application/json"},
+        )
+
+
+def from_json(data: bytes, shape: type[T]) -> T:
+    """Raises HttpError naming what does not fit."""
+    if not data.strip():
+        raise invalid("the body is empty: send a JSON value", field="body", code=DetailCode.NOT_JSON)
+    _check_depth(data)
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except msgspec.ValidationError as error:
+        raise misfit(error) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise invalid(f"the body is not JSON: {error}", field="body", code=DetailCode.NOT_JSON) from error
+
+
+def from_query(query: bytes, shape: type[T]) -> T:
+    """The parameters of a query string. A field that is a list may be repeated, every other one may not."""
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=200)
+    except (UnicodeDecodeError, ValueError) as error:
+        raise invalid("the query string is not URL-encoded UTF-8, or has over 200 parameters", field="query") from error
+    lists = _lists_of(shape)
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in lists:
+            found.setdefault(name, []).append(value)
+        elif name in found:
+            raise invalid(f"the query parameter {name!r} is given twice", field=name)
+        else:
+            found[name] = value
+    try:
+        return msgspec.convert(found, shape, strict=False)
+    except msgspec.ValidationError as error:
+        raise misfit(error, within="query") from error
+
+
+def misfit(error: msgspec.ValidationError, *, within: str = "") -> HttpError:
+    """What a value does not fit, by the words of msgspec."""
+    text = str(error)
+    at = _AT.search(text)
+    path = "" if at is None else at["path"].lstrip(".")
+    problem = text if at is None else text[: at.start()]
+    missing, unknown = _MISSING.match(problem), _UNKNOWN.match(problem)
+    if missing is not None:
+        field, code, message = _joined(path, missing["name"]), DetailCode.MISSING, "is required"
+    elif unknown is not None:
+        field, code, message = _joined(path, unknown["name"]), DetailCode.UNKNOWN_FIELD, "is not known here"
+    else:
+        field, message = path or within or "body", problem[:1].lower() + problem[1:]
+        code = DetailCode.OUT_OF_RANGE if _RANGE.match(problem) else DetailCode.WRONG_TYPE
+    said = f"{field}: {message}"
+    return HttpError(ErrorCode.INVALID_REQUEST, said, details=[ErrorDetail(field, code, message)])
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _check_depth(data: bytes) -> None:
+    """Measured before decoding, because the decoder raises RecursionError only at about 1,000 levels."""
+    if data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
+        return
+    depth = 0
+    for token in _TOKENS.finditer(data):
+        first = data[token.start()]
+        if first in b"[{":
+            depth += 1
+            if depth > DEPTH_MAX:
+                raise invalid(
+                    f"the body is nested deeper than {DEPTH_MAX} levels", field="body", code=DetailCode.TOO_DEEP
+                )
+        elif first in b"]}":
+            depth -= 1
+
+
+def _lists_of(shape: type[Any]) -> frozenset[str]:
+    """The fields of a Struct that take several values."""
+    found = _LISTS.get(shape)
+    if found is None:
+        hints = get_type_hints(shape) if issubclass(shape, Struct) else {}
+        found = _LISTS[shape] = frozenset(name for name, hint in hints.items() if _takes_several(hint))
+    return found
+
+
+def _takes_several(hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin in (list, tuple, set, frozenset):
+        return True
+    return any(_takes_several(each) for each in get_args(hint))
+
+
+_LISTS: Final[dict[type[Any], frozenset[str]]] = {}

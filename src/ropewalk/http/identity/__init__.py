@@ -1,0 +1,1 @@
+"""Who sends a request, and what this identity may do."""

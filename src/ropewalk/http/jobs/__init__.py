@@ -1,0 +1,1 @@
+"""Jobs over HTTP: submit them, look at them, and change them."""

@@ -1,0 +1,117 @@
+"""The OpenAPI 3.1 document, made from the table of routes and the types that validate requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, structs
+
+from ropewalk.http.answer import VERSION
+from ropewalk.http.errors import APIError, ErrorCode
+from ropewalk.http.routes import ALL_ROUTES
+from ropewalk.http.routing import NO_JSON, Access, Route
+
+_REF: Final = "#/components/schemas/{name}"
+_COMMON: Final = (ErrorCode.INVALID_REQUEST, ErrorCode.UNAVAILABLE)
+_IDENTIFIED: Final = (ErrorCode.UNAUTHORIZED, ErrorCode.FORBIDDEN)
+
+
+@lru_cache(maxsize=1)
+def document() -> dict[str, Any]:
+    """The whole document."""
+    schemas, components = _schemas(ALL_ROUTES)
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ALL_ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "ropewalk", "version": VERSION, "description": "A durable work queue and workflow engine."},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _schemas(routes: Iterable[Route]) -> tuple[Mapping[Any, Any], dict[str, Any]]:
+    """The schema of every shape, and the named ones that they refer to."""
+    shapes: list[Any] = [APIError]
+    for route in routes:
+        shapes += [each for each in (route.body, route.answer) if each is not None and each not in NO_JSON]
+        shapes += [field.type for field in _fields(route.query)]
+    made, components = msgspec.json.schema_components(shapes, ref_template=_REF)
+    return dict(zip(map(_key, shapes), made, strict=True)), components
+
+
+def _operation(route: Route, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.name,
+        "tags": [route.tag],
+        "summary": route.summary,
+        "parameters": [*map(_path_parameter, route.params), *_query_parameters(route.query, schemas)],
+        "responses": _responses(route, schemas),
+    }
+    if route.description:
+        operation["description"] = route.description
+    if route.body is not None:
+        content: dict[str, Any] = {"schema": schemas[_key(route.body)]}
+        if route.example is not None:
+            content["example"] = route.example
+        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+    if route.needs is not Access.PUBLIC:
+        operation["security"] = [{"token": []}]
+        operation["x-role"] = route.needs.value
+    return operation
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    schema = {"type": "string", "minLength": 1, "maxLength": 256}
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _query_parameters(query: type[Any], schemas: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    return [
+        {"name": field.encode_name, "in": "query", "required": field.required, "schema": schemas[_key(field.type)]}
+        for field in _fields(query)
+    ]
+
+
+def _responses(route: Route, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for status in route.statuses:
+        found[str(status)] = {"description": "Success" if status < 400 else "Not now", **_content(route, schemas)}
+    codes = {*_COMMON, *route.errors}
+    if route.needs is not Access.PUBLIC:
+        codes.update(_IDENTIFIED)
+    if route.params:
+        codes.add(ErrorCode.NOT_FOUND)
+    if route.body is not None:
+        codes.update({ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE})
+    by_status: dict[int, list[str]] = {}
+    for code in sorted(codes):
+        by_status.setdefault(code.status, []).append(code.value)
+    error = {"application/json": {"schema": schemas[_key(APIError)]}}
+    for status, names in sorted(by_status.items()):
+        found.setdefault(str(status), {"description": ", ".join(names), "content": error})
+    return found
+
+
+def _content(route: Route, schemas: Mapping[Any, Any]) -> dict[str, Any]:
+    if route.answer is None:
+        return {}
+    if route.answer in NO_JSON:
+        return {"content": {"text/plain": {"schema": {"type": "string"}}}}
+    return {"content": {"application/json": {"schema": schemas[_key(route.answer)]}}}
+
+
+def _fields(query: type[Any]) -> tuple[structs.FieldInfo, ...]:
+    return structs.fields(query) if issubclass(query, Struct) else ()
+
+
+def _key(shape: Any) -> str:
+    """Shapes are not always hashable, but each has a text of its own."""
+    return repr(shape)

@@ -1,0 +1,15 @@
+"""The whole table of routes, family by family."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ropewalk.http import documentation, health
+from ropewalk.http.jobs import routes as jobs
+from ropewalk.http.routing import Route
+
+ALL_ROUTES: Final[tuple[Route, ...]] = (
+    *jobs.routes,
+    *health.routes,
+    *documentation.routes,
+)

@@ -1,0 +1,163 @@
+"""The ASGI application: each request goes through the same steps to a route, and each failure to the same shape."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from ropewalk.app import App
+from ropewalk.domain.bounds import check_name
+from ropewalk.domain.jobs.record import DEFAULT_TENANT
+from ropewalk.errors import RopewalkError
+from ropewalk.http.answer import Reply, Stream, send_reply, send_stream
+from ropewalk.http.call import Call
+from ropewalk.http.decoding import from_query, json_body
+from ropewalk.http.errors import ErrorCode, HttpError, http_error, invalid
+from ropewalk.http.identity.identity import EVERY_TENANT, Authenticate, Identity, Payloads, Role
+from ropewalk.http.request import Disconnected, Receive, Request, Scope, Send
+from ropewalk.http.routes import ALL_ROUTES
+from ropewalk.http.routing import Access, Route, Router
+from ropewalk.http.service import Service
+
+_LOG: Final = logging.getLogger("ropewalk.http")
+_ROUTER: Final = Router(ALL_ROUTES)
+_NOBODY: Final = Identity(subject="", tenant=DEFAULT_TENANT, roles=frozenset[Role](), payloads=Payloads.NONE)
+"""Who calls a public route."""
+
+
+class Serve:
+    """`Serve(app, authenticate=...)` is an ASGI application, to be run by a server or mounted into another one.
+
+    authenticate: finds out who sends a request. Nothing but health and documentation is open to nobody.
+    """
+
+    def __init__(self, app: App, *, authenticate: Authenticate) -> None:
+        self.service: Final = Service(app)
+        self._authenticate = authenticate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._http(scope, receive, send)
+            case "lifespan":
+                await self._lifespan(receive, send)
+            case _:
+                await send({"type": "websocket.close", "code": 1000})
+
+    def drain(self) -> None:
+        """Ends waits and streams, and makes the server report that it is not ready. To be called before it stops."""
+        self.service.draining.set()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        """A store that is away does not stop the server from starting: it answers 503 until the store is back."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                with suppress(RopewalkError):
+                    await self.service.open()
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                self.drain()
+                await self.service.app.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, self.service.runtime.token())
+        started = False
+
+        async def sending(message: Any) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            reply = await self._reply(request)
+            if isinstance(reply, Stream):
+                await self._stream(request, reply, sending)
+            else:
+                await send_reply(sending, reply, _headers(request), head=request.method == "HEAD")
+        except Disconnected:
+            return
+        except Exception as error:
+            if started:
+                raise
+            refusal = self._refusal(error, request)
+            headers = {**_headers(request), **refusal.headers}
+            if refusal.code is ErrorCode.PAYLOAD_TOO_LARGE:
+                headers["Connection"] = "close"  # the rest of the body is not read
+            reply = refusal.body(request.id)
+            await _send_refusal(sending, reply, refusal.code.status, headers, head=request.method == "HEAD")
+
+    async def _reply(self, request: Request) -> object:
+        route, params = _ROUTER.find(request.method, request.path, request.segments)
+        identity = await self._identity(request, route)
+        tenant = _tenant(request, identity)
+        query = from_query(request.query, route.query)
+        body = None if route.body is None else await json_body(request, route.body)
+        return await route.handle(Call(request, self.service, identity, tenant, params, body, query))
+
+    async def _identity(self, request: Request, route: Route) -> Identity:
+        """Who may call this route. Raises HttpError for everybody else."""
+        if route.needs is Access.PUBLIC:
+            return _NOBODY
+        identity = await self._authenticate(request)
+        if identity is None:
+            headers = {"WWW-Authenticate": "Bearer"}
+            raise HttpError(ErrorCode.UNAUTHORIZED, "no valid token or session was sent", headers=headers)
+        if isinstance(route.needs, Role) and route.needs not in identity.roles:
+            told = f"this needs the role {route.needs.value!r}, which this identity does not have"
+            raise HttpError(ErrorCode.FORBIDDEN, told)
+        if route.every_tenant and identity.tenant != EVERY_TENANT:
+            raise HttpError(ErrorCode.FORBIDDEN, "this needs an identity for every tenant")
+        return identity
+
+    async def _stream(self, request: Request, stream: Stream, send: Send) -> None:
+        """Sends until the stream ends or the client goes."""
+        sending = asyncio.ensure_future(send_stream(send, stream, _headers(request)))
+        gone = asyncio.ensure_future(request.disconnected())
+        try:
+            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            for task in (sending, gone):
+                task.cancel()
+            await asyncio.gather(sending, gone, return_exceptions=True)
+
+    def _refusal(self, error: Exception, request: Request) -> HttpError:
+        if isinstance(error, HttpError):
+            return error
+        refusal = http_error(error) if isinstance(error, RopewalkError) else http_error(RopewalkError())
+        if refusal.code is ErrorCode.INTERNAL_ERROR:
+            _LOG.error("request %s: %s %s failed", request.id, request.method, request.path[:200], exc_info=error)
+        return refusal
+
+
+async def _send_refusal(send: Send, body: object, status: int, headers: Mapping[str, str], *, head: bool) -> None:
+    await send_reply(send, Reply(body, status), headers, head=head)
+
+
+def _headers(request: Request) -> dict[str, str]:
+    return {"X-Request-ID": request.id}
+
+
+def _tenant(request: Request, identity: Identity) -> str:
+    """The tenant that a call is about. An identity for every tenant names one in a header."""
+    named = request.headers.get("ropewalk-tenant")
+    if identity.tenant != EVERY_TENANT:
+        if named is not None and named != identity.tenant:
+            raise HttpError(ErrorCode.FORBIDDEN, "this identity is bound to its own tenant: leave Ropewalk-Tenant out")
+        return identity.tenant
+    if named is None:
+        return DEFAULT_TENANT
+    try:
+        tenant = check_name(named.encode("latin-1").decode(), "Ropewalk-Tenant")
+    except UnicodeDecodeError as error:
+        raise invalid("the header Ropewalk-Tenant is not UTF-8", field="Ropewalk-Tenant") from error
+    if tenant == EVERY_TENANT:
+        raise invalid("the header Ropewalk-Tenant names one tenant, not '*'", field="Ropewalk-Tenant")
+    return tenant

@@ -1,0 +1,46 @@
+"""What all requests to one server share: the app, its store, and whether the server is about to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ropewalk.app import App
+from ropewalk.client.app_state import AppState
+from ropewalk.client.store_client import StoreClient
+from ropewalk.client.views.jobs import Describer
+from ropewalk.definitions.registry import Registry
+from ropewalk.ports.runtime import Runtime
+from ropewalk.ports.store.core import Store
+
+
+class Service:
+    """One server's share of an app. It keeps nothing about clients or workers: every server can answer every call."""
+
+    def __init__(self, app: App) -> None:
+        self.app: Final = app
+        self.core: Final[AppState] = app._core  # the service is a part of this package, beside the client
+        self.describe: Final = Describer(self.core.registry, self.core.codec, self.core.secret_keys)
+        self.draining: Final = asyncio.Event()
+        """Set when the server stops: waits and streams end then."""
+
+    @property
+    def store(self) -> Store:
+        return self.core.store
+
+    @property
+    def registry(self) -> Registry:
+        return self.core.registry
+
+    @property
+    def runtime(self) -> Runtime:
+        return self.core.runtime
+
+    def client(self, tenant: str) -> StoreClient:
+        """The verbs of the library, for the jobs of a tenant."""
+        return self.app.operator(tenant)
+
+    async def open(self) -> None:
+        """Opens the store if nobody has."""
+        if not self.core.is_open:
+            await self.core.open()
