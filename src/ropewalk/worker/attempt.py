@@ -88,10 +88,10 @@ class Attempt:
         "pending_progress",
         "renewed_at",
         "span",
-        "spent",
         "stop_sent",
         "stopped",
         "store_error",
+        "timing",
     )
 
     def __init__(
@@ -106,7 +106,7 @@ class Attempt:
         self.pending_progress: Progress | None = None
         self.log: LogBuffer | None = None
         """The buffer of the lines that the handler logged; None until it logs the first one."""
-        self.spent: AttemptTiming | None = None
+        self.timing: AttemptTiming | None = None
         """How long the job waited in this worker and how long its handler ran; None before the handler's end."""
         self.span: AttemptSpan | None = None
         """The span by which a tracing system records the attempt, if one does."""
@@ -185,10 +185,10 @@ class Attempt:
         if self._calls is not None:
             self._calls.wake()
 
-    def spend(self, took: float) -> None:
+    def note_timing(self, took: float) -> None:
         """Records how many seconds the handler ran, and how long the job waited in this worker before."""
         if self.began_at is not None:
-            self.spent = AttemptTiming(int((self.began_at - self.claimed_at) * SECOND), int(took * SECOND))
+            self.timing = AttemptTiming(int((self.began_at - self.claimed_at) * SECOND), int(took * SECOND))
 
     def with_lines(self, asked: Settlement) -> Settlement:
         """Returns the settlement together with the logged lines that the store does not have yet."""

@@ -257,7 +257,7 @@ class Batches:
         took = call.attempts[0].elapsed()
         executor.measure(took / len(call.attempts))
         for attempt, outcome in zip(call.attempts, outcomes, strict=True):
-            attempt.spend(took)
+            attempt.note_timing(took)
             executor.hand_over(attempt, outcome if attempt.stopped is None else executor.stopped(attempt))
 
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from ropewalk.definitions.context.attempt_port import Cancellation
-from ropewalk.domain.jobs.lease import LossReason
+from ropewalk.domain.jobs.lease import LossReason, TicketRange, merged_ranges
 from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.jobs.tickets import TicketRange, remembered
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.notifier import Hint
@@ -219,7 +218,7 @@ class Claimer:
         first, known = request.first_ticket, self._unanswered
         self._ticket = first - 1 + request.limit
         if request.limit:
-            self._unanswered = remembered(known, [TicketRange(first, self._ticket)])
+            self._unanswered = merged_ranges(known, [TicketRange(first, self._ticket)])
         try:
             claimed = await self._worker_context.store.claim(request)
         except StoreUnavailable as error:

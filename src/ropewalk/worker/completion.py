@@ -58,7 +58,7 @@ def refused_for_good(attempt: Attempt, error: RopewalkError, worker_context: Wor
         worker=worker_context.owner,
         host=worker_context.host,
     )
-    return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.spent)
+    return decide(attempt.job, Aborted(told), BUILT_IN, 0.0, attempt.timing)
 
 
 def without_workflows(attempt: Attempt, outcome: Outcome, worker_context: WorkerContext) -> Outcome:
@@ -193,7 +193,7 @@ class Folding:
         attempt.fold = None
         worker_context = self._worker_context
         backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, worker_context.defaults.backoff)
-        return decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.spent)
+        return decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.timing)
 
 
 def _group(attempt: Attempt) -> _Group:

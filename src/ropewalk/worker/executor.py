@@ -229,7 +229,7 @@ class Executor:
         self._ended_at = self._worker_context.runtime.monotonic()
         if attempt.began_at is not None:
             took = self._ended_at - attempt.began_at
-            attempt.spend(took)
+            attempt.note_timing(took)
             self.measure(took)
         try:
             self.hand_over(attempt, outcome)
@@ -337,17 +337,17 @@ class Executor:
             worker_context.drop(attempt)
             worker_context.events.tell(attempt.job, "lease_lost", message=attempt.stopped.reason.value)
             return
-        if attempt.spent is None:  # The handler still runs in its thread.
-            attempt.spend(attempt.elapsed())
+        if attempt.timing is None:  # The handler still runs in its thread.
+            attempt.note_timing(attempt.elapsed())
         if worker_context.workflows is None:
             outcome = without_workflows(attempt, outcome, worker_context)
         if isinstance(outcome, Completed):
-            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.spent))
+            self._settler.put(attempt, decide(attempt.job, outcome, retry.BUILT_IN, 0.0, attempt.timing))
             return
         outcome = self._spaced(attempt, self._placed(attempt, outcome))
         backoff = retry.resolve(attempt.job.backoff, attempt.job_type.options.backoff, worker_context.defaults.backoff)
         self._settler.put(
-            attempt, decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.spent)
+            attempt, decide(attempt.job, outcome, backoff, worker_context.runtime.random(), attempt.timing)
         )
 
     def _placed(self, attempt: Attempt, outcome: Outcome) -> Outcome:

@@ -41,8 +41,8 @@ async def commit(
     """
     try:
         outcome = _completed(attempt, worker_context, context, returned)
-        attempt.spend(attempt.elapsed())
-        settlement = decide(attempt.job, outcome, BUILT_IN, 0.0, attempt.spent)
+        attempt.note_timing(attempt.elapsed())
+        settlement = decide(attempt.job, outcome, BUILT_IN, 0.0, attempt.timing)
         answers = await held.settle(worker_context.owner, attempt.with_lines(settlement))
     finally:
         await held.rollback()

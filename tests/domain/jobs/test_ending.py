@@ -57,13 +57,13 @@ def test_its_holder_is_told_that_it_is_over() -> None:
 def test_a_failure_from_outside_is_compensated_like_any_other(job: JobRecord) -> None:
     started = job.status is Status.RUNNING
     effects = end(job, EndRequest(error=OOPS), LATER)
-    assert effects.follow_up is not None
-    assert effects.follow_up.origin is not None
-    assert (effects.follow_up.origin.error, effects.follow_up.origin.started) == (OOPS, started)
+    assert effects.compensation is not None
+    assert effects.compensation.origin is not None
+    assert (effects.compensation.origin.error, effects.compensation.origin.started) == (OOPS, started)
 
 
 def test_a_completion_from_outside_is_not_compensated() -> None:
-    assert end(running(on_failure=CompensationSpec(type="undo")), EndRequest(), LATER).follow_up is None
+    assert end(running(on_failure=CompensationSpec(type="undo")), EndRequest(), LATER).compensation is None
 
 
 @pytest.mark.parametrize("status", TERMINAL)

@@ -184,8 +184,8 @@ class Life(RuleBasedStateMachine):
             self.attempts.append(effects.attempt)
         if effects.event is not None:
             self.events.append(effects.event)
-        if effects.follow_up is not None:
-            self.follow_ups.append(effects.follow_up)
+        if effects.compensation is not None:
+            self.follow_ups.append(effects.compensation)
 
     @invariant()
     def budgets_hold(self) -> None:

@@ -10,7 +10,7 @@ from ropewalk.domain.failure import DEADLINE_EXCEEDED, WORKER_LOST, ErrorInfo
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import CancelRequest, CompensationSpec, JobRecord
 from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SETTLING, TERMINAL, Move, State, Status
-from ropewalk.domain.jobs.transition import Effects, claim, claim_all, expire, lose, settle, under_lock
+from ropewalk.domain.jobs.transition import Effects, claim, claim_all, expire, final_move, lose, settle
 from ropewalk.domain.time import HOUR, SECOND
 from tests.domain.records import NOW, OOPS, a_job, asking, in_status, running, start
 
@@ -26,14 +26,14 @@ BACK_TO_WAITING = [move for move, status in SETTLING.items() if status is Status
 def test_a_noted_cancellation_beats_everything_but_a_completion(asked: Move) -> None:
     job = running()
     job.cancel = ASKED
-    move, _ = under_lock(job, asking(job, asked), LATER)
+    move, _ = final_move(job, asking(job, asked), LATER)
     assert move is (Move.COMPLETE if asked is Move.COMPLETE else Move.CANCEL)
 
 
 @pytest.mark.parametrize("asked", SETTLING)
 def test_without_one_the_worker_gets_what_it_asked_for(asked: Move) -> None:
     job = running(deadline=LATER + 1)
-    assert under_lock(job, asking(job, asked), LATER) == (asked, NOW if asked in KEEPS_ITS_PLACE else LATER)
+    assert final_move(job, asking(job, asked), LATER) == (asked, NOW if asked in KEEPS_ITS_PLACE else LATER)
 
 
 @pytest.mark.parametrize("asked", BACK_TO_WAITING)
@@ -42,13 +42,13 @@ def test_a_next_start_at_or_past_the_deadline_expires_now(asked: Move, delay_us:
     job = running(deadline=LATER + 100)
     settlement = asking(job, asked, delay_us=delay_us)
     wanted = (Move.EXPIRE, LATER) if expires else (asked, LATER + delay_us)
-    assert under_lock(job, settlement, LATER) == wanted
+    assert final_move(job, settlement, LATER) == wanted
 
 
 @pytest.mark.parametrize("asked", set(SETTLING) - set(BACK_TO_WAITING))
 def test_a_passed_deadline_does_not_undo_an_end(asked: Move) -> None:
     job = running(deadline=NOW + 1)
-    assert under_lock(job, asking(job, asked), LATER)[0] is asked
+    assert final_move(job, asking(job, asked), LATER)[0] is asked
 
 
 @pytest.mark.parametrize(
@@ -85,13 +85,13 @@ def test_a_job_given_back_keeps_its_place_unless_it_is_to_wait(
 def test_a_clock_that_stepped_back_keeps_nobody_waiting(move: Move) -> None:
     job = running()
     earlier = job.run_at - 10
-    assert under_lock(job, asking(job, move), earlier) == (move, earlier)
+    assert final_move(job, asking(job, move), earlier) == (move, earlier)
 
 
 @pytest.mark.parametrize("move", KEEPS_ITS_PLACE)
 def test_an_early_place_in_line_does_not_outlive_the_deadline(move: Move) -> None:
     job = running(deadline=LATER)
-    assert under_lock(job, asking(job, move), LATER) == (Move.EXPIRE, LATER)
+    assert final_move(job, asking(job, move), LATER) == (Move.EXPIRE, LATER)
 
 
 # ── every verb from every status ────────────────────────────────────────────────────────────────────────────
@@ -322,11 +322,11 @@ ENDS: dict[str, tuple[Status, Callable[[JobRecord], Effects]]] = {
 def test_every_way_to_fail_compensates(end: str) -> None:
     home, act = ENDS[end]
     effects = act(in_status(home, max_attempts=1, on_failure=CompensationSpec(type="apologise")))
-    assert effects.follow_up is not None
-    assert effects.follow_up.type == "apologise"
+    assert effects.compensation is not None
+    assert effects.compensation.type == "apologise"
 
 
 @pytest.mark.parametrize("move", set(SETTLING) - {Move.FAIL, Move.BURY, Move.EXPIRE})
 def test_nothing_else_does(move: Move) -> None:
     job = running(on_failure=CompensationSpec(type="apologise"))
-    assert settle(job, asking(job, move, error=OOPS), LATER).follow_up is None
+    assert settle(job, asking(job, move, error=OOPS), LATER).compensation is None

@@ -74,7 +74,7 @@ def test_it_can_see_what_failed() -> None:
 
 def test_it_can_tell_a_job_that_never_started() -> None:
     job = a_job(on_failure=CompensationSpec(type="undo"), deadline=NOW)
-    follow_up = expire(job, NOW).follow_up
+    follow_up = expire(job, NOW).compensation
     assert follow_up is not None
     assert follow_up.origin is not None
     assert (follow_up.origin.started, follow_up.origin.error) == (False, DEADLINE_EXCEEDED)
@@ -82,7 +82,7 @@ def test_it_can_tell_a_job_that_never_started() -> None:
 
 def test_it_is_told_of_the_deadline_whatever_the_last_attempt_said() -> None:
     job = in_status(Status.RUNNING, on_failure=CompensationSpec(type="undo"), deadline=NOW + SECOND)
-    follow_up = settle(job, asking(job, Move.RETRY, error=OOPS, delay_us=SECOND), NOW).follow_up
+    follow_up = settle(job, asking(job, Move.RETRY, error=OOPS, delay_us=SECOND), NOW).compensation
     assert follow_up is not None
     assert follow_up.origin is not None
     assert (follow_up.origin.started, follow_up.origin.error) == (True, DEADLINE_EXCEEDED)

@@ -145,10 +145,10 @@ def test_run_runs_anyway_and_says_so() -> None:
 @pytest.mark.parametrize("policy", get_args(Policy))
 def test_a_doomed_job_is_compensated_where_it_failed_as_never_started(policy: Policy) -> None:
     effects = doom(gated(on_failure=CompensationSpec(type="undo")), policy, OOPS, LATER)
-    assert (effects.follow_up is not None) == (policy == "fail")
-    if effects.follow_up is not None:
-        assert effects.follow_up.origin is not None
-        assert (effects.follow_up.origin.started, effects.follow_up.origin.error) == (False, OOPS)
+    assert (effects.compensation is not None) == (policy == "fail")
+    if effects.compensation is not None:
+        assert effects.compensation.origin is not None
+        assert (effects.compensation.origin.started, effects.compensation.origin.error) == (False, OOPS)
 
 
 def test_what_is_decided_stays_decided_and_is_counted_on() -> None:

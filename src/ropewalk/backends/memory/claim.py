@@ -13,10 +13,10 @@ from ropewalk.backends.memory.tables import Tables, copied
 from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.backends.workflow.propagation import both
 from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.lease import StartedTickets, may_take_back, merged_ranges
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
 from ropewalk.domain.jobs.quarantine import Quarantine, must_start_at_once
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.jobs.tickets import StartedTickets, remembered
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.limits.fleet_limit import LaneName
 from ropewalk.domain.limits.headroom import SOON_US, HeadroomByLane, TypeHeadroom
@@ -34,7 +34,7 @@ Head: TypeAlias = tuple[Entry, JobHeap, Lane]
 def claim(tables: Tables, request: ClaimRequest, now: Instant) -> Claimed:
     _note_started(tables, request)
     given_back = give_back(tables, request.owner, request.unanswered, now) if request.unanswered else Consequences()
-    before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=request.takes_back(now))
+    before = catch_up(tables, CAUGHT_UP_PER_CLAIM_MAX, now, take_back=may_take_back(request.take_back_until, now))
     return Claiming(tables, request, now).run(both(given_back, before))
 
 
@@ -42,7 +42,7 @@ def _note_started(tables: Tables, request: ClaimRequest) -> None:
     worker = tables.workers.get(request.owner)
     if worker is None or worker.turn > request.turn:
         return
-    unanswered = remembered(worker.started.unanswered, request.unanswered)
+    unanswered = merged_ranges(worker.started.unanswered, request.unanswered)
     upto = max(worker.started.upto, request.started_upto)
     worker.started, worker.turn = StartedTickets(upto, frozenset(request.unstarted), unanswered), request.turn
 

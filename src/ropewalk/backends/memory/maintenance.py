@@ -12,11 +12,10 @@ from msgspec import structs
 
 from ropewalk.backends.memory.tables import Tables
 from ropewalk.backends.memory.unit_of_work import Change
-from ropewalk.domain.jobs import clock, transition
+from ropewalk.domain.jobs import clock_set_back, transition
 from ropewalk.domain.jobs.flags import CHAINED, MAY_BE_NEEDED, OWNS_SCOPE
-from ropewalk.domain.jobs.lease import may_take_back
+from ropewalk.domain.jobs.lease import TicketRange, may_take_back
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.jobs.transition import Effects
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import DAY, Instant, Span
@@ -72,7 +71,7 @@ def sweep(tables: Tables, limit: int, now: Instant, take_back_until: Instant | N
 def _follow_clock(tables: Tables, change: Change, now: Instant) -> None:
     """Where the clock was set back: leases of workers and waits of jobs that it had given too far in the future."""
     for owner, worker in tables.workers.items():
-        ahead_us = clock.ahead_by(worker.card.beat_at, now)
+        ahead_us = clock_set_back.ahead_by(worker.card.beat_at, now)
         if not ahead_us:
             continue
         worker.card = structs.replace(worker.card, beat_at=now)
@@ -80,9 +79,9 @@ def _follow_clock(tables: Tables, change: Change, now: Instant) -> None:
             if job.lease_expires_at is not None and job.lease_expires_at > now + ahead_us:
                 job.lease_expires_at -= ahead_us
                 tables.leases.changed(job)
-    for job in tables.lanes.began_after(clock.written_ahead_from(now)):
+    for job in tables.lanes.began_after(clock_set_back.written_ahead_from(now)):
         change.unit_of_work.take(job)
-        if clock.shorten_wait(job, now) and job.ready_at(now):
+        if clock_set_back.shorten_wait(job, now) and job.ready_at(now):
             change.propagation.released(job)
 
 

@@ -19,10 +19,10 @@ from ropewalk.backends.memory.quotas import TenantQuotas
 from ropewalk.backends.memory.statistics import Counts
 from ropewalk.backends.memory.steps import Mailbox
 from ropewalk.backends.workflow.unit_of_work import Item
+from ropewalk.domain.jobs.lease import StartedTickets
 from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import AttemptRecord, EventRecord, JobRecord
 from ropewalk.domain.jobs.states import Status
-from ropewalk.domain.jobs.tickets import StartedTickets
 from ropewalk.domain.logs import LogLine
 from ropewalk.domain.time import Instant
 from ropewalk.ports.store.leases import WorkerCard

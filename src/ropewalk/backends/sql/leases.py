@@ -82,7 +82,7 @@ def _rows(tx: Tx, kept: Sequence[Renewal]) -> list[Row]:
     rows: dict[int, Row] = {}
     for asked in kept:
         if asked.progress is not None:
-            progress[asked.seq] = json_text(lease.noted(asked.progress, tx.now))
+            progress[asked.seq] = json_text(lease.dated(asked.progress, tx.now))
         expiry = lease.expiry(asked.lease_us, tx.now)
         rows[asked.seq] = (asked.seq, asked.fence, expiry, progress.get(asked.seq))
     return list(rows.values())

@@ -15,12 +15,11 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.culprit import change_each
 from ropewalk.backends.workflow.propagation import Propagation
-from ropewalk.domain.jobs import clock, transition
+from ropewalk.domain.jobs import clock_set_back, transition
 from ropewalk.domain.jobs.flags import FORGOTTEN, MAY_BE_NEEDED
-from ropewalk.domain.jobs.lease import may_take_back
+from ropewalk.domain.jobs.lease import StartedTickets, TicketRange, may_take_back, merged_ranges
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import TERMINAL
-from ropewalk.domain.jobs.tickets import StartedTickets, TicketRange, remembered
 from ropewalk.domain.retention import Retention, keep_for
 from ropewalk.domain.time import DAY, Instant, Span
 from ropewalk.domain.workflow import gate
@@ -57,14 +56,14 @@ def sweep(tx: Tx, lanes: LaneBook, limit: int, take_back_until: Instant | None) 
 
 def _follow_clock(tx: Tx, unit_of_work: SqlUnitOfWork, propagation: Propagation, limit: int) -> None:
     """After the clock was set back, brings nearer the leases and waits that would end too far in the future."""
-    written_ahead_from = clock.written_ahead_from(tx.now)
+    written_ahead_from = clock_set_back.written_ahead_from(tx.now)
     for worker, beat_at in _workers.decode(tx, tx.value(tx.sql.workers_ahead, (written_ahead_from,))):
         tx.run(tx.sql.bring_leases_nearer, (worker, beat_at - tx.now, tx.now))
         tx.run(tx.sql.bring_beat_nearer, (tx.now, worker))
 
     def shorten(job: JobRecord) -> None:
         unit_of_work.take(job)
-        if clock.shorten_wait(job, tx.now) and job.ready_at(tx.now):
+        if clock_set_back.shorten_wait(job, tx.now) and job.ready_at(tx.now):
             propagation.released(job)
 
     ahead = _ints.decode(tx.value(tx.sql.waits_ahead, (written_ahead_from, SHORTENED_MAX * limit)))
@@ -91,7 +90,7 @@ def give_back(tx: Tx, lanes: LaneBook, request: ClaimRequest) -> Consequences:
     """Gives back the leases of a claim whose answer did not reach the worker: none of these jobs has started."""
     known = tx.value(tx.sql.unanswered_of, (request.owner, request.turn))
     if known is not None:
-        tickets = remembered(_known_ranges(known), request.unanswered)
+        tickets = merged_ranges(_known_ranges(known), request.unanswered)
         tx.run(tx.sql.note_unanswered, (_json(tickets), request.turn, request.owner))
     unit_of_work = SqlUnitOfWork(tx, lanes)
     propagation = Propagation(unit_of_work)

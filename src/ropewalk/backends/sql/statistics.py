@@ -62,7 +62,7 @@ class CounterBook:
         """Counts those of the settlements that completed their jobs."""
         if not done.seqs:
             return
-        _as_measured(done, {each.seq: each.spent for each in settlements})
+        _as_measured(done, {each.seq: each.timing for each in settlements})
         lane = done.lanes[0]
         if done.lanes.count(lane) == len(done.lanes):  # most batches are of one type
             self._counters.completed(_above(lane), waits=done.waits, runs=done.runs, totals=done.totals)
@@ -159,9 +159,9 @@ def _add_to_sums(tx: Tx, rows: Iterable[tuple[Instant, int, Counters]]) -> None:
     tx.run_rows(tx.sql.insert_sums, kept)
 
 
-def _as_measured(done: Done, spent: Mapping[int, AttemptTiming | None]) -> None:
+def _as_measured(done: Done, timings: Mapping[int, AttemptTiming | None]) -> None:
     """Replaces the times of the store by those that the worker measured, which are more exact."""
-    measured = [spent[seq] for seq in done.seqs]
+    measured = [timings[seq] for seq in done.seqs]
     done.waits = [
         wait if each is None else max(0, wait) + each.waited_us for wait, each in zip(done.waits, measured, strict=True)
     ]

@@ -59,9 +59,9 @@ class Propagation:
     def ended(self, job: JobRecord, effects: Effects, *, continued: bool = False) -> None:
         """A job ended: its attempt and event are recorded, its compensation queued, its ending passed on."""
         self._unit_of_work.record(job, effects)
-        if effects.follow_up is not None:
-            self.queue([effects.follow_up], job)
-            self._ready.add(effects.follow_up.queue)
+        if effects.compensation is not None:
+            self.queue([effects.compensation], job)
+            self._ready.add(effects.compensation.queue)
         if job.terminal:
             self.add(endings_of(job, continued=continued))
         else:

@@ -102,7 +102,7 @@ def _retry(unit_of_work: UnitOfWork, job: JobRecord, asked: RetryRequest, ending
     event = operations.retry(job, asked, unit_of_work.now)
     if endings is not None and _count_again(unit_of_work, job, endings) is Opening.CLOSED:
         gate.block_again(job, unit_of_work.now)
-    unit_of_work.record(job, Effects(Move.RESTART, event=event, left=was))
+    unit_of_work.record(job, Effects(Move.RESTART, event=event, reopened_from=was))
     unit_of_work.reopen_key(job)
     if asked.fresh:
         unit_of_work.forget_steps(job)

@@ -1,4 +1,8 @@
-"""What people do to jobs from outside: cancel, retry, trigger, update. Same contract as transition.py."""
+"""What people do to jobs from outside: cancel, end, retry and update them.
+
+Like the functions of transition.py, these functions run in the store on the locked record. They change it in place and
+return what the store has to write beside it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from ropewalk.domain.failure import ErrorInfo
-from ropewalk.domain.jobs.clock import shorten_wait
+from ropewalk.domain.jobs.clock_set_back import shorten_wait
 from ropewalk.domain.jobs.flags import AT_FIXED_TIME, STEPPED
 from ropewalk.domain.jobs.misfit import is_misfit
 from ropewalk.domain.jobs.order import order_key
@@ -20,64 +24,78 @@ from ropewalk.domain.workflow.completion import compensation
 
 
 class CancelStatus(StrEnum):
+    """What became of a request to cancel a job."""
+
     CANCELLED = "cancelled"
     CANCEL_REQUESTED = "cancel_requested"
+    """The job is running; its worker learns of the cancellation with the next renewal."""
     ALREADY_COMPLETE = "already_complete"
+    """The job has ended, in whatever state."""
     NOT_FOUND = "not_found"
 
 
 class RetryStatus(StrEnum):
+    """What became of a request to retry a job."""
+
     QUEUED = "queued"
     NOT_RETRIABLE = "not_retriable"
     NOT_FOUND = "not_found"
 
 
 class RetryRequest(Struct, frozen=True, kw_only=True):
-    """How a finished job starts over. `fresh` forgets attempts, crashes, checkpoint and last error."""
+    """How a finished job starts over."""
 
     reset_attempts: bool = True
-    """False: attempts and crashes are counted on; where they are used up, there is one more"""
+    """Whether attempts and crashes are counted from 0. Otherwise they are counted on; if they are used up, the job gets
+    one more start."""
     priority: int | None = None
+    """The priority of the new run; None keeps the one that the job has."""
     delay_us: Span = 0
+    """The job is ready after this long."""
     fresh: bool = False
+    """Whether attempts, crashes, checkpoint, steps and the last error are forgotten."""
     include_cancelled: bool = False
+    """Whether a cancelled job may be retried, too."""
     cascade: bool = False
-    """also retry what never started because this job had failed, behind the gates it waited at"""
+    """Whether jobs that never started because this one failed are retried, too. They wait behind their gates again."""
     input: bytes | None = None
-    """the encoded arguments of the new run; None keeps those it has"""
+    """The encoded arguments of the new run; None keeps those that the job has."""
     of_run: int | None = None
-    """only while it is in this run: the one that whoever asks has seen"""
+    """The retry is refused unless the job is in this run, which is the one that the caller has seen."""
     reason: str | None = None
-    """for its history"""
+    """The reason that the history of the job records."""
 
 
 class EndRequest(Struct, frozen=True, kw_only=True):
-    """How somebody outside ends a job. With an error it failed; without one it completed with `result`."""
+    """How somebody outside ends a job: with an error it has failed, without one it has completed with `result`."""
 
     result: bytes | None = None
     error: ErrorInfo | None = None
 
 
 class UpdateRequest(Struct, frozen=True, kw_only=True):
-    """What may change about a waiting job; None leaves it."""
+    """What is to change about a waiting job. None leaves a value as it is."""
 
     input: bytes | None = None
     priority: int | None = None
     run_at: Instant | None = None
     run_now: bool = False
+    """Whether the job is to be ready at once."""
 
 
 PURGED: Final = "it is removed"
-"""the reason of the cancellation of a job that waited when it was removed"""
+"""The reason of the cancellation of a job that waited when it was purged."""
 UNMET_DEPENDENCIES: Final = "unmet_dependencies"
-"""The reason why a job is not retried that never started and whose gate can no longer open."""
+"""The reason why a retry is refused: the job never started, and its gate can no longer open."""
 DEPENDANTS_UNRESOLVED: Final = "dependants_unresolved"
-"""The reason why a job is not retried yet: what its end means for its dependants is still deferred work."""
+"""The reason why a retry is refused for now: the consequences of the job's end for its dependants are still postponed
+work (`cascade`)."""
 RETRIABLE: Final = frozenset({Status.FAILED, Status.DEAD_LETTER})
 
 
 def cancel(job: JobRecord, *, reason: str | None, force: bool, now: Instant) -> tuple[CancelStatus, EventRecord | None]:
-    """Waiting: cancelled at once. Running: noted for the holder. Finished: refused."""
+    """Cancels a waiting job at once, notes the cancellation of a running job for its worker, and leaves a finished job
+    as it is."""
     if job.terminal:
         return CancelStatus.ALREADY_COMPLETE, None
     request = CancelRequest(reason, force, now)
@@ -94,28 +112,28 @@ def cancel(job: JobRecord, *, reason: str | None, force: bool, now: Instant) -> 
     return CancelStatus.CANCELLED, _note(job, "cancelled", now, reason)
 
 
-def end(job: JobRecord, asked: EndRequest, now: Instant) -> Effects:
-    """Completed or failed from outside. A worker that holds it is told `already_completed` when it comes back."""
+def end(job: JobRecord, request: EndRequest, now: Instant) -> Effects:
+    """Completes or fails a job from outside. A worker that runs it learns `already_completed` from its next write."""
     assert not job.terminal, job.status
-    attempt = _interrupted(job, asked, now) if job.status is Status.RUNNING else None
-    job.status = Status.COMPLETED if asked.error is None else Status.FAILED
+    attempt = _interrupted(job, request, now) if job.status is Status.RUNNING else None
+    job.status = Status.COMPLETED if request.error is None else Status.FAILED
     job.last_move = Move.END
     job.finished_at = now
     job.owner = job.lease_expires_at = None
     job.unmet, job.awaits, job.wake_at = 0, None, None
-    job.result = asked.result
-    job.error = asked.error
-    reason = None if asked.error is None else asked.error.message
+    job.result = request.result
+    job.error = request.error
+    reason = None if request.error is None else request.error.message
     event = _note(job, Move.END.value, now, reason)
-    follow_up = None if asked.error is None else compensation(job)
+    compensating = None if request.error is None else compensation(job)
     if attempt is None:
-        return Effects(Move.END, event=event, follow_up=follow_up)
+        return Effects(Move.END, event=event, compensation=compensating)
     ended = structs.replace(attempt, rev=job.rev)
-    return Effects(Move.END, attempt=ended, follow_up=follow_up, ready_at=job.run_at)
+    return Effects(Move.END, attempt=ended, compensation=compensating, ready_at=job.run_at)
 
 
-def _interrupted(job: JobRecord, asked: EndRequest, now: Instant) -> AttemptRecord:
-    """The attempt that somebody outside was faster than."""
+def _interrupted(job: JobRecord, request: EndRequest, now: Instant) -> AttemptRecord:
+    """Returns the record of the attempt that was running when somebody outside ended the job."""
     return AttemptRecord(
         seq=job.seq,
         fence=job.fence,
@@ -127,25 +145,28 @@ def _interrupted(job: JobRecord, asked: EndRequest, now: Instant) -> AttemptReco
         started_at=job.started_at if job.started_at is not None else now,
         ended_at=now,
         owner=job.owner,
-        error=asked.error,
+        error=request.error,
         next_run_at=None,
     )
 
 
-def refusal_to_retry(job: JobRecord, asked: RetryRequest) -> str | None:
-    """Why this job cannot be retried, or None. (A held idempotency key is the store's to see: `key_in_use`.)"""
-    if job.status not in RETRIABLE and not (asked.include_cancelled and job.status is Status.CANCELLED):
+def refusal_to_retry(job: JobRecord, request: RetryRequest) -> str | None:
+    """Returns the reason why this job cannot be retried, or None.
+
+    The store itself refuses a retry (`key_in_use`) if another job has taken the idempotency key of this one.
+    """
+    if job.status not in RETRIABLE and not (request.include_cancelled and job.status is Status.CANCELLED):
         return f"state_{job.status.value}"
     if job.damaged:
         return "damaged_row"
-    if asked.of_run is not None and job.run != asked.of_run:
+    if request.of_run is not None and job.run != request.of_run:
         return "another_run"
     return None
 
 
-def retry(job: JobRecord, asked: RetryRequest, now: Instant) -> EventRecord:
-    """A finished job becomes waiting work again, as a new run under the same id."""
-    refusal = refusal_to_retry(job, asked)
+def retry(job: JobRecord, request: RetryRequest, now: Instant) -> EventRecord:
+    """Makes a finished job wait again, as a new run under the same id."""
+    refusal = refusal_to_retry(job, request)
     assert refusal is None, refusal
     job.status = Status.WAITING
     job.last_move = Move.RESTART
@@ -156,51 +177,52 @@ def retry(job: JobRecord, asked: RetryRequest, now: Instant) -> EventRecord:
     job.result = None
     job.unmet, job.awaits, job.wake_at = 0, None, None
     job.progress = None
-    if asked.input is not None:
-        job.input = asked.input
-    if asked.priority is not None:
-        job.priority = asked.priority
-    if asked.reset_attempts or asked.fresh:
+    if request.input is not None:
+        job.input = request.input
+    if request.priority is not None:
+        job.priority = request.priority
+    if request.reset_attempts or request.fresh:
         job.attempt = 0
         job.crashes = 0
-    else:  # whoever asks wants at least one more start: one of what is used up is given back
+    else:  # The caller wants at least one more start, so one attempt and one crash are given back if all are used up.
         job.crashes = min(job.crashes, job.max_crashes - 1)
         if job.max_attempts is not None:
             job.attempt = min(job.attempt, job.max_attempts - 1)
-    if asked.fresh:
+    if request.fresh:
         job.checkpoint = None
         job.error = None
         job.flags &= ~STEPPED
-    if job.deadline is not None and job.deadline <= now + asked.delay_us:
-        job.deadline = None  # it has passed: keeping it would bury the new run at once
+    if job.deadline is not None and job.deadline <= now + request.delay_us:
+        job.deadline = None  # It has passed: if it were kept, the new run would expire at once.
     job.flags &= ~AT_FIXED_TIME
-    _reorder(job, now + asked.delay_us)
-    return _note(job, "retried", now, asked.reason)
+    _reorder(job, now + request.delay_us)
+    return _note(job, "retried", now, request.reason)
 
 
-def update(job: JobRecord, asked: UpdateRequest, now: Instant) -> EventRecord | None:
-    """Change a waiting job. The caller has checked that it is waiting. None: it is as it should be already."""
+def update(job: JobRecord, request: UpdateRequest, now: Instant) -> EventRecord | None:
+    """Changes a waiting job and returns the event to record, or None if nothing had to change. The caller has checked
+    that the job is waiting."""
     assert job.status is Status.WAITING, job.status
     before = job.input, job.priority, job.run_at
     shorten_wait(job, now)
-    if asked.input is not None:
-        job.input = asked.input
+    if request.input is not None:
+        job.input = request.input
         if is_misfit(job.error):
-            job.error = None  # who refused the old arguments may take these
-    if asked.priority is not None:
-        job.priority = asked.priority
-    run_at = _updated_run_at(job, asked, now)
+            job.error = None  # Workers that refused the old arguments may accept these.
+    if request.priority is not None:
+        job.priority = request.priority
+    run_at = _updated_run_at(job, request, now)
     if (job.input, job.priority, run_at) == before:
         return None
-    if asked.run_now or asked.run_at is not None:
-        job.flags = job.flags & ~AT_FIXED_TIME if asked.run_now else job.flags | AT_FIXED_TIME
+    if request.run_now or request.run_at is not None:
+        job.flags = job.flags & ~AT_FIXED_TIME if request.run_now else job.flags | AT_FIXED_TIME
     _reorder(job, run_at)
-    return _note(job, "triggered" if asked.run_now else "updated", now, None)
+    return _note(job, "triggered" if request.run_now else "updated", now, None)
 
 
-def _updated_run_at(job: JobRecord, asked: UpdateRequest, now: Instant) -> Instant:
-    """A job that may run already, and is told so again, keeps its place."""
-    wanted = now if asked.run_now else job.run_at if asked.run_at is None else asked.run_at
+def _updated_run_at(job: JobRecord, request: UpdateRequest, now: Instant) -> Instant:
+    """Returns when the updated job is ready. A job that is ready, and stays so, keeps its place in the order."""
+    wanted = now if request.run_now else job.run_at if request.run_at is None else request.run_at
     return job.run_at if max(wanted, job.run_at) <= now else max(now, wanted)
 
 

@@ -112,7 +112,7 @@ LEGAL_MOVES: Final[Mapping[Move, frozenset[tuple[Status | None, Status | None]]]
     }
 )
 
-# Where a worker's settlement leads. The store may turn one into another under the row lock (transition.under_lock).
+# Where a worker's settlement leads. The store may turn one into another under the row lock (transition.final_move).
 SETTLING: Final[Mapping[Move, Status]] = MappingProxyType(
     {
         Move.COMPLETE: C,

@@ -1,9 +1,9 @@
 """What happens to a job, decided once for every store.
 
-`decide` runs in the worker and turns an outcome into a settlement. Everything else runs in the store, on the
-locked record and with the store's clock: `claim`, `settle` (which first lets `under_lock` have the last word),
-`lose` for a lease that ran out, `expire` for a deadline, `set_aside` for a row that cannot be read. They change the
-record they are given and return what must be written beside it.
+`decide` runs in the worker and turns an outcome into a settlement. All other functions run in the store, on the locked
+record and with the store's clock: `claim`, `settle` (for which `final_move` has the last word), `lose` for a lease
+that ran out, `expire` for a deadline that has passed, and `set_aside` for a row that cannot be read. They change the
+record in place and return the effects that the store has to write beside it.
 """
 
 from __future__ import annotations
@@ -39,70 +39,75 @@ from ropewalk.domain.time import Instant, Span
 from ropewalk.domain.workflow.completion import CompletionPlan, Suspension, compensation
 
 EPOCH_SHIFT: Final = 32
-"""a fence is epoch << 32 | starts, so raising the epoch outdates every fence of before a restore"""
+"""A fence is epoch << 32 | starts. Raising the epoch outdates every fence that was given out before a restore."""
 
-# For what happens to every job: on Python 3.11 each look into an enum takes as long as a small function (90 ns).
+# These are used for every job: on Python 3.11 access to a member of an enum takes as long as a small function (90 ns).
 _WAITING, _RUNNING = Status.WAITING, Status.RUNNING
 _CLAIM, _COMPLETE = Move.CLAIM, Move.COMPLETE
 _CONCERNS_OTHERS: Final = ~SETTLES_ALONE
 
 
 class AttemptTiming(Struct, frozen=True, gc=False):
-    """Where the time of an attempt went, as only its worker knows: the store saw a claim and a settlement."""
+    """How the time of an attempt was spent. Only the worker knows it: the store saw a claim and a settlement."""
 
     waited_us: Span
-    """from the claim until its handler began"""
+    """The job waited in its worker this long, from the claim until the handler began."""
     ran_us: Span
+    """The handler ran this long."""
 
 
 class Settlement(Struct, frozen=True, kw_only=True, gc=False):
-    """How a worker wants an attempt settled. Times are relative: the store's clock makes them absolute."""
+    """What becomes of a job after an attempt, as its worker decided. Times are relative to the clock of the store."""
 
     seq: int
     fence: int
     move: Move
+    """The worker asks for this move; the store may decide otherwise (`final_move`)."""
     result: bytes | None = None
     error: ErrorInfo | None = None
     delay_us: Span = 0
+    """A job that goes back to waiting is ready after this long."""
     run_at: Instant | None = None
-    """absolute, only for Defer(at=…); wins over delay_us"""
+    """A job that was deferred with Defer(at=...) is ready at this instant, whatever `delay_us` says."""
     crashed: bool = False
-    """the handler's process died: counts a crash"""
+    """The process of the handler died, which counts as a crash of the job."""
     plan: CompletionPlan | None = None
-    """of a completion that leaves more than a result"""
+    """The jobs and the contribution that come with a completion; None if it leaves only a result."""
     alone: bool = False
-    """nobody else has to hear of it, as far as its worker knows; the store knows better"""
+    """Hint from the worker that the flags of the job name no dependant, scope or key. The store checks again."""
     suspension: Suspension | None = None
-    """with SUSPEND: what it waits for"""
+    """A settlement with the move SUSPEND says here what the job waits for."""
     lines: tuple[LogLine, ...] = ()
-    """what it logged and the store has not yet, as far as it knows"""
-    spent: AttemptTiming | None = None
-    """None where no handler began: then it ran from the claim on, as far as anybody knows"""
+    """The lines that the attempt logged and that the store does not have yet, as far as the worker knows."""
+    timing: AttemptTiming | None = None
+    """None if no handler began; statistics then count the time from the claim to the settlement as its run time."""
 
 
 class Effects(Struct, frozen=True, gc=False):
-    """What must be written in the same transaction as the changed record."""
+    """What a store must write in the same transaction as the changed record."""
 
     move: Move
-    """what really happened, after under_lock"""
+    """This move really happened; it may differ from the move that the worker asked for."""
     attempt: AttemptRecord | None = None
-    follow_up: NewJob | None = None
+    """The attempt that ended with this move, unless it was completed: columns of the job record a completion."""
+    compensation: NewJob | None = None
+    """The compensation of a job that failed for good."""
     event: EventRecord | None = None
-    """a move outside any attempt: history would have a gap without it"""
+    """The event that records a move outside of any attempt, without which the history would have a gap."""
     ready_at: Instant | None = None
-    """when the attempt that ended could have started; None where none ended"""
-    spent: AttemptTiming | None = None
-    """of that attempt, where its worker told"""
-    left: Status | None = None
-    """how a job had ended that is open again"""
+    """The attempt that ended could have started at this instant; None if no attempt ended."""
+    timing: AttemptTiming | None = None
+    """The timing of that attempt, if its worker sent one."""
+    reopened_from: Status | None = None
+    """A finished job that is open again had ended with this status."""
 
 
 def decide(
-    job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float, spent: AttemptTiming | None = None
+    job: JobRecord, outcome: Outcome, backoff: ResolvedBackoff, roll: float, timing: AttemptTiming | None = None
 ) -> Settlement:
-    """The worker's half: which move an outcome asks for. `roll` in [0, 1) spreads the backoff."""
+    """Decides in the worker which move an outcome asks for. `roll`, a random number in [0, 1), spreads the backoff."""
     if not isinstance(outcome, Completed):
-        return structs.replace(_decide_otherwise(job, outcome, backoff, roll), spent=spent)
+        return structs.replace(_decide_otherwise(job, outcome, backoff, roll), timing=timing)
     alone = job.flags & _CONCERNS_OTHERS == 0
     return Settlement(
         seq=job.seq,
@@ -111,7 +116,7 @@ def decide(
         result=outcome.result,
         plan=outcome.plan,
         alone=alone,
-        spent=spent,
+        timing=timing,
     )
 
 
@@ -147,35 +152,38 @@ def _decide_otherwise(job: JobRecord, outcome: NotCompleted, backoff: ResolvedBa
             assert_never(outcome)
 
 
-def under_lock(job: JobRecord, asked: Settlement, now: Instant) -> tuple[Move, Instant]:
-    """The store's half: the move that really happens, and run_at where it leads back to waiting.
+def final_move(job: JobRecord, settlement: Settlement, now: Instant) -> tuple[Move, Instant]:
+    """Decides in the store, under the lock of the row, which move really happens. The second value is the `run_at` of
+    the job if the move leads back to waiting.
 
-    A noted cancellation beats everything but a completion; a next start at or past the deadline is an expiry now.
+    A requested cancellation takes precedence over everything but a completion. If the next start would be at or after
+    the deadline, the job expires now.
     """
-    if asked.move is Move.COMPLETE:
+    move = settlement.move
+    if move is Move.COMPLETE:
         return Move.COMPLETE, now
     if job.cancel is not None:
         return Move.CANCEL, now
-    asked_for = asked.run_at
-    if asked.suspension is not None and asked.suspension.signal is None:
-        asked_for = asked.suspension.until_at(now)
-    run_at = max(now, asked_for if asked_for is not None else now + asked.delay_us)
-    if SETTLING[asked.move] is Status.WAITING and job.deadline is not None and run_at >= job.deadline:
+    requested_at = settlement.run_at
+    if settlement.suspension is not None and settlement.suspension.signal is None:
+        requested_at = settlement.suspension.until_at(now)
+    run_at = max(now, requested_at if requested_at is not None else now + settlement.delay_us)
+    if SETTLING[move] is Status.WAITING and job.deadline is not None and run_at >= job.deadline:
         return Move.EXPIRE, now
-    if asked.move in KEEPS_ITS_PLACE and run_at == now:
-        return asked.move, min(job.run_at, now)
-    return asked.move, run_at
+    if move in KEEPS_ITS_PLACE and run_at == now:
+        return move, min(job.run_at, now)
+    return move, run_at
 
 
 def claim(job: JobRecord, *, owner: str, ticket: int, epoch: int, lease_us: Span, now: Instant) -> None:
-    """waiting → running: state, owner, fence, expiry and attempt together."""
+    """Moves a waiting job to running: sets state, owner, fence, lease expiry and attempt together."""
     claim_all([job], owner, first_ticket=ticket, epoch=epoch, leases={job.type: lease_us}, now=now)
 
 
 def claim_all(
     jobs: Iterable[JobRecord], owner: str, *, first_ticket: int, epoch: int, leases: Mapping[str, Span], now: Instant
 ) -> None:
-    """Claim many jobs, in order of their tickets, with leases by type."""
+    """Claims many jobs. They get consecutive tickets; `leases` has the length of a lease for each type."""
     first_fence, running, claim = epoch << EPOCH_SHIFT, _RUNNING, _CLAIM
     for ticket, job in enumerate(jobs, first_ticket):
         assert job.status is _WAITING, f"illegal move {claim}: {job.status} → {running} (job {job.id})"
@@ -184,72 +192,76 @@ def claim_all(
         job.attempt += 1
         job.fence = (job.fence if job.fence > first_fence else first_fence) + 1
         job.owner, job.ticket, job.started_at = owner, ticket, now
-        of_type = leases[job.type]  # a type nobody asked for is damage: it must not pass, whatever lease the job has
+        of_type = leases[job.type]  # A type outside the claim is damage: it must raise, even if the job has a lease.
         job.lease_expires_at = now + (job.lease_us or of_type)
 
 
-def settle(job: JobRecord, asked: Settlement, now: Instant, *, signal_arrived: bool = False) -> Effects:
-    """running → wherever `asked` leads. The caller has checked (seq, fence, owner).
+def settle(job: JobRecord, settlement: Settlement, now: Instant, *, signal_arrived: bool = False) -> Effects:
+    """Ends the attempt of a running job. The caller has checked seq, fence and owner.
 
-    `signal_arrived` says that what a suspension waits for is in the mailbox already: then it goes on at once.
+    `signal_arrived` says that the signal for which a suspension waits is already in the mailbox of the job, which is
+    then ready at once.
     """
-    if asked.crashed:
+    if settlement.crashed:
         job.crashes += 1
-    move, run_at = under_lock(job, asked, now)
-    effects = _end_attempt(job, move, asked, error=asked.error, run_at=run_at, now=now)
-    if move is Move.SUSPEND and asked.suspension is not None:
+    move, run_at = final_move(job, settlement, now)
+    effects = _end_attempt(job, move, settlement, error=settlement.error, run_at=run_at, now=now)
+    suspension = settlement.suspension
+    if move is Move.SUSPEND and suspension is not None:
         job.flags |= STEPPED
-        if asked.suspension.signal is not None and not signal_arrived:
-            job.awaits, job.unmet = asked.suspension.signal, 1
-            job.wake_at = asked.suspension.until_at(now)
+        if suspension.signal is not None and not signal_arrived:
+            job.awaits, job.unmet = suspension.signal, 1
+            job.wake_at = suspension.until_at(now)
     return effects
 
 
 def lose(job: JobRecord, *, started: bool, now: Instant) -> Effects:
-    """The lease ran out. A job that never started gives its attempt back; one that did counts a crash."""
-    asked = Move.LOSE
+    """Ends the attempt of a job whose lease ran out. If it had started, a crash is counted; if not, the attempt is not
+    counted."""
+    wanted = Move.LOSE
     if not started:
-        asked = Move.RELEASE
+        wanted = Move.RELEASE
     elif job.cancel is None:
         job.crashes += 1
         if _last_chance(job, job.crashes):
-            asked = Move.BURY
-    settlement = Settlement(seq=job.seq, fence=job.fence, move=asked)
-    move, run_at = under_lock(job, settlement, now)
+            wanted = Move.BURY
+    settlement = Settlement(seq=job.seq, fence=job.fence, move=wanted)
+    move, run_at = final_move(job, settlement, now)
     error = WORKER_LOST if started and move is not Move.CANCEL else None
     return _end_attempt(job, move, settlement, error=error, run_at=run_at, now=now)
 
 
 def expire(job: JobRecord, now: Instant) -> Effects:
-    """A waiting job's deadline passed before it (or its retry) could start."""
+    """Makes a waiting job a dead letter, because its deadline passed before it, or its retry, could start."""
     _step(job, Move.EXPIRE, Status.WAITING, Status.DEAD_LETTER, now)
     job.error = DEADLINE_EXCEEDED
     event = EventRecord(seq=job.seq, rev=job.rev, kind="expired", at=now, reason=DEADLINE_EXCEEDED.message)
-    return Effects(Move.EXPIRE, follow_up=_finish(job, now), event=event)
+    return Effects(Move.EXPIRE, compensation=_finish(job, now), event=event)
 
 
 def set_aside(job: JobRecord, now: Instant) -> Effects:
-    """Columns of the stored row cannot be read: the job becomes a dead letter, and nobody waits behind it.
+    """Makes a job a dead letter, because columns of its stored row cannot be read, so that no other job waits for it.
 
-    Its compensation is queued like that of any dead letter, unless that is what cannot be read.
+    Its compensation is queued like that of any dead letter, unless the damaged columns name it.
     """
     assert job.damaged, f"the row of job {job.id} can be read"
-    ended = job.status is Status.RUNNING
+    was_running = job.status is Status.RUNNING
     _step(job, Move.SET_ASIDE, job.status, Status.DEAD_LETTER, now)
     job.owner = job.lease_expires_at = None
-    if ended:
+    if was_running:
         job.attempt -= 1
     job.error = damaged_row(job.damaged)
     event = EventRecord(seq=job.seq, rev=job.rev, kind=Move.SET_ASIDE.value, at=now, reason=job.error.message)
-    return Effects(Move.SET_ASIDE, follow_up=_finish(job, now), event=event)
+    return Effects(Move.SET_ASIDE, compensation=_finish(job, now), event=event)
 
 
 def _last_chance(job: JobRecord, crashes: int) -> bool:
+    """Whether the job must not run again after so many crashes."""
     return crashes >= job.max_crashes or is_last(job.attempt, job.max_attempts)
 
 
 def _end_attempt(
-    job: JobRecord, move: Move, asked: Settlement, *, error: ErrorInfo | None, run_at: Instant, now: Instant
+    job: JobRecord, move: Move, settlement: Settlement, *, error: ErrorInfo | None, run_at: Instant, now: Instant
 ) -> Effects:
     status = SETTLING[move]
     fence, owner, attempt, start_rev, ready_at = job.fence, job.owner, job.attempt, job.start_rev, job.run_at
@@ -257,29 +269,27 @@ def _end_attempt(
     _step(job, move, Status.RUNNING, status, now)
     job.lease_expires_at = None
     if move is not Move.COMPLETE:
-        job.owner = None  # a completed job keeps the name of the worker that did it
+        job.owner = None  # A completed job keeps the name of the worker that ran it.
     if move in GIVES_ATTEMPT_BACK:
         job.attempt -= 1
     if move is Move.EXPIRE:
-        job.error = DEADLINE_EXCEEDED  # what its last attempt said is in the attempt's own record
+        job.error = DEADLINE_EXCEEDED  # The error of its last attempt is in the record of that attempt.
     elif error is not None:
         job.error = error
     elif move in (Move.DEFER, Move.SUSPEND) and is_misfit(job.error):
-        job.error = None  # its handler ran: this worker's code could read the arguments
+        job.error = None  # The handler ran, so the code of this worker could read the arguments.
     next_run_at = None
     if status is Status.WAITING:
         next_run_at = run_at
-        fixed = move is Move.DEFER and asked.run_at is not None
+        fixed = move is Move.DEFER and settlement.run_at is not None
         job.flags = job.flags | AT_FIXED_TIME if fixed else job.flags & ~AT_FIXED_TIME
         _wait_until(job, run_at)
-    follow_up = None
     if move is Move.COMPLETE:
-        job.result = asked.result
+        job.result = settlement.result
         job.error = None
-    if status is not Status.WAITING:
-        follow_up = _finish(job, now)
+    compensating = None if status is Status.WAITING else _finish(job, now)
     if move is Move.COMPLETE:
-        return Effects(move, ready_at=ready_at, spent=asked.spent)
+        return Effects(move, ready_at=ready_at, timing=settlement.timing)
     record = AttemptRecord(
         seq=job.seq,
         fence=fence,
@@ -294,7 +304,7 @@ def _end_attempt(
         error=error,
         next_run_at=next_run_at,
     )
-    return Effects(move, record, follow_up, ready_at=ready_at, spent=asked.spent)
+    return Effects(move, record, compensating, ready_at=ready_at, timing=settlement.timing)
 
 
 def _step(job: JobRecord, move: Move, before: Status, after: Status, now: Instant) -> None:
@@ -312,6 +322,7 @@ def _wait_until(job: JobRecord, run_at: Instant) -> None:
 
 
 def _finish(job: JobRecord, now: Instant) -> NewJob | None:
+    """Clears what only an open job has, and returns the compensation if the job failed for good."""
     job.finished_at = now
     job.unmet, job.awaits, job.wake_at = 0, None, None
     if job.status in (Status.FAILED, Status.DEAD_LETTER):

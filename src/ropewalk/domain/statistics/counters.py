@@ -93,14 +93,14 @@ class CountersByLane(Generic[K]):
         counters = self.of(lane)
         if effects.ready_at is not None and effects.move not in GIVES_ATTEMPT_BACK:
             started_at = now if job.started_at is None else job.started_at
-            waited, spent = max(0, started_at - effects.ready_at), effects.spent
-            counters.wait.note(waited if spent is None else waited + spent.waited_us)
-            counters.run.note(max(0, now - started_at) if spent is None else spent.ran_us)
+            waited, timing = max(0, started_at - effects.ready_at), effects.timing
+            counters.wait.note(waited if timing is None else waited + timing.waited_us)
+            counters.run.note(max(0, now - started_at) if timing is None else timing.ran_us)
         if effects.move in TRIED_AGAIN:
             counters.retried += 1
-        if effects.left is not None:
+        if effects.reopened_from is not None:
             counters.restarted += 1
-            counters.gone[effects.left] = counters.gone.get(effects.left, 0) + 1
+            counters.gone[effects.reopened_from] = counters.gone.get(effects.reopened_from, 0) + 1
         if job.terminal:
             counters.ended[job.status] = counters.ended.get(job.status, 0) + 1
             counters.total.note(max(0, now - job.created_at))

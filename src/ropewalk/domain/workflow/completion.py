@@ -107,28 +107,28 @@ def compensation(job: JobRecord) -> NewJob | None:
 
     Its id is computed from (tenant, job, run), so the same failure can never be compensated twice.
     """
-    follow_up = job.on_failure
-    if follow_up is None:
+    spec = job.on_failure
+    if spec is None:
         return None
     error = job.error or WORKER_LOST
     return NewJob(
         id=str(uuid5(_NAMESPACE, f"{job.tenant}/{job.id}/{job.run}")),
-        type=follow_up.type,
-        input=_arguments(follow_up, job),
+        type=spec.type,
+        input=_arguments(spec, job),
         tenant=job.tenant,
-        queue=follow_up.queue,
-        priority=follow_up.priority,
-        max_attempts=follow_up.max_attempts,
-        max_crashes=follow_up.max_crashes,
-        timeout_us=follow_up.timeout_us,
-        backoff=follow_up.backoff,
+        queue=spec.queue,
+        priority=spec.priority,
+        max_attempts=spec.max_attempts,
+        max_crashes=spec.max_crashes,
+        timeout_us=spec.timeout_us,
+        backoff=spec.backoff,
         correlation_id=job.correlation_id,
         workflow_id=job.workflow_id,
         workflow_type=job.workflow_type,
         group_id=job.group_id or job.id,
         parent_id=job.id,
-        on_failure=follow_up.on_failure,
-        limit_key=follow_up.limit_key,
+        on_failure=spec.on_failure,
+        limit_key=spec.limit_key,
         origin=CompensatedJob(
             id=job.id, run=job.run, type=job.type, input=job.input, error=error, started=job.start_rev > 0
         ),
@@ -136,19 +136,19 @@ def compensation(job: JobRecord) -> NewJob | None:
     )
 
 
-def _arguments(follow_up: CompensationSpec, job: JobRecord) -> bytes:
-    if follow_up.input is not None:
-        return follow_up.input
-    if follow_up.accepts is None:
+def _arguments(spec: CompensationSpec, job: JobRecord) -> bytes:
+    if spec.input is not None:
+        return spec.input
+    if spec.accepts is None:
         return job.input
     # Raw leaves the bytes of each argument as they are: arguments are selected by name here, and none is decoded.
     try:
         arguments = _by_name.decode(job.input)
     except msgspec.DecodeError:
         return job.input  # This is junk: the compensation fails because of it just as the job did, and blocks nothing.
-    if follow_up.defaults is not None:
-        arguments = _by_name.decode(follow_up.defaults) | arguments
-    return msgspec.json.encode({name: arguments[name] for name in follow_up.accepts if name in arguments})
+    if spec.defaults is not None:
+        arguments = _by_name.decode(spec.defaults) | arguments
+    return msgspec.json.encode({name: arguments[name] for name in spec.accepts if name in arguments})
 
 
 _by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])

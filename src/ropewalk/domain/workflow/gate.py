@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from ropewalk.domain.failure import Category, ErrorInfo
-from ropewalk.domain.jobs.clock import shorten_wait
+from ropewalk.domain.jobs.clock_set_back import shorten_wait
 from ropewalk.domain.jobs.flags import SKIPPED
 from ropewalk.domain.jobs.order import order_key
 from ropewalk.domain.jobs.record import CancelRequest, EventRecord, JobRecord
@@ -189,4 +189,4 @@ def _end(job: JobRecord, move: Move, status: Status, reason: str, now: Instant) 
     job.updated_at = now
     job.finished_at = now
     event = EventRecord(seq=job.seq, rev=job.rev, kind=_KINDS[move], at=now, reason=reason)
-    return Effects(move, follow_up=compensation(job) if status is Status.FAILED else None, event=event)
+    return Effects(move, compensation=compensation(job) if status is Status.FAILED else None, event=event)

@@ -70,14 +70,14 @@ class Meter:
         registry.observe(catalogue.SETTLED, (), [len(attempts)])
         self.count_begun()
         for job_type, told in _by_type(attempts, [each.job.type for each in attempts]).items():
-            spent = [each.spent for each in told if each.spent is not None]
-            jobs = [each.job for each in told if each.spent is not None]  # not those given back before they began
+            timings = [each.timing for each in told if each.timing is not None]
+            jobs = [each.job for each in told if each.timing is not None]  # not those given back before they began
             waited = [
                 (job.started_at or job.run_at) - job.run_at + each.waited_us
-                for job, each in zip(jobs, spent, strict=True)
+                for job, each in zip(jobs, timings, strict=True)
             ]
             registry.observe(catalogue.WAIT, (job_type,), waited, per_unit=SECOND)
-            registry.observe(catalogue.RUN, (job_type,), [each.ran_us for each in spent], per_unit=SECOND)
+            registry.observe(catalogue.RUN, (job_type,), [each.ran_us for each in timings], per_unit=SECOND)
             registry.observe(catalogue.TOTAL, (job_type,), [now - job.created_at for job in jobs], per_unit=SECOND)
 
     def count_begun(self) -> None:

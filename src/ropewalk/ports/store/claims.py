@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ropewalk.domain.jobs.lease import may_take_back
+from ropewalk.domain.jobs.lease import TicketRange
 from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.time import Instant, Span
 from ropewalk.ports.store.consequences import ClosedGroup, Moved, PassedOver
 
@@ -55,9 +54,6 @@ class ClaimRequest(Struct, frozen=True, kw_only=True):
     take_back_until: Instant | None = None
     """The last instant, by the store's clock, at which this claim may take back expired leases
     (domain.jobs.lease.may_take_back); None is always, 0 never."""
-
-    def takes_back(self, now: Instant) -> bool:
-        return may_take_back(self.take_back_until, now)
 
 
 class Claimed(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from ropewalk.domain.failure import Category, ErrorInfo
+from ropewalk.domain.jobs.lease import TicketRange
 from ropewalk.domain.jobs.operations import RetryRequest, UpdateRequest
 from ropewalk.domain.jobs.outcome import (
     Aborted,
@@ -21,7 +22,6 @@ from ropewalk.domain.jobs.quarantine import Suspects
 from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob, Progress
 from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.jobs.states import State
-from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.jobs.transition import AttemptTiming
 from ropewalk.domain.limits.fleet_limit import EVERY_TENANT, FlowLimit, LimitKind
 from ropewalk.domain.limits.quota import Quota

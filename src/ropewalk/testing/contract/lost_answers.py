@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ropewalk.domain.jobs.lease import TicketRange
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.states import Move, Status
-from ropewalk.domain.jobs.tickets import TicketRange
 from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench

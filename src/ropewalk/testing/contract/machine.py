@@ -323,5 +323,5 @@ class StoreMachine(FlowRules, ScheduleRules):
 
 
 def _settlement(job: JobRecord, ending: Ending) -> Settlement:
-    outcome, spent = ending
-    return decide(job, outcome, resolve(job.backoff), 0.0, spent)
+    outcome, timing = ending
+    return decide(job, outcome, resolve(job.backoff), 0.0, timing)

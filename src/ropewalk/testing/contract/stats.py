@@ -82,9 +82,9 @@ class FlowContract(Contract):
         await bench.submit(new_job(gate=gate_on("awaited")))
         jobs = {job.id: job for job in await bench.claim(4)}
         await bench.runtime.advance(7)
-        spent = AttemptTiming(2 * SECOND, 4 * SECOND)
-        failed = settlement(jobs.pop("failing"), Move.RETRY, error=BOOM, spent=spent)
-        await bench.settle_all("worker", [failed, *(settlement(job, spent=spent) for job in jobs.values())])
+        timing = AttemptTiming(2 * SECOND, 4 * SECOND)
+        failed = settlement(jobs.pop("failing"), Move.RETRY, error=BOOM, timing=timing)
+        await bench.settle_all("worker", [failed, *(settlement(job, timing=timing) for job in jobs.values())])
         told = await flow(bench)
         for each, took in ((told.wait, 2 * SECOND), (told.run, 4 * SECOND)):
             assert (each.count, each.mean_us, each.max_us) == (4, took, took)
@@ -95,7 +95,7 @@ class FlowContract(Contract):
         says = [AttemptTiming(3 * SECOND, SECOND), AttemptTiming(0, 0), None]
         jobs = [await bench.running() for _ in says]
         await bench.runtime.advance(2)
-        ends = [settlement(job, spent=spent) for job, spent in zip(jobs, says, strict=True)]
+        ends = [settlement(job, timing=timing) for job, timing in zip(jobs, says, strict=True)]
         await bench.settle_all("worker", ends)
         told = await flow(bench)
         assert (told.run.count, told.run.mean_us, told.run.max_us) == (3, SECOND, 2 * SECOND)

@@ -27,6 +27,7 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.propagation import Propagation, both
 from ropewalk.domain.jobs import transition
+from ropewalk.domain.jobs.lease import may_take_back
 from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
 from ropewalk.domain.jobs.quarantine import Quarantine, must_start_at_once
 from ropewalk.domain.jobs.record import JobRecord
@@ -65,7 +66,7 @@ def claim(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> 
         cache.look_again()
     look = cache.sublanes is None
     snapshot = ClaimSnapshot.read(tx, request, look=look)
-    take_back = request.takes_back(tx.now) and cache.sweep_due(tx.now)
+    take_back = may_take_back(request.take_back_until, tx.now) and cache.sweep_due(tx.now)
     if take_back or snapshot.wait_is_over:
         caught_up = catch_up(tx, lanes, CAUGHT_UP_PER_CLAIM_MAX, take_back=take_back)
         before = both(before, caught_up)

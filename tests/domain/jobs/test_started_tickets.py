@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.jobs.tickets import UNANSWERED_MAX, StartedTickets, TicketRange, remembered
+from ropewalk.domain.jobs.lease import UNANSWERED_MAX, StartedTickets, TicketRange, merged_ranges
 
 
 def test_everything_up_to_a_number_but_for_what_is_named() -> None:
@@ -26,11 +26,11 @@ def test_everything_up_to_a_number_but_for_what_is_named() -> None:
 def test_neighbours_are_put_together(
     known: list[tuple[int, int]], more: list[tuple[int, int]], both: list[tuple[int, int]]
 ) -> None:
-    assert remembered([TicketRange(*each) for each in known], [TicketRange(*each) for each in more]) == tuple(
+    assert merged_ranges([TicketRange(*each) for each in known], [TicketRange(*each) for each in more]) == tuple(
         TicketRange(*each) for each in both
     )
 
 
 def test_only_the_newest_are_kept() -> None:
     ranges = [TicketRange(10 * number, 10 * number) for number in range(UNANSWERED_MAX + 3)]
-    assert remembered(ranges, []) == tuple(ranges[3:])
+    assert merged_ranges(ranges, []) == tuple(ranges[3:])

@@ -1,9 +1,9 @@
-"""What to do about waits that were reckoned from a clock which has been set back since.
+"""Shortens waits that began before the store's clock was set back.
 
-A wait is kept as the instant at which it is over. Most are relative: a delay, a retry, a sleep, a timeout. Where the
-clock was a day ahead when such a wait began and was then set back, it would last for a day longer than anybody asked
-for. A record that was changed later than now shows that this happened, and by how much: its waits then last from now on
-as long as they were to last from that change on. An instant that a user asked for stays as it is.
+A store keeps a wait as the instant at which it is over. Most waits are relative: a delay, a retry, a sleep, a timeout.
+If the clock was a day ahead when such a wait began and was then set back, the wait would last a day longer than it
+should. A record whose last change lies after `now` shows that this happened, and by how much. Its waits then last as
+long from now on as they were to last from that change on. An instant that a user named stays as it is.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import SECOND, Instant, Span
 
 SET_BACK_MIN: Final[Span] = SECOND
-"""A clock that was set back by less is left alone: waits last that much longer at most."""
+"""Nothing is done about a clock that was set back by less, because waits last longer by no more than this."""
 
 
 def ahead_by(written_at: Instant, now: Instant) -> Span:
-    """How far ahead the clock was when something was written that says `written_at`; 0 where it was not."""
+    """Returns how far the clock was ahead of `now` when it said `written_at`; 0 if it was not ahead."""
     ahead_us = written_at - now
     return ahead_us if ahead_us > SET_BACK_MIN else 0
 
 
 def written_ahead_from(now: Instant) -> Instant:
-    """Whatever was written after this instant was written by a clock that was ahead of `now`."""
+    """Returns the instant after which everything that was written shows a clock that was ahead of `now`."""
     return now + SET_BACK_MIN
 
 
 def shorten_wait(job: JobRecord, now: Instant) -> bool:
-    """Bring the waits of a job nearer that began by a clock which was ahead. False, and nothing changed, if none did.
+    """Shortens the waits of a job that began while the clock was ahead. Returns False if there was nothing to change.
 
-    This is no move and has no place in the history: like the passing of time it changes when a job is ready.
+    This is not a move and is not recorded in the history: like the passing of time, it only changes when a job is
+    ready.
     """
     ahead_us = ahead_by(job.updated_at, now) if job.status is Status.WAITING else 0
     fixed = job.flags & AT_FIXED_TIME
