@@ -18,7 +18,7 @@ from ropewalk.ports.store.capabilities import LIMITS
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.build import claim_request, new_job, settlement
+from ropewalk.testing.contract.builders import claim_request, new_job, settlement
 
 JOBS: Final = 10_000
 BATCH: Final = 5_000

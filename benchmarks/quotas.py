@@ -21,7 +21,7 @@ from ropewalk.ports.store import capabilities
 from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.builders import new_job
 
 WAITING: Final = (100, 10_000, 99_000)
 BATCH: Final = 5_000

@@ -15,7 +15,7 @@ from ropewalk.ports.store.capabilities import DIAGNOSIS, LOGS
 from ropewalk.ports.store.core import Store
 from ropewalk.testing import FakeRuntime, contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import new_job, settlement
+from ropewalk.testing.contract.builders import new_job, settlement
 
 MEMORY = Path("/dev/shm")  # noqa: S108  nothing predictable is made there
 """Where nothing waits for a disk: whether a store survives power loss is not what this suite can see."""

@@ -15,7 +15,7 @@ from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.search import Filter, Order
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.builders import new_job
 from tests.backends.postgres.backend import PostgresBackend
 from tests.backends.test_sqlite import SqliteBackend
 from tests.servers.postgres import Postgres

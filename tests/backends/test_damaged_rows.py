@@ -25,8 +25,8 @@ from ropewalk.errors import StoreRefused
 from ropewalk.observe.why_inputs import why_inputs
 from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import gate_on, new_job, settlement, worker_card
-from ropewalk.testing.contract.clockwork import plan_of
+from ropewalk.testing.contract.builders import gate_on, new_job, settlement, worker_card
+from ropewalk.testing.contract.store_scheduler import plan_of
 from tests.backends.damaging import Damaging, OnPostgres, OnSqlite, behind_it, check_set_aside
 
 FOUND_BY: Final = frozenset({"seq", "id", "tenant", "format", "prio_key", "time_key"})

@@ -25,7 +25,7 @@ from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract import Backend
-from ropewalk.testing.contract.build import claim_request, new_job, settlement
+from ropewalk.testing.contract.builders import claim_request, new_job, settlement
 from tests.backends.test_memory import MemoryBackend
 from tests.backends.test_sqlite import SqliteBackend
 from tests.budget import BUDGET

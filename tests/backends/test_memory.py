@@ -19,8 +19,8 @@ from ropewalk.ports.store.capabilities import COMPLETE
 from ropewalk.ports.store.core import Durability, Store
 from ropewalk.testing import FakeRuntime, contract
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import BOOM, chain, keyed, new_job, tree
-from ropewalk.testing.contract.flow import Flow, node, plan
+from ropewalk.testing.contract.builders import BOOM, chain, keyed, new_job, tree
+from ropewalk.testing.contract.workflow_bench import WorkflowBench, node, plan
 
 
 class MemoryBackend(contract.Backend):
@@ -122,13 +122,13 @@ async def test_what_is_over_takes_no_room(bench: Bench) -> None:
 
 async def test_a_workflow_that_is_over_takes_no_room(bench: Bench) -> None:
     """live-8: neither do edges, scopes, contributions, steps, signals, chains and what was left for later."""
-    flow = Flow(bench)
+    flow = WorkflowBench(bench)
     await flow.submit(node("root", report_orphan=True), node("after", tree("root"), chain("root"), "root"))
     await flow.submit(
         node("later", delay_us=4 * HOUR),
         node("given_up", "later", "missing", gate={"allow_missing": True, "timeout_us": HOUR}),
     )
-    root = await flow.held("root")
+    root = await flow.running("root")
     await bench.store.record_step(holder(root), StepRecord(position=0, name="s", kind="step"))
     await bench.store.signal("default", "root", "hello", b"1")
     await flow.end("root", left=plan(node("child"), then=node("next"), value=b"1", reducer="list"))

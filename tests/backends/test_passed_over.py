@@ -9,8 +9,8 @@ from ropewalk.domain.jobs.states import Move, State, Status
 from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.ports.store.consequences import Consequences
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import gate_on, new_job, settlement
-from ropewalk.testing.contract.flow import closed_by
+from ropewalk.testing.contract.builders import gate_on, new_job, settlement
+from ropewalk.testing.contract.workflow_bench import closed_by
 from tests.backends.damaging import Damaging, OnPostgres, OnSqlite, behind_it
 
 RAISES_AT_ITS_END = CompensationSpec(type="undo", accepts=("x",), defaults=b"junk")

@@ -13,7 +13,7 @@ from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract import Backend
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import settlement
+from ropewalk.testing.contract.builders import settlement
 from ropewalk.testing.contract.fence import FenceContract
 from tests.backends.postgres.backend import PostgresBackend
 from tests.backends.postgres.trips import count_trips

@@ -9,14 +9,14 @@ from __future__ import annotations
 import pytest
 
 from ropewalk.testing import contract
-from ropewalk.testing.contract.notify import FarHintContract
+from ropewalk.testing.contract.notify import HintBetweenStoresContract
 from tests.backends.postgres.backend import PostgresBackend, SchemasOf
 from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import Postgres
 
 pytestmark = pytest.mark.system
 
-FAMILIES = [family for family in contract.StoreContract.__bases__ if family is not FarHintContract]
+FAMILIES = [family for family in contract.StoreContract.__bases__ if family is not HintBetweenStoresContract]
 
 
 class QuietContract(*FAMILIES):  # type: ignore[misc] # no checker follows bases from a list

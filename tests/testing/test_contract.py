@@ -71,8 +71,8 @@ def test_a_store_gets_the_tests_that_its_capabilities_are_enough_for() -> None:
 
     for name, owners in (
         ("test_a_job_is_accepted_and_stored_as_submitted", {Everything, CoreOnly, Limited}),
-        ("test_claims_that_race_never_exceed_it", {Everything, Limited}),
-        ("test_who_sleeps_or_waits_holds_none", {Everything}),
+        ("test_claims_that_race_never_exceed_a_limit", {Everything, Limited}),
+        ("test_a_job_that_sleeps_or_waits_counts_under_no_limit", {Everything}),
     ):
         found = {each for each in (Everything, CoreOnly, Limited) if getattr(each, name) is not None}
         assert found == owners, name

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from ropewalk import App, job
-from ropewalk.testing.contract.build import claim_request
+from ropewalk.testing.contract.builders import claim_request
 from tests.apps import MakeApp
 
 JOBS = 8

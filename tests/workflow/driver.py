@@ -21,7 +21,7 @@ from ropewalk.ports.store.core import Store
 from ropewalk.ports.store.leases import Holder, Renewal
 from ropewalk.ports.store.submission import Submission
 from ropewalk.testing import FakeRuntime
-from ropewalk.testing.contract.build import BOOM, LEASE, claim_request, settlement
+from ropewalk.testing.contract.builders import BOOM, LEASE, claim_request, settlement
 from tests.workflow.graphs import Attempt, Graph, Node
 
 WORKER: Final = "worker"

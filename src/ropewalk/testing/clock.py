@@ -5,9 +5,9 @@
     ...
     await runtime.advance(hours=3)      # everything due within these three hours has happened, in order
 
-Time stands still in between, so nothing here depends on how fast the machine is. Randomness and ids are seeded: the
-same test sees the same values every time. Tasks run on the current loop, and what would be a loop in a thread is a
-task there as well. Only a blocking call gets a real thread: it may wait for the loop.
+The clock stands still between such calls, so the speed of the machine does not matter. Random numbers and ids are
+seeded: a test sees the same values in every run. Everything runs as tasks of the current event loop, even what has a
+thread with a loop of its own in production. Only blocking calls get a real thread, because they may wait for the loop.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ from ropewalk.runtime.system import DaemonThreads
 T = TypeVar("T")
 
 START: Final = datetime(2030, 1, 1, tzinfo=UTC)
+"""The time at which the clock starts unless another one is given."""
 _ROUNDS_PER_ALARM: Final = 50
-"""turns of the loop after each alarm: enough for a woken task to pass something on through several others"""
+"""Turns of the event loop after each alarm: enough for a woken task to wake several others, one after another."""
 _COUNTER_BITS: Final = 12
+"""Bits of the counter in an id; when it overflows, the millisecond of the id is raised."""
 
 
 class FakeRuntime(Runtime):
-    """A hand-driven clock with deterministic chance. See the module's docstring."""
+    """A runtime for tests, with a clock that moves only in `advance` and with seeded random numbers and ids."""
 
     def __init__(self, start: datetime = START, *, seed: int = 0) -> None:
         self._start = to_instant(start, "start")
@@ -52,7 +54,7 @@ class FakeRuntime(Runtime):
     async def advance(
         self, seconds: float = 0.0, *, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
     ) -> None:
-        """Let time pass. Each sleeper wakes at its own instant and runs before the clock goes on."""
+        """Let time pass; each task that sleeps wakes at its own instant and runs before the clock moves on."""
         parts = (("seconds", seconds, 1), ("minutes", minutes, 60), ("hours", hours, 3600), ("days", days, 86_400))
         until = self._now + sum(to_span(value, name) * factor for name, value, factor in parts)
         await self.settle()  # what was just started sets its alarms from the present, not from the future
@@ -64,13 +66,14 @@ class FakeRuntime(Runtime):
         await self.settle()
 
     def set_clock(self, *, ahead_seconds: float = 0.0, back_seconds: float = 0.0) -> None:
-        """Set the wall clock ahead or back, as somebody does whose clock was wrong. No time passes: what waits for a
-        while goes on waiting for that while, and `monotonic` notices nothing.
+        """Set the wall clock ahead or back, as an operator corrects a wrong clock.
+
+        No time passes: a task that sleeps goes on sleeping for the rest of its span, and `monotonic` does not change.
         """
         self._wall_ahead += to_span(ahead_seconds, "ahead_seconds") - to_span(back_seconds, "back_seconds")
 
     async def settle(self) -> None:
-        """Let tasks that can run do so, without any time passing."""
+        """Run every task that can run now, without letting time pass."""
         for _ in range(_ROUNDS_PER_ALARM):
             await _one_round()
 
@@ -98,7 +101,7 @@ class FakeRuntime(Runtime):
         return self._random.random()
 
     def new_id(self) -> str:
-        """Increasing even within one instant: the counter runs on from where the millisecond's bits end."""
+        """Return an id that is greater than the last one, even within one instant."""
         self._ids_made += 1
         later_ms, counter = divmod(self._ids_made, 1 << _COUNTER_BITS)
         return uuid7(self._now + later_ms * 1000, counter, self._random.getrandbits(62))
@@ -116,12 +119,14 @@ class FakeRuntime(Runtime):
         return self.spawn(main(), name=name)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run it in a real thread: a handler that blocks (`ctx.sync`) must not block the loop it waits for. One that
-        never returns does not keep the program from ending."""
+        """Run a blocking call in a real thread, because it may wait for the event loop (`ctx.sync` does).
+
+        The thread is a daemon, so a call that never returns does not keep the program from ending.
+        """
         return await self._threads.run(call)
 
     async def call_off_the_loop(self, call: Callable[[], T]) -> T:
-        """Run it on the loop: it answers at the instant of the fake clock at which it was called."""
+        """Run the call on the event loop, so that it returns at the instant of the fake clock at which it was made."""
         return call()
 
     def _set_alarm(self, seconds: float, call: Callable[[], object]) -> Alarm:
@@ -142,7 +147,7 @@ class FakeRuntime(Runtime):
 
 
 class Alarm(Timer):
-    """Something that happens at an instant of the fake clock, on the loop that asked for it."""
+    """A timer that calls a function at an instant of the fake clock, on the event loop that set it."""
 
     def __init__(self, at: Instant, order: int, loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
         self.at = at
@@ -158,6 +163,7 @@ class Alarm(Timer):
         self.cancelled = True
 
     def ring(self) -> None:
+        """Call the function, on the event loop that set the alarm unless that loop is closed."""
         if self._loop is asyncio.get_running_loop():
             self._call()
         elif not self._loop.is_closed():
@@ -165,6 +171,8 @@ class Alarm(Timer):
 
 
 class FakeTask(Task):
+    """A task of an event loop, behind the protocol of the runtime."""
+
     def __init__(self, task: asyncio.Task[object]) -> None:
         self._task = task
 

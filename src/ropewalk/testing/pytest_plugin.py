@@ -1,7 +1,7 @@
-"""The pytest plugin: an enqueue that was never awaited fails its test, and two fixtures.
+"""The pytest plugin: a test that calls `enqueue` without awaiting it fails, and there are two fixtures.
 
-`ropewalk_clock` is a fake clock; `rehearse(app)` gives an in-memory double of an app on that clock.
-A test that means to drop an enqueue says so with `@pytest.mark.allow_never_enqueued`.
+The fixture `ropewalk_clock` is a fake clock, and `rehearse(app)` returns an in-memory double of an app on that clock.
+Mark a test with `@pytest.mark.allow_never_enqueued` if it leaves out such an `await` on purpose.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "allow_never_enqueued: this test drops an enqueue on purpose")
-    config.addinivalue_line("markers", "ropewalk_needs(*capabilities): for stores with these (the contract suite)")
+    """Register the markers."""
+    config.addinivalue_line("markers", "allow_never_enqueued: this test calls enqueue without awaiting it on purpose")
+    config.addinivalue_line(
+        "markers", "ropewalk_needs(*capabilities): the contract suite runs this case for stores with these"
+    )
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fail the test if an enqueue in it was never awaited."""
     if item.get_closest_marker("allow_never_enqueued") is not None:
         return (yield)
     from ropewalk.client.handle import on_never_awaited
@@ -38,7 +42,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.fixture
 def ropewalk_clock() -> FakeRuntime:
-    """A clock that moves only when told: `await ropewalk_clock.advance(hours=3)`."""
+    """Return a clock that moves only when the test says so: `await ropewalk_clock.advance(hours=3)`."""
     from ropewalk.testing.clock import FakeRuntime
 
     return FakeRuntime()
@@ -46,7 +50,7 @@ def ropewalk_clock() -> FakeRuntime:
 
 @pytest.fixture
 def rehearse(ropewalk_clock: FakeRuntime) -> Callable[[App], Rehearsal]:
-    """`rehearse(app)`: the app's types, options and lifespan on an in-memory store with the fake clock."""
+    """Return the function `rehearse(app)`, which makes a Rehearsal of the app on the clock of `ropewalk_clock`."""
     from ropewalk.testing.rehearsal import Rehearsal
 
     return lambda app: Rehearsal(app, clock=ropewalk_clock)

@@ -34,29 +34,33 @@ G = TypeVar("G")
 T = TypeVar("T")
 
 TIMEOUT_SECONDS: Final = 10.0
+"""Real seconds after which a drain or a wait without any progress ends with Stalled."""
 ATTEMPTS_MAX: Final = 10_000
-LOOKS_PER_TIMEOUT: Final = 200
+"""Attempts after which a drain ends with Stalled."""
+CHECKS_PER_TIMEOUT: Final = 200
+"""How often within the timeout a drain checks whether an attempt has ended."""
 PASSES_WITH_TIME: Final = ("delayed", "retrying", "limit")
+"""The causes of `why` that end when the clock advances."""
 NAMED_MAX: Final = 100
 """How many jobs an assertion lists."""
 
 
 class Rehearsing(Client):
-    """What a test asks of the jobs that were enqueued: those of one tenant, or of all."""
+    """The assertions and shortcuts of a rehearsal, about the jobs of one tenant or of all tenants."""
 
     @property
     def _rehearsal(self) -> Rehearsal:
         raise NotImplementedError
 
     def records(self) -> list[JobRecord]:
-        """Every job as the store keeps it, finished ones too, in the order they were queued."""
+        """Return the record of every job, finished or not, in the order in which the jobs were enqueued."""
         raise NotImplementedError
 
     async def run(self, job: Job[S, G]) -> S:
-        """Enqueue one job, drain, and return its result. Raises JobFailed like `result()` does.
+        """Enqueue one job, drain, and return its result. If the job failed, raise JobFailed as `result()` does.
 
-        Where it has not ended then, or has continued with a job that has not, because that waits for a retry or for its
-        time, this is an AssertionError that says so.
+        If the job, or a job that it continued with, has not ended after the drain, because it waits for a retry or for
+        its time, raise an AssertionError that names the cause.
         """
         checked_job(job, "run")
         handle = await self.enqueue(job)
@@ -70,14 +74,17 @@ class Rehearsing(Client):
         return await handle.result()
 
     async def enqueued(self, job_type: JobType[..., Any, Any] | None = None) -> list[JobInfo]:
-        """Every job there is (finished ones too), in the order they were queued."""
+        """Return every job, or every job of one type, finished or not, in the order in which they were enqueued."""
         checks.instance_or_none(job_type, "job_type", JobType, "a function decorated with @job")
         now = self._core.runtime.now()
         wanted = (job for job in self.records() if job_type is None or job.type == job_type.name)
         return [self._describe.job(job, now) for job in wanted]
 
     async def assert_enqueued(self, job_type: JobType[..., Any, Any], /, **arguments: object) -> JobInfo:
-        """The newest job of this type with (at least) these arguments; AssertionError saying what there is instead."""
+        """Return the newest job of this type with these arguments; it may have others, too.
+
+        If there is none, raise an AssertionError that lists the jobs of this type.
+        """
         checks.instance(job_type, "job_type", JobType, "a function decorated with @job")
         jobs = await self.enqueued(job_type)
         for info in reversed(jobs):
@@ -90,7 +97,7 @@ class Rehearsing(Client):
         raise AssertionError(f"no {job_type.name}({wanted}) was enqueued; of this type there are:\n{there}")
 
     async def assert_not_enqueued(self, job_type: JobType[..., Any, Any], /, **arguments: object) -> None:
-        """AssertionError where a job of this type with (at least) these arguments was enqueued."""
+        """Raise an AssertionError if a job of this type with these arguments (and perhaps others) was enqueued."""
         try:
             info = await self.assert_enqueued(job_type, **arguments)
         except AssertionError:
@@ -106,7 +113,7 @@ class Rehearsing(Client):
         connection: UserConnection | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> list[Handle[S, G]]:
-        """Queue many, in order, as `App.enqueue_many` does; inline they have run when it returns."""
+        """Enqueue many jobs as `App.enqueue_many` does; with `inline=True` they have run when it returns."""
         try:
             handles = await super().enqueue_many(jobs, atomic=atomic, connection=connection, **options)
         except PartlyEnqueued:
@@ -122,7 +129,7 @@ class Rehearsing(Client):
 
 
 class RehearsedTenant(Rehearsing):
-    """One tenant of a rehearsal."""
+    """The client of one tenant of a rehearsal, whose assertions see only the jobs of that tenant."""
 
     def __init__(self, rehearsal: Rehearsal, core: AppState, name: str) -> None:
         super().__init__(core, name)
@@ -137,13 +144,15 @@ class RehearsedTenant(Rehearsing):
 
 
 class Rehearsal(Rehearsing, App):
-    """The app's job types, options, limits, middlewares, hooks and lifespan; nothing runs until `drain()` or `run()`.
+    """A copy of an app with a memory store and a fake clock, in which no job runs until `drain()` or `run()`.
 
-    inline: every enqueue runs what is ready before it returns.
-    timeout: seconds of real time that a drain may go on without any attempt ending, and that somebody may wait for a
-        result while nothing runs. After that, Stalled says what it waits for.
+    It has the job types, options, limits, middlewares, hooks and lifespan of the app.
 
-    The assertions see the jobs of all tenants; those of `rehearsal.tenant("acme")` see that tenant's.
+    inline: whether every enqueue runs all ready jobs before it returns.
+    timeout: how many real seconds a drain may take without any attempt ending, and how many somebody may wait for a
+        result while nothing runs. After that, Stalled is raised and says what each unfinished job waits for.
+
+    The assertions see the jobs of all tenants; those of `rehearsal.tenant("acme")` see only that tenant's jobs.
     """
 
     def __init__(
@@ -189,7 +198,7 @@ class Rehearsal(Rehearsing, App):
         return self
 
     def tenant(self, name: str) -> RehearsedTenant:
-        """The client of one tenant, whose assertions see only that tenant's jobs."""
+        """Return the client of one tenant, whose assertions see only that tenant's jobs."""
         return RehearsedTenant(self, self._core, name)
 
     def records(self) -> list[JobRecord]:
@@ -200,15 +209,15 @@ class Rehearsal(Rehearsing, App):
     async def advance(
         self, *, seconds: float = 0.0, minutes: float = 0.0, hours: float = 0.0, days: float = 0.0
     ) -> None:
-        """Let time pass. Jobs that come due run at the next drain."""
+        """Let time pass; jobs that become due run in the next drain."""
         await self.clock.advance(seconds=seconds, minutes=minutes, hours=hours, days=days)
         self._moves += 1
 
     async def drain(self, *, concurrency: Concurrency = 1, attempts_max: int = ATTEMPTS_MAX) -> int:
-        """Run everything that is ready, and what that makes ready, until nothing is. How many attempts that took.
+        """Run jobs until none is ready, and return how many attempts were made.
 
-        A batch runs as soon as nothing is ready that could join it. Raises Stalled where handlers do not return, and
-        where more than `attempts_max` attempts do not come to an end.
+        A batch runs as soon as no ready job could join it. Raise Stalled if handlers do not return, or if jobs are
+        still ready after `attempts_max` attempts.
         """
         checks.positive(attempts_max, "attempts_max")
         self._drains += 1
@@ -234,12 +243,12 @@ class Rehearsal(Rehearsing, App):
             self._moves += 1
 
     async def run_inline(self) -> None:
-        """Run what is ready, in a rehearsal that runs everything at once; a drain under way does so anyway."""
+        """Drain if this rehearsal runs jobs inline, unless a drain is under way, which runs them anyway."""
         if self._inline and not self._drains:
             await self.drain()
 
     async def _bounded(self, answer: asyncio.Future[T], /) -> T:
-        """Wait for the end of a job as long as somebody drains, or lets time pass now and then."""
+        """Wait for the end of a job, and raise Stalled if nobody drains or advances the clock for `timeout` seconds."""
         while not answer.done():
             before = self._moves
             await asyncio.wait([answer], timeout=self._timeout)
@@ -254,7 +263,7 @@ class Rehearsal(Rehearsing, App):
 
 
 class Watch:
-    """Ends a drain in which no attempt ends any more, or in which too many do."""
+    """A watch ends a drain in which no attempt has ended for a while, or in which there are too many attempts."""
 
     def __init__(self, timeout_seconds: float, attempts_max: int) -> None:
         self.bound = asyncio.timeout(timeout_seconds)
@@ -265,12 +274,13 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, worker: Worker) -> None:
+        """Check regularly how many attempts the worker has settled, and let `bound` expire if there is no progress."""
         loop = asyncio.get_running_loop()
 
-        def look() -> None:
+        def check() -> None:
             if self.bound.expired():
                 return
-            self._timer = loop.call_later(self._timeout_seconds / LOOKS_PER_TIMEOUT, look)
+            self._timer = loop.call_later(self._timeout_seconds / CHECKS_PER_TIMEOUT, check)
             if worker.settled > self._attempts_max:
                 self.endless = True
                 self.bound.reschedule(loop.time())
@@ -278,9 +288,10 @@ class Watch:
                 self.bound.reschedule(loop.time() + self._timeout_seconds)
             self.attempts = worker.settled
 
-        look()
+        check()
 
     def end(self) -> None:
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -1,4 +1,4 @@
-"""What a rehearsal says when it cannot go on: which jobs have not ended, and the cause that `why` names for each."""
+"""The errors of a rehearsal that cannot go on: they name each job that has not ended, and what it waits for."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ropewalk.testing.rehearsal import Rehearsal
 
 NAMED_MAX: Final = 10
+"""How many unfinished jobs a message names."""
 
 
 class Stalled(AssertionError):
@@ -19,6 +20,7 @@ class Stalled(AssertionError):
 
 
 async def handlers_stalled(rehearsal: Rehearsal, seconds: float) -> Stalled:
+    """Return the error of a drain whose handlers do not return."""
     return Stalled(
         f"the drain cannot go on: no attempt has ended for {seconds:g} s. {await _unfinished(rehearsal)}\n"
         "The clock stands still in a drain. A handler that waits for another job needs a slot for that job: "
@@ -27,16 +29,18 @@ async def handlers_stalled(rehearsal: Rehearsal, seconds: float) -> Stalled:
 
 
 async def never_ending(rehearsal: Rehearsal, attempts: int, attempts_max: int) -> Stalled:
+    """Return the error of a drain that makes more attempts than it may."""
     return Stalled(
         f"the drain made {attempts:,} attempts and there is still more to run. {await _unfinished(rehearsal)}\n"
-        "Look for a job that queues itself, or that retries or defers without a delay. A rehearsal that is meant to be "
-        f"so large needs drain(attempts_max=...) above {attempts_max:,}."
+        "Look for a job that queues itself, or that retries or defers without a delay. If so many attempts are meant, "
+        f"call drain(attempts_max=...) with more than {attempts_max:,}."
     )
 
 
 async def nobody_runs_it(rehearsal: Rehearsal, seconds: float) -> Stalled:
+    """Return the error of a wait for a result during which no job could run."""
     return Stalled(
-        f"somebody has waited {seconds:g} s for a job while nothing ran. {await _unfinished(rehearsal)}\n"
+        f"the test has waited {seconds:g} s for a job while nothing ran. {await _unfinished(rehearsal)}\n"
         "Jobs of a rehearsal run in `await rehearsal.drain()`, or in `await rehearsal.run(job)`, and time passes in "
         "`await rehearsal.advance(...)`: call these before you wait for a result."
     )

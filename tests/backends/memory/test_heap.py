@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ropewalk.backends.memory.lanes import JobHeap
 from ropewalk.domain.jobs.record import JobRecord, new_record
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.builders import new_job
 
 
 def record(seq: int) -> JobRecord:

@@ -11,31 +11,31 @@ from ropewalk.errors import Conflict
 from ropewalk.ports.store.operations import Deletion
 from ropewalk.testing import FakeRuntime
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import chain
-from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
+from ropewalk.testing.contract.builders import chain
+from ropewalk.testing.contract.workflow_bench import WorkflowBench, closed_by, node, plan
 from tests.backends.test_memory import MemoryBackend
 
 
 @pytest.fixture
-def flow() -> Flow:
+def flow() -> WorkflowBench:
     runtime = FakeRuntime()
-    return Flow(Bench(MemoryStore(runtime), runtime, MemoryBackend()))
+    return WorkflowBench(Bench(MemoryStore(runtime), runtime, MemoryBackend()))
 
 
-async def test_doomed_and_cancelled_at_birth_is_one_ending(flow: Flow) -> None:
+async def test_doomed_and_cancelled_at_birth_is_one_ending(flow: WorkflowBench) -> None:
     """safe-10: whatever its policy says, it is counted once and the group goes on until its root ends."""
     await flow.submit(node("failed"), node("root"))
     await flow.end("failed", Move.FAIL)
-    await flow.held("root")
+    await flow.running("root")
     await flow.bench.store.cancel_group("default", "root", reason=None, force=False)
     await flow.spawn("root", node("runs", "failed", gate={"policy": "run"}), node("fails", "failed"))
     assert [await flow.state(name) for name in ("runs", "fails")] == [State.CANCELLED, State.CANCELLED]
     group = (await flow.bench.store.groups("default", ["root"]))["root"]
     assert (group.open, group.cancelled, group.closed_at) == (1, 2, None)
-    assert closed_by(await flow.ended("root")) == ["root"]
+    assert closed_by(await flow.settle("root")) == ["root"]
 
 
-async def test_a_job_is_either_a_child_or_the_continuation(flow: Flow) -> None:
+async def test_a_job_is_either_a_child_or_the_continuation(flow: WorkflowBench) -> None:
     await flow.submit(node("root"))
     twice = node("twice")
     settled = await flow.end("root", left=plan(twice, then=twice))
@@ -44,7 +44,7 @@ async def test_a_job_is_either_a_child_or_the_continuation(flow: Flow) -> None:
     assert await flow.bench.status("root") is Status.RUNNING
 
 
-async def test_a_chain_goes_on_without_its_first_member(flow: Flow) -> None:
+async def test_a_chain_goes_on_without_its_first_member(flow: WorkflowBench) -> None:
     """live-3: and who waits for it by another member is told when it ends."""
     store = flow.bench.store
     await flow.submit(node("first"))
@@ -60,7 +60,7 @@ async def test_a_chain_goes_on_without_its_first_member(flow: Flow) -> None:
     assert [job.id for job in await store.chain("default", "third")] == ["second", "third"]
 
 
-async def test_a_cascade_retries_what_the_parent_doomed_and_nothing_else(flow: Flow) -> None:
+async def test_a_cascade_retries_what_the_parent_doomed_and_nothing_else(flow: WorkflowBench) -> None:
     """Not what somebody cancelled before that, nor what was given up in time."""
     store = flow.bench.store
     await flow.submit(node("parent"), node("doomed", "parent"), node("dropped", "parent"))

@@ -17,7 +17,7 @@ from ropewalk.domain.jobs.transition import Effects, Settlement
 from ropewalk.domain.retention import Retention
 from ropewalk.domain.time import Instant
 from ropewalk.domain.workflow.dependency import Edge, Ending, ParentKind
-from ropewalk.testing.contract.build import keyed, new_job
+from ropewalk.testing.contract.builders import keyed, new_job
 
 NOW: Instant = 1_000_000
 

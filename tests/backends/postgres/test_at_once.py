@@ -16,7 +16,7 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.states import Status
 from ropewalk.errors import OutcomeUnknown
 from ropewalk.ports.store.submission import Submission
-from ropewalk.testing.contract.build import claim_request, gate_on, new_job, settlement
+from ropewalk.testing.contract.builders import claim_request, gate_on, new_job, settlement
 from tests.backends.postgres.conftest import OpenStore
 from tests.servers.databases import sessions, terminate
 from tests.servers.postgres import Postgres

@@ -16,7 +16,7 @@ from ropewalk.errors import OutcomeUnknown, StoreUnavailable
 from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.clock import FakeRuntime
-from ropewalk.testing.contract.build import claim_request, new_job, settlement
+from ropewalk.testing.contract.builders import claim_request, new_job, settlement
 from tests.backends.postgres.conftest import OpenStore
 from tests.servers.databases import sessions, terminate
 from tests.servers.fixtures import StartPostgres

@@ -11,7 +11,7 @@ from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.ports.store.core import Store
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.builders import new_job
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import submitted
 

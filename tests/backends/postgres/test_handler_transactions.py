@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.states import Status
 from ropewalk.domain.time import SECOND
 from ropewalk.errors import InvalidInput, WaitTimeout
-from ropewalk.testing.contract.build import new_job, settlement
+from ropewalk.testing.contract.builders import new_job, settlement
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import claimed, status, submitted
 from tests.servers.databases import waiting_for_a_lock

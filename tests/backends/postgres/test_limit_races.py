@@ -9,7 +9,7 @@ import pytest
 
 from ropewalk.domain.limits.fleet_limit import FlowLimit
 from ropewalk.domain.limits.headroom import BUSY_US
-from ropewalk.testing.contract.build import claim_request, new_job
+from ropewalk.testing.contract.builders import claim_request, new_job
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import claimed, submitted
 

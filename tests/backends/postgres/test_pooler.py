@@ -10,7 +10,7 @@ import pytest
 from ropewalk.backends.postgres import PostgresStore
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.build import keyed, new_job, settlement
+from ropewalk.testing.contract.builders import keyed, new_job, settlement
 from tests.backends.postgres.test_races import claimed, holder, submitted
 from tests.servers.binaries import pgbouncer_binaries
 from tests.servers.fixtures import StartPgBouncer, StartPostgres

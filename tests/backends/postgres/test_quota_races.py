@@ -12,7 +12,7 @@ from ropewalk.backends.postgres import PostgresStore
 from ropewalk.domain.limits.quota import Quota
 from ropewalk.errors import QuotaExceeded
 from ropewalk.ports.store.submission import Submission
-from ropewalk.testing.contract.build import claim_request, keyed, new_job
+from ropewalk.testing.contract.builders import claim_request, keyed, new_job
 from tests.backends.postgres.conftest import OpenStore
 from tests.backends.postgres.test_races import submitted
 

@@ -22,7 +22,7 @@ from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.errors import RopewalkError
 from ropewalk.ports.store.leases import Holder, Renewal
 from ropewalk.ports.store.submission import Accepted, Submission
-from ropewalk.testing.contract.build import (
+from ropewalk.testing.contract.builders import (
     BOOM,
     claim_request,
     gate_on,

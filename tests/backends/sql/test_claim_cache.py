@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ropewalk.backends.sql.claim.cache import BEFORE_ALL, DEAR_US, KEYED_FROM, SWEEP_EVERY_US, ClaimCache
 from ropewalk.domain.time import SECOND
-from ropewalk.testing.contract.build import claim_request
+from ropewalk.testing.contract.builders import claim_request
 
 NOW = 1_000_000_000
 

@@ -21,7 +21,7 @@ from ropewalk.ports.store.leases import Holder
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract import Backend
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import new_job, settlement
+from ropewalk.testing.contract.builders import new_job, settlement
 from tests.backends.postgres.backend import PostgresBackend
 from tests.backends.test_sqlite import SqliteBackend
 

@@ -11,7 +11,7 @@ from ropewalk.domain.logs import LogLine
 from ropewalk.domain.retention import Retention
 from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.clock import FakeRuntime
-from ropewalk.testing.contract.build import claim_request, new_job, settlement
+from ropewalk.testing.contract.builders import claim_request, new_job, settlement
 
 
 async def test_on_sqlite(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from ropewalk.domain.schedules.schedule import Every, pause
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import DatabaseStore
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.build import new_job
-from ropewalk.testing.contract.clockwork import Clockwork, plan_of
+from ropewalk.testing.contract.builders import new_job
+from ropewalk.testing.contract.store_scheduler import StoreScheduler, plan_of
 
 
 async def test_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +30,7 @@ async def die_between(store: DatabaseStore, monkeypatch: pytest.MonkeyPatch) -> 
         raise KeyError("the process died here")
 
     await store.open()
-    clockwork = Clockwork(store)
+    clockwork = StoreScheduler(store)
     begun = await clockwork.create("s", plan_of(Every(SECOND)))
     with monkeypatch.context() as dying:
         dying.setattr(schedules, "submit", dies)

@@ -8,7 +8,7 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.ports.store.leases import Settled
-from ropewalk.testing.contract.build import claim_request, settlement
+from ropewalk.testing.contract.builders import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 
 BOOM = ErrorInfo(category=Category.TEMPORARY, message="boom")

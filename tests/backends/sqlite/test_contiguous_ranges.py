@@ -14,7 +14,7 @@ from ropewalk.backends.sqlite.contiguous_ranges import BYTES_MAX, FEWEST, Alike,
 from ropewalk.domain.jobs.record import IdempotencyKey, JobRecord
 from ropewalk.domain.jobs.states import Move
 from ropewalk.ports.store.leases import Settled
-from ropewalk.testing.contract.build import claim_request, settlement
+from ropewalk.testing.contract.builders import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 
 ALIKE: Sequence[Alike] = ("up", "same", "bytes")

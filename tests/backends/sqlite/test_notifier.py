@@ -17,7 +17,7 @@ from ropewalk.backends.sqlite.listening import ADDRESS_BYTES_MAX, LETTER_BYTES_M
 from ropewalk.backends.sqlite.notifier import fitting
 from ropewalk.ports.notifier import Hint
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.build import claim_request
+from ropewalk.testing.contract.builders import claim_request
 from tests.backends.sqlite.conftest import plain, submit
 
 

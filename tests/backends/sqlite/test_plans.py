@@ -31,7 +31,7 @@ from ropewalk.domain.time import HOUR
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
-from ropewalk.testing.contract.build import claim_request, settlement
+from ropewalk.testing.contract.builders import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 
 READY = "SEARCH job USING INDEX job_ready"

@@ -18,7 +18,7 @@ from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import HOUR
 from ropewalk.errors import StoreRefused
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import settlement
+from ropewalk.testing.contract.builders import settlement
 from tests.backends.damaging import OnSqlite
 from tests.backends.test_damaged_rows import fill_every_table, use_every_table
 from tests.backends.test_sqlite import SqliteBackend

@@ -22,7 +22,7 @@ from ropewalk.domain.workflow.dependency import NewGate, ParentKind, ParentRef
 from ropewalk.domain.workflow.group_value import Contribution, Reducer
 from ropewalk.ports.store.leases import Holder
 from ropewalk.ports.store.submission import Accepted, SkipQueue, Submission
-from ropewalk.testing.contract.build import claim_request, settlement
+from ropewalk.testing.contract.builders import claim_request, settlement
 from tests.backends.sqlite.conftest import plain, submit
 from tests.backends.sqlite.test_plans import _indexes
 

@@ -11,7 +11,7 @@ from ropewalk import QuotaExceeded, Rate
 from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, Measure, Rules
 from ropewalk.domain.limits.quota import Admission, Allowance, Quota, QuotaCharge, Quotas
 from ropewalk.domain.time import SECOND
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.builders import new_job
 
 NOW = 1_700_000_000 * SECOND
 EVERYBODY = Quota(tenant="*", pending=5, running=2, submissions=Rate(3, per=60), payload_bytes=100)

@@ -28,7 +28,7 @@ from ropewalk.domain.workflow.gate import (
     take_over_priority,
     wait_is_over,
 )
-from ropewalk.testing.contract.build import gate_on
+from ropewalk.testing.contract.builders import gate_on
 from tests.domain.records import NOW, OOPS, a_job, asking, running, start
 
 LATER = NOW + 5 * SECOND

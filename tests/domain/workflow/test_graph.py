@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.workflow.graph import in_order
 from ropewalk.errors import InvalidInput
-from ropewalk.testing.contract.build import gate_on, new_job
+from ropewalk.testing.contract.builders import gate_on, new_job
 
 
 def node(name: str, *parents: str, tenant: str = "default") -> NewJob:

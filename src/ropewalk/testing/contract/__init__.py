@@ -1,4 +1,4 @@
-"""The contract of a store, as tests anybody can run against their own. Needs pytest, pytest-asyncio and hypothesis.
+"""The contract of a store, as tests that the author of a backend runs. They need pytest, pytest-asyncio and hypothesis.
 
     from ropewalk.testing import contract
 
@@ -12,8 +12,22 @@
 
     TestMyStoreAgainstTheModel = contract.differential(MyBackend)
 
-`StoreContract` is every family of examples (suite.py lists them); each is also a class of its own. `differential`
-drives the store and the in-memory model side by side through random lives and compares every answer and every record.
+`StoreContract` combines all families (suite.py lists them); each family is a class whose docstring states one promise.
+`differential` sends the same random calls to the store and to the in-memory model, and compares answers and records.
+
+Docstrings name what a test proves: codes such as `safe-5` and `live-2` are the promises of docs/guarantees.md, and
+codes such as `R12` number the features in the plan of this project.
+
+| module | what it gives to tests |
+|---|---|
+| `backend` | the class that the author of a store implements |
+| `base` | the base class of every family, with the fixtures `backend`, `runtime` and `bench` |
+| `bench`, `workflow_bench` | the store of a test, with short methods for jobs, and for jobs that depend on each other |
+| `builders` | jobs, gates, claims and settlements with plain defaults |
+| `store_scheduler` | a small scheduler on the verbs of a store |
+| `machine`, `machine_workflows`, `machine_schedules` | the random calls of `differential` |
+| `lockstep`, `comparable` | the two stores of `differential`, and which parts of their answers must be equal |
+| `strategies`, `workflow_strategies` | the random values of `differential` |
 """
 
 from __future__ import annotations

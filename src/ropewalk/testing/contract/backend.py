@@ -1,4 +1,4 @@
-"""What the author of a store hands to the suite: how to open it, and two things no verb can do."""
+"""What the author of a store writes for the suite: how to open the store, and two changes that no verb makes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from ropewalk.ports.store.core import Store
 
 
 class Backend(ABC):
-    """One place that holds data, empty at first. The suite makes a new one for every test and closes it afterwards."""
+    """A backend is one place that holds data, such as a new file or database, and is empty at first.
+
+    The suite makes a backend for every test and closes it afterwards.
+    """
 
     @abstractmethod
     async def open(self, runtime: Runtime) -> Store:
-        """An opened store on this place. A second call opens a second store on the same data, as another process
-        would (a store that lives inside its process returns the same one). Its clock is `runtime.now()`.
+        """Return an opened store on this place, whose clock is `runtime.now()`.
+
+        A second call returns a second store on the same data, as another process would open it. A store whose data
+        lives only in its process returns the same store again.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Close every store that was opened and remove the data."""
+        """Close every store that `open` returned, and remove the data."""
 
     @abstractmethod
     async def raise_epoch(self, store: Store, epoch: int) -> None:
-        """Let later claims use this epoch, as after a restore from backup."""
+        """Make later claims use this epoch, as an operator does after restoring a backup."""
 
     @abstractmethod
     async def set_format(self, store: Store, tenant: str, job_id: str, version: int) -> None:
-        """Rewrite the `format` of a stored record, as a newer release would have written it."""
+        """Change the `format` of the stored record of this job, as if a newer release had written it."""

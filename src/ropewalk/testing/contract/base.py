@@ -1,7 +1,7 @@
-"""The fixtures every contract class uses, and which tests are for which stores.
+"""The base class of every family of the contract suite, its fixtures, and the choice of tests for a store.
 
-A backend's test class provides `backend`; the rest follows from it. It names the capabilities of its store, and has
-only the tests that these are enough for.
+The test class of a backend defines the fixture `backend`, from which the other fixtures are made. It names the
+capabilities of its store, and then contains only the tests that need no other capability.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ropewalk.testing.contract.bench import Bench
 T = TypeVar("T", bound="type | Callable[..., Any]")
 
 _NEEDS: Final = "_ropewalk_needs"
-"""The attribute of a family or a test that names the capabilities it is about."""
+"""Name of the attribute in which a family or a test keeps the capabilities that it needs."""
 
 
 def needs(*capabilities: Capability[Any]) -> Callable[[T], T]:
-    """Decorate a family, or one test of it, that only stores with these capabilities can pass."""
+    """Mark a family, or one test of a family, that only stores with these capabilities can pass."""
 
     def mark(target: T) -> T:
         setattr(target, _NEEDS, frozenset(capabilities))
@@ -36,12 +36,12 @@ def needs(*capabilities: Capability[Any]) -> Callable[[T], T]:
 
 
 def case(*values: object, of: tuple[Capability[Any], ...], id: str | None = None) -> Any:  # noqa: A002  pytest's word
-    """One case of `pytest.mark.parametrize` that only stores with these capabilities can pass."""
+    """Return one case for `pytest.mark.parametrize` that only stores with these capabilities can pass."""
     return pytest.param(*values, marks=pytest.mark.ropewalk_needs(*of), id=id)
 
 
 def _fitting(test: Any, family: type, capabilities: frozenset[Capability[Any]]) -> Any:
-    """The test with the cases that such a store can pass; None where there are none."""
+    """Return a copy of the test with only the cases that such a store can pass, or None if there are none."""
     if not {*vars(family).get(_NEEDS, ()), *getattr(test, _NEEDS, ())} <= capabilities:
         return None
     marks: list[pytest.Mark] = []
@@ -63,19 +63,24 @@ def _fitting(test: Any, family: type, capabilities: frozenset[Capability[Any]]) 
 
 
 def _needed(case: object) -> frozenset[Capability[Any]]:
-    """By the mark of a case that was made by `case`."""
+    """Return the capabilities that a case of `pytest.mark.parametrize` needs, if `case` made it."""
     marks = cast("list[pytest.Mark]", getattr(case, "marks", ()))
     return frozenset(each for mark in marks if mark.name == "ropewalk_needs" for each in mark.args)
 
 
 class Contract:
+    """A family of the contract suite: tests of one behaviour, written against the fixture `bench`."""
+
     pytestmark = pytest.mark.asyncio
 
     capabilities: ClassVar[frozenset[Capability[Any]]] = ALL
-    """What the store under test declares. A test class of a store that has less says so."""
+    """The capabilities that the store under test declares; a test class overrides it if its store lacks some."""
 
     def __init_subclass__(cls) -> None:
-        """Families are put together by inheritance: a name used twice would silently drop a test."""
+        """Refuse a test name that two families define, and leave out the tests that the store cannot pass.
+
+        Families are combined by inheritance, so a test whose name is used twice would silently not run.
+        """
         families: dict[str, type] = {}
         for family in cls.__mro__:
             for name, test in vars(family).items():
@@ -88,15 +93,17 @@ class Contract:
 
     @pytest.fixture
     def backend(self) -> Backend:
+        """Return a new, empty backend; the test class of a store must define this fixture."""
         raise NotImplementedError(f"{type(self).__name__} must define a fixture `backend` that returns a Backend")
 
     @pytest.fixture
     def runtime(self) -> FakeRuntime:
+        """Return the fake clock that the store and the test share."""
         return FakeRuntime()
 
     @pytest_asyncio.fixture
     async def bench(self, backend: Backend, runtime: FakeRuntime) -> AsyncIterator[Bench]:
-        """An opened, empty store under a fake clock, with short verbs."""
+        """Yield a bench with an opened, empty store under the fake clock, and close the backend afterwards."""
         store = await backend.open(runtime)
         yield Bench(store, runtime, backend)
         await backend.close()

@@ -1,4 +1,4 @@
-"""What may wait in a worker's buffer, and what must start at once."""
+"""Which jobs may wait in a worker's buffer, and which must start at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import LIMITS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, new_job
+from ropewalk.testing.contract.builders import LEASE, new_job
 
 
 class BufferContract(Contract):
-    """storage.md, buffer and poison: what may wait in a worker's buffer, and what must start at once."""
+    """A last attempt or a suspect is leased only if it can start at once; every other job may wait in the worker's
+    buffer (safe-7).
+    """
 
     async def test_a_last_attempt_is_given_only_into_a_free_slot(self, bench: Bench) -> None:
         last = [await bench.add(max_attempts=1) for _ in range(3)]
@@ -26,13 +28,13 @@ class BufferContract(Contract):
         ids = [await bench.add(max_attempts=2), await bench.add(max_attempts=None), await bench.add()]
         assert [job.id for job in await bench.claim(3, slots=0)] == ids
 
-    async def test_a_later_attempt_becomes_a_last_one(self, bench: Bench) -> None:
+    async def test_an_attempt_that_becomes_the_last_one_needs_a_free_slot(self, bench: Bench) -> None:
         job = await bench.running(max_attempts=2)
         await bench.settle(job, Move.RETRY)
         assert await bench.claim(slots=0) == []
         assert (await bench.claim_one(slots=1)).attempt == 2
 
-    async def test_a_last_attempt_is_never_skipped_over(self, bench: Bench) -> None:
+    async def test_a_last_attempt_without_a_slot_ends_the_claim(self, bench: Bench) -> None:
         """live-5: neither by its own line nor by others, or no slot might ever be free for it."""
         first = await bench.add(queue="q")
         last = await bench.add(queue="q", max_attempts=1)
@@ -42,14 +44,14 @@ class BufferContract(Contract):
         assert await bench.claim(9, slots=0) == []
         assert [job.id for job in await bench.claim(9, slots=1)] == [last, elsewhere[1], behind, elsewhere[2]]
 
-    async def test_nor_is_a_suspect(self, bench: Bench) -> None:
+    async def test_a_suspect_without_a_slot_ends_the_claim(self, bench: Bench) -> None:
         """live-2, live-5: while it may run here at all."""
         [suspect] = await _suspects(bench, 1, queues=("q",))
         flood = [await bench.add(queue=queue) for queue in ("q", "r", "r")]
         assert [job.id for job in await bench.claim(9, slots=0, turn=1)] == [flood[1]]
         assert [job.id for job in await bench.claim(9, slots=1)] == [suspect, flood[2], flood[0]]
 
-    async def test_however_many_lines_have_work_it_gets_its_turn(self, bench: Bench) -> None:
+    async def test_a_last_attempt_gets_its_turn_however_many_lines_have_work(self, bench: Bench) -> None:
         """live-5: a busy worker that has now and then one slot free, and would take many more. Each claim goes on where
         the one before was held up, so that the turns are exactly those of one long claim."""
         for queue, max_attempts in (("a", 3), ("b", 1), ("c", 3), ("d", 3), ("e", 1)):
@@ -63,7 +65,7 @@ class BufferContract(Contract):
             assert held_up is not None and held_up[1] in {"b", "e"}
         assert "".join(given).startswith("abcde" * 7)
 
-    async def test_a_line_that_has_nothing_any_more_is_not_first(self, bench: Bench) -> None:
+    async def test_a_held_up_line_that_is_empty_by_now_is_not_served_first(self, bench: Bench) -> None:
         last = await bench.add(queue="q", max_attempts=1)
         assert (await bench.claimed(slots=0)).held_up == ("default", "q")
         assert [job.id for job in await bench.claim(owner="another")] == [last]
@@ -72,7 +74,7 @@ class BufferContract(Contract):
         assert ([job.id for job in claimed.jobs], claimed.held_up) == (others[::-1], None)
 
     @needs(LIMITS)
-    async def test_those_that_a_limit_keeps_back_hold_up_nobody(self, bench: Bench) -> None:
+    async def test_last_attempts_that_a_limit_keeps_back_hold_up_no_other_job(self, bench: Bench) -> None:
         """live-5: no slot would help them."""
         await bench.store.put_limit(FlowLimit(tenant="default", kind="queue", name="q", concurrency=1))
         await bench.running(queue="q")
@@ -95,12 +97,12 @@ class BufferContract(Contract):
         assert await bench.claim(9, suspects=Suspects(1, 1)) == []
         assert [job.id for job in await bench.claim(9)] == last[1:2]
 
-    async def test_so_does_a_suspect_on_its_last_attempt(self, bench: Bench) -> None:
+    async def test_a_suspect_on_its_last_attempt_runs_without_others(self, bench: Bench) -> None:
         last = await _suspects(bench, 2, max_attempts=2)
         assert await bench.claim(9, suspects=Suspects(1, 9)) == []
         assert [job.id for job in await bench.claim(9)] == last[:1]
 
-    async def test_one_that_must_run_without_others_is_not_overtaken_by_suspects(self, bench: Bench) -> None:
+    async def test_a_suspect_that_must_run_without_others_is_not_overtaken_by_suspects(self, bench: Bench) -> None:
         """live-5: it gets its turn when those before it have ended."""
         first = await _suspects(bench, 2)
         [last] = await _suspects(bench, 1, max_crashes=2)
@@ -111,7 +113,7 @@ class BufferContract(Contract):
         assert [job.id for job in await bench.claim(9)] == [last]
         assert [job.id for job in await bench.claim(9)] == behind
 
-    async def test_each_further_crash_halves_how_many_run_together(self, bench: Bench) -> None:
+    async def test_each_further_crash_halves_how_many_suspects_run_together(self, bench: Bench) -> None:
         suspects = await _suspects(bench, 8, max_crashes=9)
         for together in (4, 2, 1, 1):
             await bench.claim(8, owner="dead", suspects=Suspects())
@@ -128,7 +130,7 @@ class BufferContract(Contract):
         assert [job.id for job in await bench.claim(9, slots=1)] == [urgent]
         assert [job.id for job in await bench.claim(9, slots=1)] == [suspect]
 
-    async def test_suspects_never_stand_in_front_of_the_others(self, bench: Bench) -> None:
+    async def test_suspects_hold_up_no_other_jobs(self, bench: Bench) -> None:
         suspects = await _suspects(bench, 2, max_crashes=2)
         innocent = [await bench.add() for _ in range(3)]
         assert [job.id for job in await bench.claim(9, suspects=Suspects(1, 1), slots=9)] == innocent
@@ -164,7 +166,7 @@ async def _suspects(
     max_attempts: int = 99,
     max_crashes: int = 3,
 ) -> list[str]:
-    """Jobs whose worker was lost once, in order of submission."""
+    """Make jobs into suspects: submit and claim them, and lose their worker."""
     options = {"max_attempts": max_attempts, "max_crashes": max_crashes}
     ids = [await bench.add("t", queue=queues[each % len(queues)], **options) for each in range(number)]
     await bench.claim(number, owner="dead", suspects=Suspects(1, 1))

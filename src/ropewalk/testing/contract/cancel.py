@@ -1,4 +1,4 @@
-"""Asking a job to stop."""
+"""Cancelling jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENDS = {Move.COMPLETE: "completed", Move.FAIL: "failed", Move.BURY: "dead_letter
 
 
 class CancelContract(Contract):
-    """R8, safe-13."""
+    """A waiting job is cancelled at once, and a running job is asked to stop (R8, safe-13)."""
 
     @pytest.mark.parametrize(("delay_us", "previous"), [(0, State.SCHEDULED), (HOUR, State.DELAYED)])
     async def test_a_waiting_job_is_cancelled_at_once(self, bench: Bench, delay_us: int, previous: State) -> None:
@@ -38,7 +38,7 @@ class CancelContract(Contract):
         assert (await _cancel(bench, job.id)).previous is State.RETRYING
         assert await bench.status(job.id) is Status.CANCELLED
 
-    async def test_a_running_job_is_asked(self, bench: Bench) -> None:
+    async def test_a_running_job_is_asked_to_stop(self, bench: Bench) -> None:
         """The holder decides; it stays running until then."""
         job = await bench.running()
         answer = await _cancel(bench, job.id, reason="please")
@@ -47,7 +47,7 @@ class CancelContract(Contract):
         assert seen.cancel == CancelRequest("please", force=False, at=bench.runtime.now())
         assert (seen.status, seen.owner, seen.fence, seen.rev) == (Status.RUNNING, job.owner, job.fence, job.rev + 1)
 
-    async def test_a_request_can_only_become_stronger(self, bench: Bench) -> None:
+    async def test_a_cancellation_request_can_only_become_stronger(self, bench: Bench) -> None:
         job = await bench.running()
         await _cancel(bench, job.id, reason="first")
         noted = await bench.job(job.id)
@@ -60,13 +60,13 @@ class CancelContract(Contract):
         assert await bench.job(job.id) == forced
 
     @pytest.mark.parametrize(("move", "state"), ENDS.items())
-    async def test_a_finished_job_refuses(self, bench: Bench, move: Move, state: str) -> None:
+    async def test_cancelling_a_finished_job_is_refused(self, bench: Bench, move: Move, state: str) -> None:
         done = await bench.finished(move)
         answer = await _cancel(bench, done.id, force=True)
         assert answer == CancelAnswer(id=done.id, status=CancelStatus.ALREADY_COMPLETE, previous=State(state))
         assert await bench.job(done.id) == done
 
-    async def test_many_are_answered_in_order_and_independently(self, bench: Bench) -> None:
+    async def test_many_cancellations_are_answered_in_order_and_independently(self, bench: Bench) -> None:
         done = await bench.finished()
         running = await bench.running()
         waiting = await bench.add()

@@ -1,4 +1,4 @@
-"""Fan-outs too large for one transaction, and what meets while it happens."""
+"""Ends with too many dependants for one transaction, and ends that race with other calls."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ropewalk.ports.store.consequences import Consequences
 from ropewalk.ports.store.submission import Accepted
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import gate_on, new_job, settlement, tree
-from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
+from ropewalk.testing.contract.builders import gate_on, new_job, settlement, tree
+from ropewalk.testing.contract.workflow_bench import WorkflowBench, closed_by, node, plan
 
 FAN: Final = 2500
 ROUNDS: Final = 20
@@ -23,13 +23,13 @@ ROUNDS: Final = 20
 
 @needs(WORKFLOWS)
 class CascadeContract(Contract):
-    """safe-9: resolved exactly once however large the fan-out; no transaction is longer than its budget."""
+    """Each dependant of a very large fan-out is resolved exactly once, in several bounded transactions (safe-9)."""
 
     @pytest.mark.parametrize(("move", "state"), [(Move.COMPLETE, State.SCHEDULED), (Move.FAIL, State.FAILED)])
-    async def test_a_wide_fan_out(self, bench: Bench, move: Move, state: State) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN)), node("other"))
-        ended = (await flow.ended("p", move)).consequences
+    async def test_every_dependant_of_a_wide_fan_out_is_resolved(self, bench: Bench, move: Move, state: State) -> None:
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN)), node("other"))
+        ended = (await workflow.settle("p", move)).consequences
         assert ended.more
         assert await bench.store.count("default", Filter(types=("t",), states=(State.PENDING,))) >= FAN - 1000
         all_consequences = [ended, *await _cascade_all(bench)]
@@ -40,27 +40,27 @@ class CascadeContract(Contract):
 
     async def test_a_group_closes_once_at_the_end_of_a_cascade(self, bench: Bench) -> None:
         """Its members are doomed by one failure, in several steps."""
-        flow = Flow(bench)
-        await flow.submit(node("root"), node("after", tree("root")))
-        await flow.end("root", left=plan(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN))))
-        all_consequences = [(await flow.ended("p", Move.FAIL)).consequences, *await _cascade_all(bench)]
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("root"), node("after", tree("root")))
+        await workflow.end("root", left=plan(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN))))
+        all_consequences = [(await workflow.settle("p", Move.FAIL)).consequences, *await _cascade_all(bench)]
         assert [closed_by(each) for each in all_consequences].count(["root"]) == 1
-        assert await flow.counts("root") == (0, 1, FAN + 1, 0)
-        assert await flow.states("after") == ["failed"]
+        assert await workflow.counts("root") == (0, 1, FAN + 1, 0)
+        assert await workflow.states("after") == ["failed"]
 
-    async def test_a_limited_step_does_no_more_than_asked(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(1500)))
-        await flow.end("p", Move.FAIL)
+    async def test_a_limited_cascade_step_does_no_more_than_asked(self, bench: Bench) -> None:
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(1500)))
+        await workflow.end("p", Move.FAIL)
         consequences = await bench.store.cascade(100)
         assert 0 < len(consequences.moved) <= 100
 
-    async def test_it_is_told_while_something_is_left(self, bench: Bench) -> None:
+    async def test_a_cascade_says_whether_something_is_left(self, bench: Bench) -> None:
         """Of this fan-out or of another one."""
-        flow = Flow(bench)
+        workflow = WorkflowBench(bench)
         for name in ("p", "q"):
-            await flow.submit(node(name), *(new_job(gate=gate_on(name)) for _ in range(1100)))
-            await flow.end(name, Move.FAIL)
+            await workflow.submit(node(name), *(new_job(gate=gate_on(name)) for _ in range(1100)))
+            await workflow.end(name, Move.FAIL)
         left = 2200 - await bench.store.count("default", Filter(types=("t",), states=(State.FAILED,)))
         limits = iter([1, 1, 1])
         while left > 0:
@@ -68,81 +68,81 @@ class CascadeContract(Contract):
             left -= len(consequences.moved)
             assert consequences.more or left == 0, f"{left} left, and nobody is told"
 
-    async def test_several_workers_go_on_with_it_together(self, bench: Bench) -> None:
+    async def test_several_workers_continue_a_cascade_together(self, bench: Bench) -> None:
         other = await bench.second()
-        flow = Flow(bench)
-        await flow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN)))
-        moved = [each.job.id for each in (await flow.ended("p", Move.FAIL)).consequences.moved]
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("p"), *(new_job(gate=gate_on("p")) for _ in range(FAN)))
+        moved = [each.job.id for each in (await workflow.settle("p", Move.FAIL)).consequences.moved]
         for _ in range(20):
             steps = await asyncio.gather(*(each.store.cascade(100) for each in (bench, other)))
             moved += [each.job.id for step in steps for each in step.moved]
         assert len(moved) == len(set(moved)) == FAN
 
-    async def test_nothing_left_is_nothing_to_do(self, bench: Bench) -> None:
+    async def test_a_cascade_with_nothing_left_does_nothing(self, bench: Bench) -> None:
         assert await bench.store.cascade(9) == Consequences()
 
 
 @needs(WORKFLOWS)
-class FlowRaceContract(Contract):
-    """safe-9, safe-10: whoever is first."""
+class WorkflowRaceContract(Contract):
+    """Ends, spawns and new dependants that race with each other are each applied exactly once (safe-9, safe-10)."""
 
     @pytest.mark.parametrize("move", [Move.COMPLETE, Move.FAIL])
-    async def test_a_dependant_submitted_while_its_parent_ends(self, bench: Bench, move: Move) -> None:
+    async def test_a_dependant_submitted_while_its_parent_ends_is_resolved(self, bench: Bench, move: Move) -> None:
         """The edge is never lost: it is resolved by one of the two."""
         other = await bench.second()
-        flow = Flow(bench)
+        workflow = WorkflowBench(bench)
         for turn in range(ROUNDS):
             parent = node(f"p{turn}")
-            await flow.submit(parent)
-            job = await flow.start(parent.id)
+            await workflow.submit(parent)
+            job = await workflow.start(parent.id)
             asked = [
                 bench.settle(job, move),
                 other.submit(node(f"a{turn}", parent.id), node(f"b{turn}", tree(parent.id))),
             ]
             await asyncio.gather(*(asked if turn % 2 else asked[::-1]))
             expected = "scheduled" if move is Move.COMPLETE else "failed"
-            assert await flow.states(f"a{turn}", f"b{turn}") == [expected, expected]
+            assert await workflow.states(f"a{turn}", f"b{turn}") == [expected, expected]
 
     async def test_many_settlers_close_a_group_once(self, bench: Bench) -> None:
         benches = [bench, await bench.second()]
         for turn in range(5):
-            flow = Flow(bench)
+            workflow = WorkflowBench(bench)
             root = f"root{turn}"
-            await flow.submit(node(root))
-            await flow.spawn(root, *(node(f"{root}-{number}") for number in range(20)))
-            jobs = [await flow.held(name) for name in (root, *(f"{root}-{number}" for number in range(20)))]
+            await workflow.submit(node(root))
+            await workflow.spawn(root, *(node(f"{root}-{number}") for number in range(20)))
+            jobs = [await workflow.running(name) for name in (root, *(f"{root}-{number}" for number in range(20)))]
             answers = await asyncio.gather(
                 *(benches[n % 2].store.settle("worker", [settlement(job)]) for n, job in enumerate(jobs))
             )
             assert [name for each in answers for name in closed_by(each)] == [root]
-            assert await flow.counts(root) == (0, 21, 0, 0)
+            assert await workflow.counts(root) == (0, 21, 0, 0)
 
-    async def test_parents_that_end_at_the_same_moment(self, bench: Bench) -> None:
+    async def test_parents_that_end_at_the_same_moment_are_all_counted(self, bench: Bench) -> None:
         benches = [bench, await bench.second()]
-        flow = Flow(bench)
+        workflow = WorkflowBench(bench)
         for turn in range(5):
             names = [f"p{turn}-{number}" for number in range(10)]
-            await flow.submit(*(node(name) for name in names), node(f"a{turn}", *names))
-            jobs = [await flow.held(name) for name in names]
+            await workflow.submit(*(node(name) for name in names), node(f"a{turn}", *names))
+            jobs = [await workflow.running(name) for name in names]
             answers = await asyncio.gather(
                 *(benches[n % 2].store.settle("worker", [settlement(job)]) for n, job in enumerate(jobs))
             )
             assert [each.consequences.ready for each in answers].count(["default"]) == 1
-            assert await flow.states(f"a{turn}") == ["scheduled"]
+            assert await workflow.states(f"a{turn}") == ["scheduled"]
 
-    async def test_one_spawn_key_from_two_attempts_at_once(self, bench: Bench) -> None:
+    async def test_one_spawn_key_used_by_two_attempts_at_once_makes_one_child(self, bench: Bench) -> None:
         other = await bench.second()
-        flow = Flow(bench)
+        workflow = WorkflowBench(bench)
         for turn in range(ROUNDS):
             root = node(f"root{turn}")
-            await flow.submit(root)
-            job = await flow.start(root.id)
+            await workflow.submit(root)
+            job = await workflow.start(root.id)
             child = node(f"child{turn}", parent_id=root.id, spawn_key="k")
             answers: list[list[Accepted]] = await asyncio.gather(
                 *(each.submit(child, under=holder(job)) for each in (bench, other))
             )
             assert sum(not accepted.duplicate for [accepted] in answers) == 1
-            assert (await flow.counts(root.id))[0] == 2
+            assert (await workflow.counts(root.id))[0] == 2
 
 
 async def _cascade_all(bench: Bench) -> list[Consequences]:

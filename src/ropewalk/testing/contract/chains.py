@@ -13,16 +13,16 @@ from ropewalk.errors import Conflict
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import chain, keyed, settlement, tree
-from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
+from ropewalk.testing.contract.builders import chain, keyed, settlement, tree
+from ropewalk.testing.contract.workflow_bench import WorkflowBench, closed_by, node, plan
 
 
 @needs(WORKFLOWS)
 class ChainContract(Contract):
-    """C5: a job continues once, when it completes; (chain, index) is unique."""
+    """A job continues at most once, when it completes, and the members of its chain are numbered (C5)."""
 
-    async def test_members_are_numbered_and_listed_in_order(self, bench: Bench) -> None:
-        flow = await _chain(bench, "a", "b", "c")
+    async def test_members_of_a_chain_are_numbered_and_listed_in_order(self, bench: Bench) -> None:
+        workflow = await _chain(bench, "a", "b", "c")
         for name in "abc":
             members = await bench.store.chain("default", name)
             assert [(job.id, job.chain_id, job.chain_index) for job in members] == [
@@ -30,45 +30,45 @@ class ChainContract(Contract):
                 ("b", "a", 1),
                 ("c", "a", 2),
             ]
-        assert await flow.states("a", "b", "c") == ["completed", "completed", "scheduled"]
+        assert await workflow.states("a", "b", "c") == ["completed", "completed", "scheduled"]
 
-    async def test_a_job_that_never_continued_is_alone(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("a"))
+    async def test_a_job_that_never_continued_is_a_chain_of_one(self, bench: Bench) -> None:
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"))
         assert [job.id for job in await bench.store.chain("default", "a")] == ["a"]
         assert await bench.store.chain("default", "missing") == []
         assert (await bench.job("a")).chain_id is None
 
-    async def test_only_the_end_of_it(self, bench: Bench) -> None:
+    async def test_the_last_members_of_a_chain_can_be_read(self, bench: Bench) -> None:
         await _chain(bench, "a", "b", "c")
         ends = [await bench.store.chain("default", "b", last=last) for last in (1, 2, 3, 9)]
         assert [[job.id for job in end] for end in ends] == [["c"], ["b", "c"], ["a", "b", "c"], ["a", "b", "c"]]
 
-    async def test_it_is_part_of_its_group(self, bench: Bench) -> None:
+    async def test_a_chain_is_part_of_its_group(self, bench: Bench) -> None:
         """However long: one more opens as one ends, and the group closes with the last."""
-        flow = Flow(bench)
-        await flow.submit(node("root"))
-        await flow.end("root", left=plan(node("c0")))
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("root"))
+        await workflow.end("root", left=plan(node("c0")))
         for number in range(30):
             assert (
-                await flow.ended(f"c{number}", Move.COMPLETE, plan(then=node(f"c{number + 1}")))
+                await workflow.settle(f"c{number}", Move.COMPLETE, plan(then=node(f"c{number + 1}")))
             ).consequences.closed == []
-            assert await flow.counts("root") == (1, number + 2, 0, 0)
+            assert await workflow.counts("root") == (1, number + 2, 0, 0)
         job = await bench.job("c30")
         assert (job.group_id, job.chain_id, job.chain_index) == ("root", "c0", 30)
-        assert closed_by(await flow.ended("c30")) == ["root"]
+        assert closed_by(await workflow.settle("c30")) == ["root"]
 
     async def test_who_waits_for_a_chain_waits_for_its_end(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("a"), node("job", "a"), node("chain", chain("a")), node("tree", tree("a")))
-        await flow.end("a", left=plan(then=node("b")))
-        assert await flow.states("job", "chain", "tree") == ["scheduled", "pending", "pending"]
-        await flow.submit(node("late", chain("b")), node("early", chain("a")))
-        await flow.end("b", left=plan(node("side"), then=node("c")))
-        assert await flow.states("chain", "tree", "late", "early") == ["pending"] * 4
-        await flow.end("c", result=b"3")
-        assert await flow.states("chain", "late", "early") == ["scheduled"] * 3
-        assert await flow.states("tree") == ["pending"], "its side job is open"
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"), node("job", "a"), node("chain", chain("a")), node("tree", tree("a")))
+        await workflow.end("a", left=plan(then=node("b")))
+        assert await workflow.states("job", "chain", "tree") == ["scheduled", "pending", "pending"]
+        await workflow.submit(node("late", chain("b")), node("early", chain("a")))
+        await workflow.end("b", left=plan(node("side"), then=node("c")))
+        assert await workflow.states("chain", "tree", "late", "early") == ["pending"] * 4
+        await workflow.end("c", result=b"3")
+        assert await workflow.states("chain", "late", "early") == ["scheduled"] * 3
+        assert await workflow.states("tree") == ["pending"], "its side job is open"
         [found] = await bench.store.dependencies((await bench.job("late")).seq)
         assert found.job is not None
         assert (found.edge.parent_id, found.edge.ending, found.job.id, found.job.result) == (
@@ -79,80 +79,80 @@ class ChainContract(Contract):
         )
 
     @pytest.mark.parametrize("move", [Move.FAIL, Move.BURY, Move.CANCEL])
-    async def test_a_failure_in_the_middle_ends_it(self, bench: Bench, move: Move) -> None:
-        flow = await _chain(bench, "a", "b")
-        await flow.submit(node("after", chain("a")))
-        ended = await flow.ended("b", move)
+    async def test_a_failure_in_the_middle_ends_a_chain(self, bench: Bench, move: Move) -> None:
+        workflow = await _chain(bench, "a", "b")
+        await workflow.submit(node("after", chain("a")))
+        ended = await workflow.settle("b", move)
         assert closed_by(ended) == ["a"]
-        assert await flow.states("after") == ["cancelled" if move is Move.CANCEL else "failed"]
+        assert await workflow.states("after") == ["cancelled" if move is Move.CANCEL else "failed"]
 
-    async def test_a_retry_does_not_end_it_and_it_continues_once(self, bench: Bench) -> None:
+    async def test_a_chain_whose_member_is_retried_continues_once(self, bench: Bench) -> None:
         """safe-5: what a stale attempt continues with is not written."""
-        flow = Flow(bench)
-        await flow.submit(node("a"), node("after", chain("a")))
-        old = await flow.start("a")
-        await flow.end("a", Move.RETRY, plan(then=node("b")))
-        await flow.end("a", left=plan(then=node("c")))
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"), node("after", chain("a")))
+        old = await workflow.start("a")
+        await workflow.end("a", Move.RETRY, plan(then=node("b")))
+        await workflow.end("a", left=plan(then=node("c")))
         stale = await bench.settle(old, plan=plan(then=node("d")))
         assert stale.lost is not None
         assert [job.id for job in await bench.store.chain("default", "a")] == ["a", "c"]
         assert [await bench.find(name) for name in "bd"] == [None, None]
 
     async def test_one_lease_settled_twice_continues_once(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("a"))
-        job = await flow.start("a")
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"))
+        job = await workflow.start("a")
         twice = [settlement(job, plan=plan(then=node(name))) for name in "bc"]
         first, second = await bench.settle_all("worker", twice)
         assert (first.move, second.lost is not None) == (Move.COMPLETE, True)
         assert await bench.find("c") is None
 
-    async def test_it_does_not_continue_with_a_job_that_is_there(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("a"), node("b"))
-        settled = await flow.end("a", left=plan(then=node("b")))
+    async def test_a_chain_does_not_continue_with_a_job_that_already_exists(self, bench: Bench) -> None:
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"), node("b"))
+        settled = await workflow.end("a", left=plan(then=node("b")))
         assert isinstance(settled.refused, Conflict)
-        assert await flow.states("a") == ["running"]
+        assert await workflow.states("a") == ["running"]
 
-    async def test_the_priority_of_its_predecessor_is_taken_over(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("a", priority=7))
-        await flow.end("a", left=plan(then=node("b", inherits_priority=True)))
-        await flow.end("b", left=plan(then=node("c", priority=1)))
+    async def test_a_continuation_takes_over_the_priority_of_its_predecessor(self, bench: Bench) -> None:
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a", priority=7))
+        await workflow.end("a", left=plan(then=node("b", inherits_priority=True)))
+        await workflow.end("b", left=plan(then=node("c", priority=1)))
         assert [(await bench.job(name)).priority for name in "abc"] == [7, 7, 1]
 
     async def test_a_continuation_may_wait_for_something(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("p"))
-        await flow.submit(node("a"))
-        await flow.end("a", left=plan(then=node("b", "p")))
-        assert await flow.states("b") == ["pending"]
-        await flow.end("p", Move.FAIL)
-        assert await flow.states("b") == ["failed"]
-        assert (await flow.group("a")).closed_at is not None
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("p"))
+        await workflow.submit(node("a"))
+        await workflow.end("a", left=plan(then=node("b", "p")))
+        assert await workflow.states("b") == ["pending"]
+        await workflow.end("p", Move.FAIL)
+        assert await workflow.states("b") == ["failed"]
+        assert (await workflow.group("a")).closed_at is not None
 
-    async def test_a_key_is_not_for_a_child_and_the_continuation(self, bench: Bench) -> None:
+    async def test_a_child_and_the_continuation_cannot_share_an_idempotency_key(self, bench: Bench) -> None:
         """safe-12: both are written with the same ending, so neither would find the other."""
-        flow = Flow(bench)
-        await flow.submit(node("a"))
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"))
         child, following = keyed("k", type="b", id="child"), keyed("k", type="b", id="following")
-        assert isinstance((await flow.end("a", left=plan(child, then=following))).refused, Conflict)
-        assert (await flow.end("a", left=plan(child, then=keyed("other", type="b")))).refused is None
+        assert isinstance((await workflow.end("a", left=plan(child, then=following))).refused, Conflict)
+        assert (await workflow.end("a", left=plan(child, then=keyed("other", type="b")))).refused is None
 
-    async def test_a_retried_end_goes_on(self, bench: Bench) -> None:
-        flow = await _chain(bench, "a", "b")
-        await flow.end("b", Move.FAIL)
+    async def test_a_retried_last_member_continues_the_chain(self, bench: Bench) -> None:
+        workflow = await _chain(bench, "a", "b")
+        await workflow.end("b", Move.FAIL)
         await bench.store.retry("default", ["b"], RetryRequest())
-        await flow.end("b", left=plan(then=node("c")))
+        await workflow.end("b", left=plan(then=node("c")))
         assert [job.id for job in await bench.store.chain("default", "b")] == ["a", "b", "c"]
-        assert closed_by(await flow.ended("c")) == ["a"]
-        assert (await flow.group("a")).generation == 2
+        assert closed_by(await workflow.settle("c")) == ["a"]
+        assert (await workflow.group("a")).generation == 2
 
 
-async def _chain(bench: Bench, *names: str) -> Flow:
+async def _chain(bench: Bench, *names: str) -> WorkflowBench:
     """Of these, the last one waiting."""
-    flow = Flow(bench)
-    await flow.submit(node(names[0]))
+    workflow = WorkflowBench(bench)
+    await workflow.submit(node(names[0]))
     for name, following in pairwise(names):
-        await flow.end(name, left=plan(then=node(following)))
-    return flow
+        await workflow.end(name, left=plan(then=node(following)))
+    return workflow

@@ -1,4 +1,4 @@
-"""Who gets which job, and in what order."""
+"""What a claim leases, and to whom."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.leases import Note
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import BOOM, LEASE, new_job
+from ropewalk.testing.contract.builders import BOOM, LEASE, new_job
 
 
 class ClaimContract(Contract):
-    """R1, R2: a claim gives what was asked for, whole, to one."""
+    """A claim leases the jobs it was asked for, each to one worker, and writes the whole lease at once (R1, R2)."""
 
     async def test_a_claim_changes_everything_together(self, bench: Bench) -> None:
         """R2, safe-7: state, owner, fence, expiry, attempt and start, before user code runs."""
@@ -48,8 +48,8 @@ class ClaimContract(Contract):
         assert [job.ticket for job in jobs] == [5, 6, 7, 8, 9]
         assert [await bench.job(job.id) for job in jobs] == jobs
 
-    async def test_a_line_of_last_attempts_is_given_by_and_by(self, bench: Bench) -> None:
-        """storage.md, buffer: into free slots only, each time the first of them, whatever the claim before met."""
+    async def test_a_line_of_last_attempts_is_given_out_one_free_slot_at_a_time(self, bench: Bench) -> None:
+        """safe-7: each claim gives as many as there are free slots, in order, whatever the claim before met."""
         ids = [await bench.add(max_attempts=1) for _ in range(7)]
         given = [[job.id for job in await bench.claim(6, slots=slots)] for slots in (2, 0, 1, 3)]
         assert given == [ids[:2], [], ids[2:3], ids[3:6]]
@@ -58,7 +58,7 @@ class ClaimContract(Contract):
             "the buffer takes what has attempts left"
         )
 
-    async def test_what_was_claimed_is_not_what_is_stored(self, bench: Bench) -> None:
+    async def test_changing_a_claimed_record_changes_nothing_stored(self, bench: Bench) -> None:
         """safe-5: a worker's copy changes nothing."""
         await bench.add(tags={"a": "1"})
         job = await bench.claim_one()
@@ -77,15 +77,15 @@ class ClaimContract(Contract):
         claimed = await bench.claimed(5)
         assert (claimed.jobs, claimed.moved, claimed.next_due) == ([], [], None)
 
-    async def test_no_more_than_the_limit(self, bench: Bench) -> None:
+    async def test_a_claim_gives_no_more_than_its_limit(self, bench: Bench) -> None:
         """R2."""
         ids = [await bench.add() for _ in range(5)]
         assert [job.id for job in await bench.claim(2)] == ids[:2]
         assert await bench.claim(0) == []
         assert [job.id for job in await bench.claim(9)] == ids[2:]
 
-    async def test_tickets_count_on_in_order(self, bench: Bench) -> None:
-        """storage.md, buffer: tickets tell started from buffered."""
+    async def test_tickets_are_numbered_in_the_order_of_the_claim(self, bench: Bench) -> None:
+        """safe-7: from the tickets the store knows which jobs have started and which are buffered."""
         ids = [await bench.add() for _ in range(3)]
         jobs = await bench.claim(3, first_ticket=40)
         assert [(job.id, job.ticket) for job in jobs] == list(zip(ids, (40, 41, 42), strict=True))
@@ -101,7 +101,7 @@ class ClaimContract(Contract):
         assert fences == sorted(set(fences))
 
     async def test_the_epoch_is_part_of_every_fence(self, bench: Bench) -> None:
-        """storage.md, restores: a raised epoch outdates every fence of before."""
+        """safe-5: a raised epoch makes every earlier fence stale."""
         old = await bench.running()
         await bench.settle(old, Move.RELEASE)
         await bench.backend.raise_epoch(bench.store, 3)
@@ -117,7 +117,7 @@ class ClaimContract(Contract):
         now = bench.runtime.now()
         assert [(job.lease_expires_at or 0) - now for job in jobs] == [10 * SECOND, 20 * SECOND, 5 * SECOND]
 
-    async def test_only_registered_types(self, bench: Bench) -> None:
+    async def test_a_claim_gives_only_the_types_that_it_names(self, bench: Bench) -> None:
         """R1: a type nobody registered stays where it is."""
         await bench.add("a")
         other = await bench.add("b")
@@ -126,7 +126,7 @@ class ClaimContract(Contract):
         assert await bench.claim(5, types=[]) == []
         assert [job.id for job in await bench.claim(5, types=["b"])] == [other]
 
-    async def test_only_the_named_queues_and_tenants(self, bench: Bench) -> None:
+    async def test_a_claim_gives_only_jobs_of_the_queues_and_tenants_that_it_names(self, bench: Bench) -> None:
         """R1, B4: one, a list, or all."""
         for tenant in ("acme", "zeta"):
             for queue in ("mail", "maps"):
@@ -150,7 +150,7 @@ class ClaimContract(Contract):
         assert _ids(await bench.claim(5)) == {"stopped"}
 
     async def test_records_of_a_newer_format_are_left_alone(self, bench: Bench) -> None:
-        """storage.md, across versions."""
+        """B3: a worker of an older release cannot run them."""
         newer = await bench.add()
         known = await bench.add()
         await bench.backend.set_format(bench.store, "default", newer, 2)

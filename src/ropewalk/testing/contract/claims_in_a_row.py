@@ -1,4 +1,4 @@
-"""One claim after the other: whatever a store remembers of the last one, the next one sees what changed in between."""
+"""Claims and completions that follow one another, in stores that remember something of the last one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.capabilities import LIMITS, STATISTICS, WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, settlement
+from ropewalk.testing.contract.builders import BOOM, LEASE, gate_on, settlement
 
 SOON = SECOND // 2
-"""before anybody looks for lost leases again"""
+"""A span so short that a store does not look for lost leases again."""
 
 
 class ClaimsInARowContract(Contract):
-    """R2, safe-8: claims of one type in one queue come thick and fast, and stores make them cheap."""
+    """A store may remember what the last claim saw, but the next claim sees everything that changed since (R2,
+    safe-8).
+    """
 
-    async def test_they_give_all_of_it_in_order(self, bench: Bench) -> None:
+    async def test_claims_in_a_row_give_every_job_in_order(self, bench: Bench) -> None:
         """R2: and the records that were written, each time."""
         ids = [await bench.add(priority=number % 3) for number in range(9)]
         in_order = sorted(ids, key=lambda job_id: -(ids.index(job_id) % 3))
@@ -35,13 +37,13 @@ class ClaimsInARowContract(Contract):
         assert [job.ticket for jobs in given for job in jobs] == list(range(1, 10))
         assert [await bench.job(job.id) for jobs in given for job in jobs] == [job for jobs in given for job in jobs]
 
-    async def test_what_comes_later_and_goes_first(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_a_later_job_that_goes_first(self, bench: Bench) -> None:
         """S3: the store decides the order, in the claim."""
         await _begun(bench)
         first = await bench.add(priority=9)
         assert (await bench.claim_one()).id == first
 
-    async def test_another_type_or_queue(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_another_type_or_queue(self, bench: Bench) -> None:
         """R1: one that is served, and one that is not."""
         await _begun(bench)
         await bench.add("a", priority=9)
@@ -51,13 +53,13 @@ class ClaimsInARowContract(Contract):
         assert elsewhere in {job.id for job in await bench.claim(9)}
 
     @pytest.mark.parametrize("served", [{"types": ["a"]}, {"queues": ("q",)}, {"tenants": ("acme",)}], ids=str)
-    async def test_another_worker(self, bench: Bench, served: dict[str, Any]) -> None:
+    async def test_the_next_claim_may_be_that_of_another_worker(self, bench: Bench, served: dict[str, Any]) -> None:
         """R1: that serves other types, queues or tenants."""
         await _begun(bench)
         assert await bench.claim(9, **served) == []
         assert len(await bench.claim(9)) == 2
 
-    async def test_a_queue_that_is_paused(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_that_a_queue_was_paused(self, bench: Bench) -> None:
         """safe-8."""
         await _begun(bench)
         await bench.store.pause("default", "default", paused=True)
@@ -66,13 +68,13 @@ class ClaimsInARowContract(Contract):
         assert len(await bench.claim(9)) == 2
 
     @needs(LIMITS)
-    async def test_a_limit_that_is_set(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_that_a_limit_was_set(self, bench: Bench) -> None:
         """safe-8."""
         await _begun(bench)
         await bench.store.put_limit(FlowLimit(tenant="default", kind="type", name="t", concurrency=2))
         assert len(await bench.claim(9)) == 1
 
-    async def test_a_job_that_comes_due(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_a_job_that_came_due(self, bench: Bench) -> None:
         """S2: at its time, and before others if that is its place."""
         due = await bench.add(delay_us=SOON, priority=9)
         await _begun(bench)
@@ -82,7 +84,7 @@ class ClaimsInARowContract(Contract):
         assert (await bench.claim_one()).id == due
 
     @needs(WORKFLOWS)
-    async def test_a_wait_that_is_over(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_a_gate_that_timed_out(self, bench: Bench) -> None:
         """C3: a gate that times out, while others are given out."""
         held = await bench.running()
         gated = await bench.add(gate=gate_on(held.id, timeout_us=SOON))
@@ -92,7 +94,7 @@ class ClaimsInARowContract(Contract):
         await bench.claim(1)
         assert await bench.status(gated) is Status.FAILED
 
-    async def test_a_job_past_its_deadline(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_a_deadline_that_passed(self, bench: Bench) -> None:
         """S2, R7: it never starts."""
         await _begun(bench)
         late = await bench.add(ttl_us=SOON, priority=9)
@@ -102,14 +104,14 @@ class ClaimsInARowContract(Contract):
         assert late not in {job.id for job in await bench.claim(9)}
         assert await bench.state(late) is State.DEAD_LETTER
 
-    async def test_a_last_attempt_waits_for_a_free_slot(self, bench: Bench) -> None:
-        """storage.md, buffer."""
+    async def test_the_next_claim_leaves_a_last_attempt_without_a_free_slot(self, bench: Bench) -> None:
+        """safe-7."""
         await _begun(bench)
         last = await bench.add(max_attempts=1, priority=9)
         assert last not in {job.id for job in await bench.claim(9, slots=0)}
         assert last in {job.id for job in await bench.claim(9, slots=1)}
 
-    async def test_a_lease_of_its_own(self, bench: Bench) -> None:
+    async def test_the_next_claim_uses_the_lease_that_a_job_asks_for(self, bench: Bench) -> None:
         """R2."""
         await _begun(bench)
         await bench.add(lease_us=5 * SECOND, priority=9)
@@ -117,7 +119,7 @@ class ClaimsInARowContract(Contract):
         assert job.lease_expires_at == bench.runtime.now() + 5 * SECOND
         assert job == await bench.job(job.id)
 
-    async def test_one_that_was_tried_before(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_a_job_that_was_tried_before(self, bench: Bench) -> None:
         """R5, R9: with all that its attempts left."""
         job = await _begun(bench)
         await bench.settle(job, Move.RETRY, error=BOOM)
@@ -125,7 +127,7 @@ class ClaimsInARowContract(Contract):
         assert (again.attempt, again.fence, again.rev) == (2, 2, 4)
         assert again == await bench.job(job.id)
 
-    async def test_a_lease_that_was_lost(self, bench: Bench) -> None:
+    async def test_the_next_claim_takes_back_a_lost_lease(self, bench: Bench) -> None:
         """R3: taken back by whoever claims next, and given out alone."""
         job = await _begun(bench)
         await bench.runtime.advance(LEASE / SECOND)
@@ -133,15 +135,15 @@ class ClaimsInARowContract(Contract):
         assert [moved.job.id for moved in claimed.moved] == [job.id]
         assert job.id in {each.id for each in claimed.jobs}
 
-    async def test_a_raised_epoch(self, bench: Bench) -> None:
-        """storage.md, restores."""
+    async def test_the_next_claim_uses_a_raised_epoch(self, bench: Bench) -> None:
+        """safe-5."""
         await _begun(bench)
         await bench.backend.raise_epoch(bench.store, 3)
         job = await bench.claim_one()
         assert job.fence >> EPOCH_SHIFT == 3
         assert job == await bench.job(job.id)
 
-    async def test_nothing_is_left_and_then_there_is(self, bench: Bench) -> None:
+    async def test_the_next_claim_sees_a_job_that_came_after_an_empty_claim(self, bench: Bench) -> None:
         await _begun(bench)
         assert [len(await bench.claim(9)) for _ in range(3)] == [2, 0, 0]
         more = await bench.add()
@@ -149,9 +151,11 @@ class ClaimsInARowContract(Contract):
 
 
 class SettlementsInARowContract(Contract):
-    """R2, safe-5: so do completions that nobody else has to hear of."""
+    """Completions that no other job depends on may be written together, but each is still checked and counted (R2,
+    safe-5).
+    """
 
-    async def test_each_keeps_its_own_result(self, bench: Bench) -> None:
+    async def test_each_settlement_keeps_its_own_result(self, bench: Bench) -> None:
         """Also none at all, an empty one, and bytes that are no text."""
         results = [b"1", None, b"", b"\xff\x00\xfe", b"x" * 2000, b"6"]
         for _ in results:
@@ -163,7 +167,7 @@ class SettlementsInARowContract(Contract):
         assert [(await bench.job(job.id)).result for job in jobs] == results
 
     @needs(STATISTICS)
-    async def test_one_that_lost_its_lease_takes_nothing_with_it(self, bench: Bench) -> None:
+    async def test_one_lost_lease_changes_nothing_for_the_other_settlements(self, bench: Bench) -> None:
         """safe-5: neither from the others nor of what is counted."""
         lost = await bench.running("a")
         await bench.runtime.advance(LEASE / SECOND)
@@ -176,7 +180,7 @@ class SettlementsInARowContract(Contract):
         told = await bench.store.stats("default", StatsQuery(last_us=HOUR))
         assert told.flow.completed == told.flow.total.count == 2
 
-    async def test_a_lease_of_before_is_not_the_lease_of_now(self, bench: Bench) -> None:
+    async def test_an_earlier_lease_of_the_same_worker_is_not_its_present_one(self, bench: Bench) -> None:
         """safe-5: though the same worker has both."""
         before = await bench.running()
         await bench.settle(before, Move.RELEASE)
@@ -186,7 +190,7 @@ class SettlementsInARowContract(Contract):
         assert await bench.job(now.id) == now
 
     @needs(STATISTICS)
-    async def test_they_are_counted_like_one_by_one(self, bench: Bench) -> None:
+    async def test_settlements_in_a_row_are_counted_like_single_ones(self, bench: Bench) -> None:
         """O4: how long each of them waited, ran, and took in all."""
         waits, jobs = [3 * SECOND, 3 * SECOND + 1, 70_000, 1, 0], list[JobRecord]()
         await bench.add()
@@ -204,14 +208,14 @@ class SettlementsInARowContract(Contract):
         assert told == [Latency.of(Histogram.of(spans)) for spans in (waits, ran, taken)]
 
     @needs(WORKFLOWS)
-    async def test_one_that_somebody_came_to_depend_on(self, bench: Bench) -> None:
+    async def test_a_completion_resolves_a_dependant_that_came_after_the_claim(self, bench: Bench) -> None:
         """C3, safe-9: after it was claimed, which its worker does not know."""
         parent, other = await bench.running(), await bench.running()
         child = await bench.add(gate=gate_on(parent.id))
         await bench.settle_all("worker", [settlement(job) for job in (other, parent)])
         assert await bench.state(child) is State.SCHEDULED
 
-    async def test_the_same_lease_twice(self, bench: Bench) -> None:
+    async def test_of_two_settlements_of_one_lease_in_a_row_the_first_counts(self, bench: Bench) -> None:
         """safe-6: the first counts."""
         job = await bench.running()
         first, second = await bench.settle_all("worker", [settlement(job, result=b"1"), settlement(job, result=b"2")])
@@ -220,7 +224,7 @@ class SettlementsInARowContract(Contract):
 
 
 async def _begun(bench: Bench) -> JobRecord:
-    """Three plain jobs, of which one is claimed: what most claims are like."""
+    """Submit three plain jobs and claim one of them, so that the next claim is a typical one."""
     for _ in range(3):
         await bench.add()
     return await bench.claim_one()

@@ -1,4 +1,4 @@
-"""A store's clock that was ahead and is set back: nobody who waits for a while waits until the clock is there again."""
+"""What happens to waits, leases and rates when the store's clock was ahead and is set back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS
 from ropewalk.ports.store.leases import Renewal
 from ropewalk.testing.contract.base import Contract, case, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, gate_on, new_job, worker_card
+from ropewalk.testing.contract.builders import LEASE, gate_on, new_job, worker_card
 
 AHEAD: Final = DAY / SECOND
 """How far ahead the clock was, in seconds."""
@@ -26,7 +26,9 @@ NAP: Final = Suspension(position=0, name="nap", span_us=MINUTE)
 
 
 class ClockSetBackContract(Contract):
-    """live-1, live-2: a clock that is set back delays nobody who waits for a while; safe-8: it starts nobody early."""
+    """When the store's clock is set back, relative waits get no longer (live-1, live-2), and nothing starts early
+    (safe-8).
+    """
 
     @pytest.mark.parametrize(
         ("move", "how"),
@@ -58,7 +60,7 @@ class ClockSetBackContract(Contract):
         await bench.store.retry("default", [failed.id], RetryRequest(delay_us=MINUTE))
         await _set_back_and_wait_a_minute(bench)
 
-    async def test_an_instant_that_was_asked_for_stays(self, bench: Bench) -> None:
+    async def test_an_instant_that_a_user_asked_for_is_never_changed(self, bench: Bench) -> None:
         """safe-8: run at, Defer(at=...), and an update of run_at."""
         bench.runtime.set_clock(ahead_seconds=AHEAD)
         at = bench.runtime.now() + MINUTE
@@ -81,7 +83,7 @@ class ClockSetBackContract(Contract):
         await bench.settle(job, Move.RETRY, delay_us=MINUTE)
         await _set_back_and_wait_a_minute(bench)
 
-    async def test_waits_that_began_before_the_clock_was_ahead_stay(self, bench: Bench) -> None:
+    async def test_waits_that_began_before_the_clock_was_ahead_are_not_changed(self, bench: Bench) -> None:
         """safe-8."""
         job_id = await bench.add(delay_us=2 * DAY)
         due = (await bench.job(job_id)).run_at
@@ -91,7 +93,7 @@ class ClockSetBackContract(Contract):
         await bench.sweep()
         assert (await bench.job(job_id)).run_at == due
 
-    async def test_a_wait_is_brought_nearer_once(self, bench: Bench) -> None:
+    async def test_a_wait_is_shortened_only_once(self, bench: Bench) -> None:
         """safe-8: sweeps that follow change nothing, nor does a second small step of the clock."""
         bench.runtime.set_clock(ahead_seconds=AHEAD)
         job_id = await bench.add(delay_us=MINUTE)
@@ -133,7 +135,7 @@ class ClockSetBackContract(Contract):
         assert (await bench.claim_one()).id == child
 
     @needs(WORKFLOWS)
-    async def test_a_gate_is_given_up_in_time(self, bench: Bench) -> None:
+    async def test_a_gate_times_out_in_time(self, bench: Bench) -> None:
         """live-3: its timeout is a wait, too, also of a job with a run_at of its own."""
         parent = await bench.add(delay_us=2 * DAY)
         bench.runtime.set_clock(ahead_seconds=AHEAD)
@@ -148,7 +150,7 @@ class ClockSetBackContract(Contract):
         assert [await bench.status(each) for each in children] == [Status.FAILED, Status.FAILED]
 
     @needs(WORKFLOWS)
-    async def test_a_wait_for_a_signal_is_given_up_in_time(self, bench: Bench) -> None:
+    async def test_a_wait_for_a_signal_times_out_in_time(self, bench: Bench) -> None:
         """live-3."""
         bench.runtime.set_clock(ahead_seconds=AHEAD)
         waits = Suspension(position=0, name="wait", signal="ring", span_us=MINUTE)
@@ -156,7 +158,7 @@ class ClockSetBackContract(Contract):
         await _set_back_and_wait_a_minute(bench)
 
     @needs(WORKFLOWS)
-    async def test_a_sleep_that_goes_on_is_no_longer_than_a_sleep(self, bench: Bench) -> None:
+    async def test_a_sleep_that_continues_lasts_no_longer_than_its_span(self, bench: Bench) -> None:
         """live-1: the handler came back to it after the clock was set back, and finds its end a day away."""
         bench.runtime.set_clock(ahead_seconds=AHEAD)
         await bench.settle(await bench.running(), Move.SUSPEND, suspension=NAP, delay_us=MINUTE)
@@ -203,7 +205,7 @@ class ClockSetBackContract(Contract):
         assert await bench.sweep() == []
         assert [(await bench.settle(job)).move for job in jobs.values()] == [Move.COMPLETE, Move.COMPLETE]
 
-    async def test_a_silent_worker_does_not_look_alive(self, bench: Bench) -> None:
+    async def test_a_silent_worker_does_not_look_alive_after_the_clock_is_set_back(self, bench: Bench) -> None:
         """live-3: `why` and the doctor judge by its last sign of life."""
         bench.runtime.set_clock(ahead_seconds=AHEAD)
         await bench.store.register(worker_card("dead"))
@@ -214,7 +216,7 @@ class ClockSetBackContract(Contract):
 
     @needs(LIMITS)
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
-    async def test_a_rate_has_room_within_a_window(self, bench: Bench, algorithm: Algorithm) -> None:
+    async def test_a_rate_limit_has_room_again_within_its_window(self, bench: Bench, algorithm: Algorithm) -> None:
         """live-1, R13."""
         rate = Rate(1, per=60, algorithm=algorithm)
         await bench.store.put_limit(FlowLimit(tenant="default", kind="key", name="k", rate=rate))
@@ -225,7 +227,7 @@ class ClockSetBackContract(Contract):
         await bench.runtime.advance(60)
         assert len(await bench.claim(9)) == 1
 
-    async def test_what_runs_meanwhile_ends_and_is_counted(self, bench: Bench) -> None:
+    async def test_a_job_that_runs_meanwhile_ends_and_is_counted(self, bench: Bench) -> None:
         """live-3: it seems to have ended before it began."""
         bench.runtime.set_clock(ahead_seconds=AHEAD)
         job = await bench.running()
@@ -239,7 +241,7 @@ def _renewal(job: JobRecord) -> Renewal:
 
 
 async def _set_back_and_wait_a_minute(bench: Bench) -> None:
-    """The one job that waits is ready after a minute by the clock that was set back, and not a second earlier."""
+    """Set the clock back and check that the only waiting job is ready after a minute, and not a second earlier."""
     bench.runtime.set_clock(back_seconds=AHEAD)
     await bench.sweep()
     await bench.runtime.advance(59)

@@ -1,4 +1,4 @@
-"""What follows a failure."""
+"""Compensations, which follow jobs that fail for good."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, settlement
+from ropewalk.testing.contract.builders import BOOM, settlement
 
 every_move = pytest.mark.parametrize("move", list(SETTLING))
 every_failure = pytest.mark.parametrize("move", [Move.FAIL, Move.BURY, Move.EXPIRE])
@@ -22,7 +22,9 @@ back_to_waiting = pytest.mark.parametrize("move", [move for move, after in SETTL
 
 @needs(WORKFLOWS)
 class CompensationContract(Contract):
-    """safe-14: exactly once per terminal failure of a run, in the same transaction, by any path."""
+    """A job that fails for good gets its compensation exactly once for each run, in the transaction that fails it
+    (safe-14).
+    """
 
     UNDO = CompensationSpec(
         type="undo",
@@ -36,7 +38,7 @@ class CompensationContract(Contract):
     )
 
     @every_failure
-    async def test_a_failure_is_followed_up(self, bench: Bench, move: Move) -> None:
+    async def test_a_failure_is_followed_by_its_compensation(self, bench: Bench, move: Move) -> None:
         """It inherits where it comes from, and knows what failed."""
         job = await bench.running(
             tenant="acme",
@@ -62,12 +64,12 @@ class CompensationContract(Contract):
         assert await bench.job(undo.id, tenant="acme") == undo
 
     @pytest.mark.parametrize("move", [move for move in SETTLING if move not in (Move.FAIL, Move.BURY, Move.EXPIRE)])
-    async def test_nothing_else_is_followed_up(self, bench: Bench, move: Move) -> None:
+    async def test_only_a_failure_is_followed_by_a_compensation(self, bench: Bench, move: Move) -> None:
         job = await bench.running(on_failure=self.UNDO, delay_us=0)
         await bench.settle(job, move, error=BOOM)
         assert await bench.claim(9, types=["undo"]) == []
 
-    async def test_every_job_of_a_batch_gets_its_own(self, bench: Bench) -> None:
+    async def test_every_failed_job_of_a_batch_gets_its_own_compensation(self, bench: Bench) -> None:
         for _ in range(3):
             await bench.add(on_failure=CompensationSpec(type="undo"))
         jobs = await bench.claim(3, owner="me")
@@ -75,7 +77,7 @@ class CompensationContract(Contract):
         undone = await bench.claim(9, types=["undo"])
         assert sorted(job.parent_id or "" for job in undone) == sorted(job.id for job in jobs)
 
-    async def test_each_run_is_followed_up_once(self, bench: Bench) -> None:
+    async def test_each_failed_run_is_compensated_once(self, bench: Bench) -> None:
         """safe-14: per run."""
         job = await bench.running(on_failure=CompensationSpec(type="undo"))
         await bench.settle(job, Move.FAIL, error=BOOM)
@@ -85,7 +87,7 @@ class CompensationContract(Contract):
         await bench.settle(await bench.claim_one(types=["t"]), Move.BURY, error=BOOM)
         assert [_origin_run(undo) for undo in await bench.claim(9, types=["undo"])] == [2]
 
-    async def test_a_follow_up_that_is_already_there_is_left_alone(self, bench: Bench) -> None:
+    async def test_a_compensation_that_already_exists_is_left_alone(self, bench: Bench) -> None:
         """Its id follows from (tenant, job, run), so a restored or repeated failure finds it."""
         job = await bench.running(id="original", on_failure=CompensationSpec(type="undo"))
         await bench.settle(job, Move.FAIL, error=BOOM)
@@ -99,7 +101,7 @@ class CompensationContract(Contract):
         assert await bench.job(undo.id) == done
         assert await bench.status(again.id) is Status.FAILED
 
-    async def test_a_compensation_may_name_one_of_its_own(self, bench: Bench) -> None:
+    async def test_a_compensation_may_have_a_compensation_of_its_own(self, bench: Bench) -> None:
         chain = CompensationSpec(type="undo", on_failure=CompensationSpec(type="a"))
         await bench.settle(await bench.running(on_failure=chain), Move.FAIL, error=BOOM)
         undo = await bench.claim_one(types=["undo"])

@@ -1,4 +1,4 @@
-"""What a store tells of the jobs in it when it is examined."""
+"""The facts about jobs that an examination of a store returns."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ropewalk.ports.store.capabilities import DIAGNOSIS
 from ropewalk.ports.store.diagnosis import Backlog, Work
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE
+from ropewalk.testing.contract.builders import LEASE
 
 NOTHING = Work(backlog=[], paused=[], leases_over=0, oldest_lease_over_at=None, newer_records=0, dead_letters={})
 
 
 @needs(DIAGNOSIS)
 class ExamineContract(Contract):
-    """H5: facts of all tenants, counted as a claim would count."""
+    """An examination returns facts about the jobs of all tenants, counted as a claim would count them (H5)."""
 
-    async def test_an_empty_store(self, bench: Bench) -> None:
+    async def test_an_empty_store_has_nothing_to_report(self, bench: Bench) -> None:
         """H5: nothing is made up."""
         examination = await bench.store.examine()
         assert (examination.now, examination.work) == (bench.runtime.now(), NOTHING)
 
-    async def test_what_could_start_now(self, bench: Bench) -> None:
+    async def test_the_jobs_that_could_start_now_are_counted(self, bench: Bench) -> None:
         """H5: of every tenant, what came due with nobody there to claim it too; not what waits, runs or has ended."""
         start = bench.runtime.now()
         await bench.finished()
@@ -41,13 +41,13 @@ class ExamineContract(Contract):
             Backlog(lane=LaneName("default", "default", "b", ""), ready=1, oldest_ready_at=start),
         ]
 
-    async def test_pauses_of_every_tenant(self, bench: Bench) -> None:
+    async def test_the_paused_queues_of_every_tenant_are_listed(self, bench: Bench) -> None:
         """R19, H5."""
         for tenant, queue, paused in (("b", "q", True), ("a", "q", True), ("a", "r", True), ("a", "r", False)):
             await bench.store.pause(tenant, queue, paused=paused)
         assert (await bench.store.examine()).work.paused == [("a", "q"), ("b", "q")]
 
-    async def test_leases_that_nobody_takes_back(self, bench: Bench) -> None:
+    async def test_expired_leases_that_nobody_takes_back_are_counted(self, bench: Bench) -> None:
         """H5, live-2."""
         lost = [await bench.running(owner=owner) for owner in ("one", "two")]
         await bench.runtime.advance(LEASE / SECOND - 1)
@@ -61,7 +61,7 @@ class ExamineContract(Contract):
         work = (await bench.store.examine()).work
         assert (work.leases_over, work.oldest_lease_over_at) == (1, bench.runtime.now() - SECOND)
 
-    async def test_records_of_a_newer_release(self, bench: Bench) -> None:
+    async def test_records_of_a_newer_release_are_counted(self, bench: Bench) -> None:
         """H5: live ones, wherever they stand."""
         ids = [await bench.add(), await bench.add(delay_us=SECOND), (await bench.running("b")).id]
         ending = await bench.running("c")
@@ -70,7 +70,7 @@ class ExamineContract(Contract):
         await bench.settle(ending)
         assert (await bench.store.examine()).work.newer_records == 3
 
-    async def test_dead_letters_by_type(self, bench: Bench) -> None:
+    async def test_dead_letters_are_counted_by_type(self, bench: Bench) -> None:
         """R12, H5: of every tenant, and no other endings."""
         for tenant in ("default", "acme"):
             await bench.finished(Move.BURY, tenant=tenant)

@@ -1,4 +1,4 @@
-"""Whose turn it is, exactly: lines take turns, age makes up for priority, and a flood delays nobody but itself."""
+"""The exact order in which a backlog is given out: lines take turns, and age makes up for priority."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ropewalk.domain.time import MINUTE, SECOND, Instant
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.builders import new_job
 
 T = TypeVar("T")
 Ranked: TypeAlias = tuple[tuple[int, Instant], int, str]
-"""(what decides, which came first, id)"""
+"""A ready job as its order key, its number and its id."""
 
 TENANTS: Final = ("acme", "beta", "zeta")
 BACKLOG: Final = 60
 
 
 class TurnContract(Contract):
-    """R12, live-5: between lines one from each in turn, inside a line strictly by age and priority."""
+    """Claims take one job from each line in turn, and from each line by age and priority (R12, live-5)."""
 
     @pytest.mark.parametrize("seed", range(8))
     @pytest.mark.parametrize("strict_order", [False, True])
-    async def test_any_backlog_is_given_out_in_the_order_said(
+    async def test_any_backlog_is_given_out_in_the_order_of_the_rule(
         self, bench: Bench, seed: int, *, strict_order: bool
     ) -> None:
         """R12, S3, live-5: whatever waits, whoever asks for how many, whosever turn it is."""
@@ -63,7 +63,7 @@ class TurnContract(Contract):
             assert [job.tenant for job in jobs[:10]] == everybody[turn:] + everybody[:turn]
         assert {job.tenant for job in await bench.claim(20)} == {"flood"}
 
-    async def test_claims_of_one_go_round(self, bench: Bench) -> None:
+    async def test_claims_of_one_job_serve_the_lines_in_turn(self, bench: Bench) -> None:
         """R12, live-5: nobody waits longer than the others take turns."""
         await bench.submit(*(new_job(tenant=tenant) for tenant in TENANTS for _ in range(9)))
         given = [(await bench.claim_one(turn=turn)).tenant for turn in range(12)]
@@ -71,11 +71,13 @@ class TurnContract(Contract):
 
 
 class AgeingContract(Contract):
-    """S3, live-5: a point of priority is worth 36 s, to the microsecond."""
+    """One point of priority is worth 36 s of age, exactly to the microsecond (S3, live-5)."""
 
     @pytest.mark.parametrize(("low", "high"), [(0, 1), (-100, 0), (-3, 4), (-1000, 1000)])
     @pytest.mark.parametrize("late_us", [-1, 0, 1])
-    async def test_where_age_overtakes_priority(self, bench: Bench, low: int, high: int, late_us: int) -> None:
+    async def test_age_overtakes_priority_at_exactly_the_stated_time(
+        self, bench: Bench, low: int, high: int, late_us: int
+    ) -> None:
         """S3, live-5: a microsecond before, the higher goes first; at the point itself the older does."""
         older = await bench.add(priority=low)
         wait_us = (high - low) * AGEING_STEP + late_us
@@ -86,7 +88,7 @@ class AgeingContract(Contract):
         assert [job.id for job in await bench.claim(2)] == expected
 
     @pytest.mark.parametrize(("strict_order", "after"), [(False, 15), (True, None)])
-    async def test_a_stream_of_higher_priority_delays_so_long_and_no_longer(
+    async def test_jobs_of_higher_priority_delay_others_for_a_bounded_time(
         self, bench: Bench, *, strict_order: bool, after: int | None
     ) -> None:
         """S3, live-5: ten points, so ten times 36 s of what comes meanwhile go first. Without ageing, all of it."""
@@ -104,7 +106,7 @@ class AgeingContract(Contract):
 
 
 async def _go_on(bench: Bench, jobs: Sequence[JobRecord]) -> None:
-    """So much later that no claim goes by what an earlier one saw: a store may do so for seconds under load."""
+    """Let time pass, because a store under load may use what an earlier claim saw for some seconds."""
     for job in jobs:
         await bench.settle(job)
     await bench.runtime.advance(20)
@@ -126,7 +128,7 @@ def _one_of(chance: FakeRuntime, options: Sequence[T]) -> T:
 
 
 def _in_turn(backlog: Mapping[TenantQueue, Sequence[Ranked]], turn: int) -> list[str]:
-    """The rule, as it is said: lines in order of name, beginning with the one whose turn it is, one of each."""
+    """Return the ids in the order of the rule: one job of each line in turn, lines by name, beginning with `turn`."""
     lines = [[job_id for _, _, job_id in sorted(jobs)] for _, jobs in sorted(backlog.items()) if jobs]
     first = turn % len(lines)
     lines = lines[first:] + lines[:first]

@@ -1,7 +1,7 @@
-"""Every write of a worker, through a lease that it does not hold (any more): nothing changes, and it is told why.
+"""Every write of a worker through a lease that it does not hold, or no longer holds.
 
-Workers drop such writes by themselves wherever they can, so that a store is hardly ever asked to refuse one. Here it is
-asked, for each verb and each way to have lost a lease. Nothing here waits or sets a clock: it holds by any clock.
+A worker usually drops such a write itself, so a store rarely has to refuse one. These tests send every kind of write
+after every way of losing a lease. They neither wait nor set a clock, so they run on any clock.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ropewalk.ports.store.leases import Holder, Note, Renewal
 from ropewalk.ports.store.submission import Submission
 from ropewalk.testing.contract.base import Contract, case, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import BOOM, new_job, settlement
+from ropewalk.testing.contract.builders import BOOM, new_job, settlement
 
 ME: Final = "me"
 NOBODY: Final = 10**9
 MANY: Final = 40
-"""so many jobs in a row that a store which writes neighbours together does so"""
+"""So many jobs that a store which writes jobs with consecutive numbers together does so."""
 LINE: Final = LogLine(position=1, attempt=1, at=0, level=20, message="late", fields=None)
 STEP: Final = StepRecord(position=0, name="late", kind="step", value=b"1", finished=True)
 PROGRESS: Final = Progress(99.0, "late", 0)
 
-Situation: TypeAlias = Callable[[Bench, JobRecord], Awaitable[Holder]]
-"""what becomes of a lease; answers under which one the late writes are made"""
+LeaseLoss: TypeAlias = Callable[[Bench, JobRecord], Awaitable[Holder]]
+"""A way to lose the lease of a job; it returns the stale lease under which the late writes are made."""
 
 
 async def another_fence(_: Bench, job: JobRecord) -> Holder:
@@ -69,14 +69,14 @@ async def given_to_another(bench: Bench, job: JobRecord) -> Holder:
 
 
 async def given_back_and_taken_again(bench: Bench, job: JobRecord) -> Holder:
-    """Only the fence tells these two apart."""
+    """Both leases belong to one worker and differ only in their fences."""
     await bench.settle(job, Move.RELEASE)
     assert (await bench.claim_one(owner=ME)).id == job.id
     return holder(job)
 
 
 async def run_out(bench: Bench, job: JobRecord) -> Holder:
-    """A renewal for no time at all: the lease is over at once, and taken back."""
+    """Renew the lease for no time at all, so that it is over at once, and let a sweep take it back."""
     await bench.store.renew(ME, [Renewal(seq=job.seq, fence=job.fence, lease_us=0)])
     assert [moved.job.id for moved in await bench.sweep()] == [job.id]
     return holder(job)
@@ -122,7 +122,7 @@ async def deleted(bench: Bench, job: JobRecord) -> Holder:
 
 
 TAKEN, ALREADY, GONE = LossReason.TAKEN_BY_ANOTHER_WORKER, LossReason.ALREADY_COMPLETED, LossReason.NOT_FOUND
-SITUATIONS: Final[dict[Situation, LossReason]] = {
+LEASE_LOSSES: Final[dict[LeaseLoss, LossReason]] = {
     **dict.fromkeys((another_fence, an_older_fence, another_owner, given_back, given_to_another), TAKEN),
     **dict.fromkeys((given_back_and_taken_again, run_out, run_out_and_given_to_another), TAKEN),
     **dict.fromkeys((completed, failed, completed_from_outside, failed_from_outside), ALREADY),
@@ -130,17 +130,17 @@ SITUATIONS: Final[dict[Situation, LossReason]] = {
     cancelled: LossReason.CANCELLED,
 }
 FROM_OUTSIDE: Final = (completed_from_outside, failed_from_outside)
-every_situation = pytest.mark.parametrize(
-    ("situation", "reason"),
+every_lease_loss = pytest.mark.parametrize(
+    ("lease_loss", "reason"),
     [
         case(each, reason, of=(WORKFLOWS,) if each in FROM_OUTSIDE else (), id=each.__name__)
-        for each, reason in SITUATIONS.items()
+        for each, reason in LEASE_LOSSES.items()
     ],
 )
 
 
 class Seen(NamedTuple):
-    """Everything that a write of a worker could change."""
+    """What a worker could have changed: everything is read before and after a late write."""
 
     job: JobRecord | None
     attempts: list[AttemptRecord]
@@ -152,13 +152,17 @@ class Seen(NamedTuple):
 
 
 class FenceContract(Contract):
-    """safe-5: a write through a stale lease changes nothing and says why."""
+    """A write through a lease that the worker no longer holds changes nothing and is answered with the reason
+    (safe-5).
+    """
 
-    @every_situation
-    async def test_no_settlement_is_accepted(self, bench: Bench, situation: Situation, reason: LossReason) -> None:
+    @every_lease_loss
+    async def test_no_settlement_through_a_stale_lease_is_accepted(
+        self, bench: Bench, lease_loss: LeaseLoss, reason: LossReason
+    ) -> None:
         """By any move, on whichever way a store takes."""
         job = await _held(bench)
-        late = await situation(bench, job)
+        late = await lease_loss(bench, job)
         async for before in _unchanged(bench, job):
             complete = {WORKFLOWS, LOGS} <= bench.store.capabilities
             for move in SETTLING if complete else SETTLING.keys() - {Move.SUSPEND}:
@@ -169,16 +173,16 @@ class FenceContract(Contract):
                     assert (answer.lost, answer.move, answer.job) == (reason, None, None), (move, how, before)
 
     @needs(WORKFLOWS)
-    @every_situation
-    async def test_no_member_of_a_group_is_completed(
-        self, bench: Bench, situation: Situation, reason: LossReason
+    @every_lease_loss
+    async def test_no_member_of_a_group_is_completed_through_a_stale_lease(
+        self, bench: Bench, lease_loss: LeaseLoss, reason: LossReason
     ) -> None:
         """What only its scope has to hear of takes a way of its own."""
         parent = await bench.running(owner="parent")
         child = structs.replace(new_job(), group_id=parent.id, parent_id=parent.id, spawn_key="k")
         await bench.submit(child, under=holder(parent))
         job = await bench.claim_one(owner=ME)
-        late = await situation(bench, job)
+        late = await lease_loss(bench, job)
         async for before in _unchanged(bench, job, group=parent.id):
             for plan in (None, CompletionPlan(contribution=Contribution(type="t", value=b"5", reducer="sum"))):
                 asked = settlement(job, result=b"1", plan=plan)
@@ -186,11 +190,13 @@ class FenceContract(Contract):
                 [answer] = await bench.settle_all(late.owner, [asked])
                 assert (answer.lost, answer.move) == (reason, None), before
 
-    @every_situation
-    async def test_nothing_else_is_written(self, bench: Bench, situation: Situation, reason: LossReason) -> None:
+    @every_lease_loss
+    async def test_no_renewal_or_note_is_written_through_a_stale_lease(
+        self, bench: Bench, lease_loss: LeaseLoss, reason: LossReason
+    ) -> None:
         """Renewal, progress, log lines and checkpoint."""
         job = await _held(bench)
-        late = await situation(bench, job)
+        late = await lease_loss(bench, job)
         lines = (LINE,) if LOGS in bench.store.capabilities else ()
         async for _ in _unchanged(bench, job):
             asked = Renewal(seq=late.seq, fence=late.fence, lease_us=MINUTE, progress=PROGRESS, lines=lines)
@@ -200,14 +206,14 @@ class FenceContract(Contract):
             assert noted.lost is reason
 
     @needs(WORKFLOWS)
-    @every_situation
-    async def test_no_step_signal_or_child_is_written(
-        self, bench: Bench, situation: Situation, reason: LossReason
+    @every_lease_loss
+    async def test_no_step_signal_or_child_is_written_through_a_stale_lease(
+        self, bench: Bench, lease_loss: LeaseLoss, reason: LossReason
     ) -> None:
         """What a handler of a workflow writes while it runs."""
         job = await _held(bench)
         await bench.store.signal("default", job.id, "ring", b"1")
-        late = await situation(bench, job)
+        late = await lease_loss(bench, job)
         async for _ in _unchanged(bench, job):
             assert (await bench.store.record_step(late, STEP)).lost is reason
             answer = await bench.store.take_signal(late, STEP, "ring")
@@ -218,12 +224,14 @@ class FenceContract(Contract):
             assert refused.reason == reason
 
     @needs(USER_TRANSACTIONS)
-    @every_situation
-    async def test_no_transaction_completes_it(self, bench: Bench, situation: Situation, reason: LossReason) -> None:
+    @every_lease_loss
+    async def test_no_user_transaction_completes_a_job_through_a_stale_lease(
+        self, bench: Bench, lease_loss: LeaseLoss, reason: LossReason
+    ) -> None:
         """A user's own writes are undone with the completion that was refused."""
         transaction = bench.store.transaction(MINUTE)
         job = await _held(bench)
-        late = await situation(bench, job)
+        late = await lease_loss(bench, job)
         async for _ in _unchanged(bench, job):
             await transaction.execute("SELECT 1")
             asked = structs.replace(settlement(job, result=b"1"), seq=late.seq, fence=late.fence)
@@ -231,7 +239,7 @@ class FenceContract(Contract):
             assert (answer.lost, answer.move) == (reason, None)
 
     @pytest.mark.parametrize("stale", ["fence", "owner", "ended"])
-    async def test_of_many_in_a_row_none_is_accepted(self, bench: Bench, stale: str) -> None:
+    async def test_none_of_many_stale_settlements_is_accepted(self, bench: Bench, stale: str) -> None:
         """Neighbours may be written together: by their numbers, their fences and their owner."""
         jobs = await _many(bench)
         asked = [settlement(job, result=b"1") for job in jobs]
@@ -244,7 +252,7 @@ class FenceContract(Contract):
         assert [answer.move for answer in answers] == [None] * MANY
         assert [await bench.job(job.id) for job in jobs] == before
 
-    async def test_a_stale_one_among_many_takes_none_of_them_along(self, bench: Bench) -> None:
+    async def test_one_stale_settlement_does_not_refuse_the_others(self, bench: Bench) -> None:
         jobs = await _many(bench)
         stale = jobs[MANY // 2]
         asked = [settlement(job, result=b"1") for job in jobs]
@@ -267,7 +275,7 @@ async def _many(bench: Bench) -> list[JobRecord]:
 
 
 def _endings(move: Move, *, complete: bool) -> list[dict[str, object]]:
-    """What a worker may send along: each takes another way through a store."""
+    """Return settlements with different contents, because a store may write each kind in its own way."""
     if move is Move.COMPLETE:
         plan = CompletionPlan(children=(new_job(),))
         plain: list[dict[str, object]] = [{"result": b"late"}, {"result": b"late", "alone": False}]
@@ -280,7 +288,7 @@ def _endings(move: Move, *, complete: bool) -> list[dict[str, object]]:
 
 
 async def _unchanged(bench: Bench, job: JobRecord, *, group: str | None = None) -> AsyncIterator[Seen]:
-    """Once: whatever happens inside must leave everything as it was."""
+    """Check that what happens inside changes nothing."""
     before = await _seen(bench, job, group)
     yield before
     assert await _seen(bench, job, group) == before

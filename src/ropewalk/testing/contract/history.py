@@ -1,4 +1,4 @@
-"""What is recorded about a job's life."""
+"""The recorded history of jobs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, worker_card
+from ropewalk.testing.contract.builders import BOOM, worker_card
 
 
 class HistoryContract(Contract):
-    """safe-16: append-only and gap-free per job; nothing happens without an entry."""
+    """Every change of a job is one numbered entry of its history (safe-16)."""
 
-    async def test_a_plain_life(self, bench: Bench) -> None:
-        """storage.md: a plain job keeps no rows, its record tells."""
+    async def test_the_history_of_a_plain_job_follows_from_its_record(self, bench: Bench) -> None:
+        """safe-16: no rows are stored for it."""
         job = await bench.finished(owner="me")
         trail = await bench.stored_history(job.id)
         assert (trail.attempts, trail.events, trail.now) == ([], [], bench.runtime.now())
@@ -29,7 +29,7 @@ class HistoryContract(Contract):
             ("complete", "me"),
         ]
 
-    async def test_the_worker_is_told_after_it_is_gone(self, bench: Bench) -> None:
+    async def test_history_names_a_worker_that_is_gone(self, bench: Bench) -> None:
         """O5: its name is the job's, not looked up."""
         await bench.store.register(worker_card("me"))
         job = await bench.finished(owner="me")
@@ -37,7 +37,7 @@ class HistoryContract(Contract):
         assert (await bench.job(job.id)).owner == "me"
         assert (await bench.history(job.id))[-1].worker == "me"
 
-    async def test_an_eventful_life(self, bench: Bench) -> None:
+    async def test_history_names_every_attempt_and_every_act_of_an_operator(self, bench: Bench) -> None:
         """O5: every attempt with its worker, times and error; every act of an operator with its reason."""
         job_id = await bench.add(delay_us=HOUR, max_attempts=None)
         await bench.store.update("default", job_id, UpdateRequest(run_now=True))
@@ -74,12 +74,14 @@ class HistoryContract(Contract):
         ]
         assert [each.fence for each in attempts] == sorted({each.fence for each in attempts})
 
-    async def test_the_trail_of_a_missing_job(self, bench: Bench) -> None:
+    async def test_a_missing_job_has_no_history(self, bench: Bench) -> None:
         assert await bench.store.history("default", "missing") is None
 
 
 class RandomLifeContract(Contract):
-    """safe-16, safe-7: whatever happens, in whatever order."""
+    """History has no gap and the bounds on attempts and crashes hold, whatever happens in whatever order (safe-16,
+    safe-7).
+    """
 
     @pytest.mark.parametrize("seed", range(12))
     async def test_history_has_no_gap_and_budgets_hold(self, bench: Bench, seed: int) -> None:
@@ -88,7 +90,7 @@ class RandomLifeContract(Contract):
         held: JobRecord | None = None
         told: list[HistoryEntry] = []
         for _ in range(60):
-            held = await live_on(bench, job_id, held, chance)
+            held = await random_step(bench, job_id, held, chance)
             job = await bench.job(job_id)
             history = await bench.history(job_id)
             assert [entry.rev for entry in history] == list(range(1, job.rev + 1))
@@ -99,8 +101,8 @@ class RandomLifeContract(Contract):
             told = history
 
 
-async def live_on(bench: Bench, job_id: str, held: JobRecord | None, chance: FakeRuntime) -> JobRecord | None:
-    """One random thing happens; answers the lease that was given out last."""
+async def random_step(bench: Bench, job_id: str, held: JobRecord | None, chance: FakeRuntime) -> JobRecord | None:
+    """Make one random change to the job, and return the record of its newest lease."""
     await bench.runtime.advance(chance.random() * 5)
     match int(chance.random() * 12):
         case 0:

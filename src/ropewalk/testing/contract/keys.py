@@ -1,4 +1,4 @@
-"""Idempotency keys: one (tenant, type, key), one job in scope."""
+"""Idempotency keys."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import Conflict
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import keyed, new_job
+from ropewalk.testing.contract.builders import keyed, new_job
 
 
 class KeyContract(Contract):
     """An idempotency key names at most one job in its scope (safe-12)."""
 
-    async def test_an_open_job_wins(self, bench: Bench) -> None:
+    async def test_an_open_job_with_the_key_is_found_instead_of_a_new_one(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k"))
         [again] = await bench.submit(keyed("k"))
         assert (again.duplicate, again.id, again.state) == (True, first.id, State.SCHEDULED)
@@ -32,13 +32,13 @@ class KeyContract(Contract):
         [again] = await bench.submit(keyed("k"))
         assert (again.run_at, again.group_id, again.state) == (first.run_at, "g", State.DELAYED)
 
-    async def test_scope_open_ends_with_the_job(self, bench: Bench) -> None:
+    async def test_the_scope_open_ends_with_the_job(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"))
         [second] = await bench.submit(keyed("k"))
         assert not second.duplicate
         assert second.id != first
 
-    async def test_every_end_closes_the_key(self, bench: Bench) -> None:
+    async def test_every_kind_of_end_closes_the_key(self, bench: Bench) -> None:
         for move in (Move.COMPLETE, Move.FAIL, Move.BURY, Move.EXPIRE, Move.CANCEL):
             await _finish(bench, keyed("k"), move)
         [waiting] = await bench.submit(keyed("k"))
@@ -62,13 +62,13 @@ class KeyContract(Contract):
             [again] = await bench.submit(keyed("k"))
             assert again.duplicate
 
-    async def test_scope_any_also_finds_a_finished_job_within_the_window(self, bench: Bench) -> None:
+    async def test_the_scope_any_also_finds_a_finished_job_within_the_window(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"))
         await bench.runtime.advance(hours=23)
         [again] = await bench.submit(keyed("k", scope="any"))
         assert (again.duplicate, again.id, again.state) == (True, first, State.COMPLETED)
 
-    async def test_the_window_is_the_new_calls_and_counts_from_the_opening(self, bench: Bench) -> None:
+    async def test_the_window_of_the_new_call_counts_from_the_opening_of_the_key(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"))
         await bench.runtime.advance(59.999_999)
         [inside] = await bench.submit(keyed("k", scope="any", window=60))
@@ -77,26 +77,26 @@ class KeyContract(Contract):
         [outside] = await bench.submit(keyed("k", scope="any", window=60))
         assert not outside.duplicate
 
-    async def test_an_open_job_wins_however_old(self, bench: Bench) -> None:
+    async def test_an_open_job_is_found_by_its_key_however_old_it_is(self, bench: Bench) -> None:
         await bench.submit(keyed("k"))
         await bench.runtime.advance(days=30)
         [again] = await bench.submit(keyed("k", scope="any", window=1))
         assert again.duplicate
 
-    async def test_the_new_calls_scope_decides(self, bench: Bench) -> None:
-        """storage.md: not the scope the key was opened with."""
+    async def test_the_scope_of_the_new_call_decides(self, bench: Bench) -> None:
+        """safe-12: the scope with which the key was opened does not matter."""
         await _finish(bench, keyed("k", scope="any"))
         [fresh] = await bench.submit(keyed("k", scope="open"))
         assert not fresh.duplicate
 
-    async def test_another_input_on_a_hit_is_a_conflict(self, bench: Bench) -> None:
+    async def test_the_same_key_with_another_input_is_a_conflict(self, bench: Bench) -> None:
         await bench.submit(keyed("k", input=b"[1]"))
         answer = await bench.answer(new_job(id="neighbour"), keyed("k", input=b"[2]"))
         assert isinstance(answer, Conflict)
         assert "'k'" in str(answer)
         assert await bench.find("neighbour") is None
 
-    async def test_a_conflict_with_a_finished_job_in_its_window(self, bench: Bench) -> None:
+    async def test_another_input_conflicts_with_a_finished_job_within_the_window(self, bench: Bench) -> None:
         await _finish(bench, keyed("k", input=b"[1]"))
         assert isinstance(await bench.answer(keyed("k", input=b"[2]", scope="any")), Conflict)
         [fresh] = await bench.submit(keyed("k", input=b"[2]"))
@@ -111,13 +111,13 @@ class KeyContract(Contract):
         ]
         assert [each.duplicate for each in accepted] == [False] * 4
 
-    async def test_a_repeat_inside_one_batch(self, bench: Bench) -> None:
+    async def test_a_key_repeated_inside_one_batch_is_one_job(self, bench: Bench) -> None:
         first, other, again = await bench.submit(keyed("k"), keyed("l"), keyed("k"))
         assert (first.duplicate, other.duplicate, again.duplicate) == (False, False, True)
         assert again.id == first.id
         assert len(await bench.claim(9)) == 2
 
-    async def test_a_conflict_inside_one_batch(self, bench: Bench) -> None:
+    async def test_a_key_with_two_inputs_inside_one_batch_is_a_conflict(self, bench: Bench) -> None:
         """safe-3: and the key is free afterwards."""
         answer = await bench.answer(keyed("k", input=b"[1]"), keyed("k", input=b"[2]"))
         assert isinstance(answer, Conflict)
@@ -140,7 +140,7 @@ class KeyContract(Contract):
         [again] = await bench.submit(new)
         assert (again.duplicate, again.id, again.state) == (True, new.id, State.COMPLETED)
 
-    async def test_concurrent_callers_get_one_job(self, bench: Bench) -> None:
+    async def test_concurrent_callers_of_one_key_get_one_job(self, bench: Bench) -> None:
         other = await bench.second()
         answers = await asyncio.gather(*(each.submit(keyed("k")) for each in (bench, other) * 10))
         assert len({accepted.id for [accepted] in answers}) == 1
@@ -148,7 +148,7 @@ class KeyContract(Contract):
 
 
 class KeyRetryContract(Contract):
-    """storage.md, keys: a manual retry and the key of the job."""
+    """A job that is retried by hand holds its idempotency key again, unless another open job holds it (safe-12)."""
 
     async def test_a_retried_job_holds_its_key_again(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
@@ -156,7 +156,7 @@ class KeyRetryContract(Contract):
         [again] = await bench.submit(keyed("k"))
         assert (again.duplicate, again.id) == (True, first)
 
-    async def test_its_window_still_counts_from_the_first_opening(self, bench: Bench) -> None:
+    async def test_the_window_of_a_retried_job_counts_from_the_first_opening(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
         await bench.runtime.advance(50)
         await _retry(bench, first)
@@ -174,14 +174,14 @@ class KeyRetryContract(Contract):
         assert refused.state is State.FAILED
         assert await bench.stored_history(first) == before
 
-    async def test_a_key_passed_on_and_closed_again_is_free(self, bench: Bench) -> None:
+    async def test_a_retried_job_gets_its_key_back_when_a_later_holder_has_ended(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
         await _finish(bench, keyed("k"))
         await _retry(bench, first)
         [again] = await bench.submit(keyed("k"))
         assert (again.duplicate, again.id) == (True, first)
 
-    async def test_of_two_finished_jobs_of_a_key_only_one_comes_back(self, bench: Bench) -> None:
+    async def test_of_two_finished_jobs_with_one_key_only_one_can_be_retried(self, bench: Bench) -> None:
         first = await _finish(bench, keyed("k"), Move.FAIL)
         second = await _finish(bench, keyed("k"), Move.FAIL)
         one, two = await bench.store.retry("default", [first, second], RetryRequest())
@@ -215,16 +215,16 @@ async def _retry(bench: Bench, job_id: str) -> None:
 
 
 class KeyUpdateContract(Contract):
-    """safe-12: The key of a job whose input is changed stands for the input that will run."""
+    """When the input of a waiting job is updated, its key stands for the new input (safe-12)."""
 
-    async def test_it_stands_for_the_new_input(self, bench: Bench) -> None:
+    async def test_after_an_update_the_key_stands_for_the_new_input(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))
         await bench.store.update("default", first.id, UpdateRequest(input=b"[2]"))
         [again] = await bench.submit(keyed("k", input=b"[2]"))
         assert (again.duplicate, again.id) == (True, first.id)
         assert isinstance(await bench.answer(keyed("k", input=b"[1]")), Conflict)
 
-    async def test_also_within_the_window_of_a_finished_job(self, bench: Bench) -> None:
+    async def test_after_an_update_the_window_stands_for_the_new_input(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))
         await bench.store.update("default", first.id, UpdateRequest(input=b"[2]"))
         await bench.settle(await bench.claim_one())
@@ -232,7 +232,7 @@ class KeyUpdateContract(Contract):
         assert (again.duplicate, again.id) == (True, first.id)
         assert isinstance(await bench.answer(keyed("k", scope="any", input=b"[1]")), Conflict)
 
-    async def test_also_in_its_next_run(self, bench: Bench) -> None:
+    async def test_in_the_next_run_the_key_still_stands_for_the_new_input(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))
         await bench.settle(await bench.claim_one(), Move.FAIL)
         await bench.store.retry("default", [first.id], RetryRequest(delay_us=HOUR))
@@ -240,7 +240,7 @@ class KeyUpdateContract(Contract):
         [again] = await bench.submit(keyed("k", input=b"[2]"))
         assert (again.duplicate, again.id) == (True, first.id)
 
-    async def test_another_change_leaves_it(self, bench: Bench) -> None:
+    async def test_an_update_without_a_new_input_leaves_the_key(self, bench: Bench) -> None:
         [first] = await bench.submit(keyed("k", input=b"[1]"))
         await bench.store.update("default", first.id, UpdateRequest(priority=5, run_at=bench.runtime.now() + HOUR))
         [again] = await bench.submit(keyed("k", input=b"[1]"))

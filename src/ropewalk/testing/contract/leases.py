@@ -1,4 +1,4 @@
-"""Keeping a lease, and writing through it."""
+"""Renewing leases, and writing notes under them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.leases import CancelNotice, Lost, Note, NoteAnswer, Renewal
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import LEASE, worker_card
+from ropewalk.testing.contract.builders import LEASE, worker_card
 
 
 class RenewContract(Contract):
-    """R2, R4: one call for all of a worker's leases."""
+    """One call renews all leases of a worker and reports the lost ones with their reasons (R2, R4)."""
 
     async def test_a_lease_is_extended_from_now(self, bench: Bench) -> None:
         job = await bench.running(owner="me")
@@ -27,7 +27,7 @@ class RenewContract(Contract):
         assert after.lease_expires_at == bench.runtime.now() + 90 * SECOND
         assert after == structs.replace(job, lease_expires_at=after.lease_expires_at), "not history: rev stays"
 
-    async def test_renewing_keeps_it_from_being_taken_back(self, bench: Bench) -> None:
+    async def test_a_renewed_lease_is_not_taken_back(self, bench: Bench) -> None:
         job = await bench.running(owner="me")
         for _ in range(5):
             await bench.runtime.advance(29)
@@ -43,7 +43,7 @@ class RenewContract(Contract):
         assert renewed.lost == []
         assert await bench.sweep(9) == []
 
-    async def test_every_reason_for_a_loss(self, bench: Bench) -> None:
+    async def test_every_lost_lease_is_reported_with_its_reason(self, bench: Bench) -> None:
         """R4: typed reasons; the others in the call are renewed."""
         moves = {
             Move.COMPLETE: LossReason.ALREADY_COMPLETED,
@@ -70,7 +70,7 @@ class RenewContract(Contract):
         ]
         assert (await bench.job(kept.id)).lease_expires_at == bench.runtime.now() + LEASE
 
-    async def test_another_fence_or_owner_is_lost(self, bench: Bench) -> None:
+    async def test_a_renewal_with_another_fence_or_owner_is_lost(self, bench: Bench) -> None:
         """safe-5."""
         job = await bench.running(owner="me")
         before = await bench.job(job.id)
@@ -108,7 +108,7 @@ class RenewContract(Contract):
         await bench.store.renew("me", [_renewal(job)])
         assert (await bench.job(job.id)).progress == Progress(40.5, "half way", at)
 
-    async def test_one_lease_twice_in_a_request(self, bench: Bench) -> None:
+    async def test_one_lease_may_be_renewed_twice_in_one_request(self, bench: Bench) -> None:
         """R9: as if it had been two requests; the one without progress takes nothing away."""
         job = await bench.running(owner="me")
         await bench.store.renew("me", [_renewal(job, progress=Progress(7.0, None, 0)), _renewal(job)])
@@ -132,7 +132,7 @@ class RenewContract(Contract):
 
 
 class NoteContract(Contract):
-    """R9: checkpoint and progress at once, fenced."""
+    """A note writes checkpoint and progress together, and only under a current lease (R9)."""
 
     async def test_a_checkpoint_is_kept_for_the_next_attempt(self, bench: Bench) -> None:
         job = await bench.running()
@@ -142,7 +142,7 @@ class NoteContract(Contract):
         await bench.settle(job, Move.RETRY)
         assert (await bench.claim_one()).checkpoint == b"[1]"
 
-    async def test_the_newest_checkpoint_wins_and_none_leaves_it(self, bench: Bench) -> None:
+    async def test_a_note_without_a_checkpoint_keeps_the_newest_one(self, bench: Bench) -> None:
         job = await bench.running()
         await bench.store.note(Note(holder=holder(job), checkpoint=b"[1]"))
         await bench.store.note(Note(holder=holder(job), checkpoint=b""))
@@ -151,7 +151,7 @@ class NoteContract(Contract):
         assert seen.checkpoint == b""
         assert seen.progress == Progress(3.0, None, bench.runtime.now())
 
-    async def test_it_answers_a_cancellation(self, bench: Bench) -> None:
+    async def test_a_note_is_answered_with_a_requested_cancellation(self, bench: Bench) -> None:
         """R8."""
         job = await bench.running()
         await bench.store.cancel("default", [job.id], reason="r", force=True)

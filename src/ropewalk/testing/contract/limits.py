@@ -1,4 +1,4 @@
-"""How many run at once: of a queue, a type, a key."""
+"""Limits on how many jobs of a queue, a type or a key run at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ropewalk.ports.store.submission import SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, LEASE, claim_request, new_job, settlement, worker_card
+from ropewalk.testing.contract.builders import BOOM, LEASE, claim_request, new_job, settlement, worker_card
 
 kinds = pytest.mark.parametrize(("kind", "name"), [("queue", "q"), ("type", "t"), ("key", "k"), ("key", "k*")])
 RACES = 20
@@ -31,10 +31,12 @@ def at_most(concurrency: int, kind: LimitKind = "key", name: str = "k", *, tenan
 
 @needs(LIMITS)
 class ConcurrencyContract(Contract):
-    """R13, safe-8: no start with a full limit, whatever it is on."""
+    """No job starts while one of its limits is full, and jobs without a full limit are not held up (R13, safe-8)."""
 
     @kinds
-    async def test_no_more_run_at_once(self, bench: Bench, kind: LimitKind, name: str) -> None:
+    async def test_no_more_jobs_run_at_once_than_the_limit_allows(
+        self, bench: Bench, kind: LimitKind, name: str
+    ) -> None:
         """R13, safe-8: the next one starts when one ends."""
         await bench.store.put_limit(at_most(2, kind, name))
         ids = [await bench.add(queue="q", limit_key="k") for _ in range(4)]
@@ -46,7 +48,7 @@ class ConcurrencyContract(Contract):
         assert [job.id for job in await bench.claim(9)] == [ids[2]]
 
     @kinds
-    async def test_others_are_not_held_up(self, bench: Bench, kind: LimitKind, name: str) -> None:
+    async def test_jobs_behind_a_full_limit_hold_up_no_others(self, bench: Bench, kind: LimitKind, name: str) -> None:
         """R13, live-5: a sublane without room is passed over, whatever stands in it."""
         await bench.store.put_limit(at_most(1, kind, name))
         held = [await bench.add(queue="q", limit_key="k", priority=9) for _ in range(30)]
@@ -64,7 +66,7 @@ class ConcurrencyContract(Contract):
         began = [(await bench.claim_one(turn=turn)).queue for turn in range(4)]
         assert began == ["r", "r", "s", "t"]
 
-    async def test_every_limit_on_a_job_counts(self, bench: Bench) -> None:
+    async def test_a_job_is_held_back_by_each_of_its_limits(self, bench: Bench) -> None:
         """R13: its queue's, its type's and its key's."""
         for limit in (at_most(3, "queue", "q"), at_most(2, "type", "t"), at_most(1)):
             await bench.store.put_limit(limit)
@@ -74,7 +76,7 @@ class ConcurrencyContract(Contract):
         assert sum(job.type == "t" for job in jobs) == 2
         assert sum(job.limit_key == "k" for job in jobs) == 1
 
-    async def test_a_key_counts_wherever_it_is_named(self, bench: Bench) -> None:
+    async def test_a_limit_key_counts_in_every_queue_and_type(self, bench: Bench) -> None:
         """R13: in all queues and types of a tenant, and of no other."""
         await bench.store.put_limit(at_most(2))
         for queue in ("one", "two"):
@@ -85,7 +87,9 @@ class ConcurrencyContract(Contract):
         assert sorted(job.tenant for job in jobs) == ["acme", "default", "default"]
 
     @kinds
-    async def test_one_for_every_tenant_counts_them_together(self, bench: Bench, kind: LimitKind, name: str) -> None:
+    async def test_a_limit_for_every_tenant_counts_their_jobs_together(
+        self, bench: Bench, kind: LimitKind, name: str
+    ) -> None:
         """R13: beside those that a tenant has of its own."""
         await bench.store.put_limit(at_most(3, kind, name, tenant=EVERY_TENANT))
         await bench.store.put_limit(at_most(1, kind, name, tenant="acme"))
@@ -99,14 +103,14 @@ class ConcurrencyContract(Contract):
         await bench.settle(next(job for job in jobs if job.tenant == "zoo"))
         assert [job.tenant for job in await bench.claim(9)] == ["zoo"]
 
-    async def test_a_family_holds_for_each_of_its_keys(self, bench: Bench) -> None:
+    async def test_a_limit_on_a_family_holds_for_each_of_its_keys(self, bench: Bench) -> None:
         """R13: customer:* is one for every customer."""
         await bench.store.put_limit(at_most(1, "key", "customer:*"))
         ids = {key: [await bench.add(limit_key=key) for _ in range(3)] for key in ("customer:1", "customer:2", "other")}
         jobs = await bench.claim(9)
         assert {job.id for job in jobs} == {ids["customer:1"][0], ids["customer:2"][0], *ids["other"]}
 
-    async def test_of_a_key_the_limit_that_says_most_about_it_holds(self, bench: Bench) -> None:
+    async def test_the_most_specific_limit_on_a_key_holds(self, bench: Bench) -> None:
         """R13: itself, then the longest family."""
         for name, most in (("*", 1), ("c:*", 2), ("c:big", 3)):
             await bench.store.put_limit(at_most(most, "key", name))
@@ -114,12 +118,12 @@ class ConcurrencyContract(Contract):
         jobs = await bench.claim(20)
         assert [sum(job.limit_key == key for job in jobs) for key in ("c:big", "c:1", "d")] == [3, 2, 1]
 
-    async def test_a_key_without_a_limit_has_none(self, bench: Bench) -> None:
+    async def test_a_key_without_a_limit_is_not_limited(self, bench: Bench) -> None:
         await bench.store.put_limit(at_most(1))
         await bench.submit(*(new_job(limit_key="kk") for _ in range(3)))
         assert len(await bench.claim(9)) == 3
 
-    async def test_one_at_a_time_is_first_come_first_served(self, bench: Bench) -> None:
+    async def test_a_limit_of_one_job_serves_them_in_order(self, bench: Bench) -> None:
         """R13: also across retries that wait for nothing, and whoever claims."""
         await bench.store.put_limit(at_most(1, "key", "k*"))
         ids = {key: [await bench.add(limit_key=key) for _ in range(5)] for key in ("k1", "k2")}
@@ -132,7 +136,7 @@ class ConcurrencyContract(Contract):
                 await bench.settle(job)
         assert ran == ids
 
-    async def test_more_keys_than_a_claim_looks_at(self, bench: Bench) -> None:
+    async def test_each_of_very_many_keys_gets_its_turn(self, bench: Bench) -> None:
         """R13, live-5: each gets its turn, and jobs without a key are always among those looked at."""
         await bench.store.put_limit(at_most(1, "key", "c:*"))
         keys = [f"c:{number}" for number in range(900)]
@@ -142,7 +146,7 @@ class ConcurrencyContract(Contract):
         claimed = {job.id for turn in range(30) for job in await bench.claim(60, turn=turn)}
         assert claimed == {*first, plain}
 
-    async def test_many_keys_of_others_are_passed_over_at_once(self, bench: Bench) -> None:
+    async def test_many_keys_that_a_claim_cannot_serve_are_left_out_at_once(self, bench: Bench) -> None:
         """R13, live-5: of another tenant, a paused queue, a type that is not served."""
         await bench.submit(*(new_job("b", limit_key=f"c:{n}") for n in range(1500)))
         await bench.submit(*(new_job(queue="paused", limit_key=f"c:{n}") for n in range(1500)))
@@ -151,7 +155,7 @@ class ConcurrencyContract(Contract):
         mine = {await bench.add(limit_key=f"c:{n}") for n in range(3)}
         assert {job.id for job in await bench.claim(9, types=["t"], tenants=("default",))} == mine
 
-    async def test_it_says_when_to_ask_again(self, bench: Bench) -> None:
+    async def test_a_claim_says_when_a_limit_may_have_room_again(self, bench: Bench) -> None:
         """R13: soon, while something is held back; never, when nothing is."""
         await bench.store.put_limit(at_most(1))
         await bench.submit(new_job(limit_key="k"), new_job(limit_key="k"))
@@ -165,16 +169,16 @@ class ConcurrencyContract(Contract):
 
 @needs(LIMITS)
 class DeclaredLimitContract(Contract):
-    """R13: what code declares follows the code, until it is set at run time."""
+    """A limit that is declared in code follows the code until somebody sets it at run time (R13)."""
 
-    async def test_a_declared_one_follows_the_code(self, bench: Bench) -> None:
+    async def test_a_declared_limit_follows_the_code(self, bench: Bench) -> None:
         """R13: put again and again, by every worker that starts."""
         for most in (2, 2, 3):
             await bench.store.put_limit(structs.replace(at_most(most), declared=True))
             [use] = await bench.store.limits("default")
             assert (use.limit.concurrency, use.limit.declared) == (most, True)
 
-    async def test_one_set_at_run_time_stays(self, bench: Bench) -> None:
+    async def test_a_limit_set_at_run_time_overrides_the_code(self, bench: Bench) -> None:
         """R13: whatever code declares afterwards; when it is removed, code is heard again."""
         declared = structs.replace(at_most(2), declared=True)
         for limit in (declared, at_most(5), declared):
@@ -189,9 +193,9 @@ class DeclaredLimitContract(Contract):
 
 @needs(LIMITS)
 class LimitChangeContract(Contract):
-    """R13: limits are set, changed and removed while jobs run."""
+    """Limits can be set, changed and removed while jobs run (R13)."""
 
-    async def test_raised_lowered_and_removed(self, bench: Bench) -> None:
+    async def test_a_limit_can_be_raised_lowered_and_removed(self, bench: Bench) -> None:
         """R13: from the next claim on; what runs goes on."""
         await bench.submit(*(new_job(limit_key="k") for _ in range(9)))
         await bench.store.put_limit(at_most(2))
@@ -219,7 +223,7 @@ class LimitChangeContract(Contract):
         assert await bench.store.limits("default") == []
         assert not await bench.store.remove_limit("default", "key", "k")
 
-    async def test_another_store_keeps_it_too(self, bench: Bench) -> None:
+    async def test_a_limit_holds_in_every_store_on_the_data(self, bench: Bench) -> None:
         """R13: fleet-wide, as soon as it is set."""
         other = await bench.second()
         await bench.submit(*(new_job(limit_key="k") for _ in range(6)))
@@ -231,7 +235,7 @@ class LimitChangeContract(Contract):
         await bench.store.remove_limit("default", "key", "k")
         assert len(await other.claim(9)) == 3
 
-    async def test_what_is_in_use_is_shown(self, bench: Bench) -> None:
+    async def test_the_list_of_limits_shows_how_much_is_in_use(self, bench: Bench) -> None:
         """R13: by kind and name; of a family, for each key."""
         limits = [at_most(9), at_most(2, "key", "c:*"), at_most(3, "queue", "q"), at_most(4, "type", "t")]
         for limit in reversed(limits):
@@ -245,7 +249,7 @@ class LimitChangeContract(Contract):
             LimitUse(limit=limits[3], in_use=2),
         ]
 
-    async def test_what_holds_a_job_back_is_named(self, bench: Bench) -> None:
+    async def test_the_limit_that_holds_a_job_back_is_named(self, bench: Bench) -> None:
         """R13, O4: the limit and how many run."""
         await bench.store.put_limit(at_most(1, "key", "c:*"))
         waits = [await bench.add(limit_key="c:1") for _ in range(2)][1]
@@ -257,11 +261,11 @@ class LimitChangeContract(Contract):
 
 
 @needs(LIMITS)
-class PlaceContract(Contract):
-    """R13: a place is held by what runs, and by nothing else."""
+class LimitUseContract(Contract):
+    """A job counts under its limits while it runs, and at no other time (R13)."""
 
     @pytest.mark.parametrize("move", [Move.COMPLETE, Move.RETRY, Move.FAIL, Move.DEFER, Move.RELEASE, Move.CANCEL])
-    async def test_every_end_gives_the_place_back(self, bench: Bench, move: Move) -> None:
+    async def test_every_end_of_an_attempt_frees_its_limits(self, bench: Bench, move: Move) -> None:
         """R13: however the attempt ends."""
         await bench.store.put_limit(at_most(1))
         first = await bench.running(limit_key="k")
@@ -272,7 +276,7 @@ class PlaceContract(Contract):
         assert (await bench.claim_one()).id == second
 
     @needs(WORKFLOWS)
-    async def test_who_sleeps_or_waits_holds_none(self, bench: Bench) -> None:
+    async def test_a_job_that_sleeps_or_waits_counts_under_no_limit(self, bench: Bench) -> None:
         """R13, C9: suspended jobs free their limits."""
         await bench.store.put_limit(at_most(1))
         first = await bench.running(limit_key="k")
@@ -282,7 +286,7 @@ class PlaceContract(Contract):
         assert await bench.state(first.id) is State.PENDING
         assert (await bench.claim_one()).id == second
 
-    async def test_a_dead_worker_holds_its_places_until_its_lease_is_over(self, bench: Bench) -> None:
+    async def test_jobs_of_a_dead_worker_count_under_limits_until_their_leases_are_over(self, bench: Bench) -> None:
         """R13, live-2, safe-8: not a moment less, and not longer."""
         await bench.store.put_limit(at_most(2))
         await bench.store.register(worker_card("dead"))
@@ -295,7 +299,7 @@ class PlaceContract(Contract):
         assert {moved.job.id for moved in claimed.moved} == set(ids[:2])
         assert [job.id for job in claimed.jobs] == ids[2:]
 
-    async def test_skipping_the_queue_needs_a_place(self, bench: Bench) -> None:
+    async def test_a_job_that_skips_the_queue_needs_room_under_its_limit(self, bench: Bench) -> None:
         """R13, S7, safe-8: with a full limit it is an ordinary enqueue."""
         await bench.store.put_limit(at_most(1))
         skips = [SkipQueue(owner="me", ticket=number, lease_us=LEASE) for number in (1, 2)]
@@ -309,7 +313,7 @@ class PlaceContract(Contract):
         await bench.settle(first.leased)
         assert [job.id for job in await bench.claim(9)] == [second.id]
 
-    async def test_what_skipped_the_queue_holds_a_place(self, bench: Bench) -> None:
+    async def test_a_job_that_skipped_the_queue_counts_under_its_limit(self, bench: Bench) -> None:
         """R13, S7."""
         await bench.store.put_limit(at_most(1))
         await bench.submit(new_job(limit_key="k"), skip_queue=SkipQueue(owner="me", ticket=1, lease_us=LEASE))
@@ -317,7 +321,7 @@ class PlaceContract(Contract):
         assert await bench.claim(9) == []
 
     @kinds
-    async def test_claims_that_race_never_exceed_it(self, bench: Bench, kind: LimitKind, name: str) -> None:
+    async def test_claims_that_race_never_exceed_a_limit(self, bench: Bench, kind: LimitKind, name: str) -> None:
         """R13, safe-8: two who count at the same time, with real threads and a real clock."""
         runtime = SystemRuntime()
         stores = [await bench.opened(runtime) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Two stores under one clock: the in-memory model and the one under test. Both are asked the same and must agree."""
+"""Two stores under one clock, the in-memory model and the store under test, which get the same calls and must agree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ropewalk.ports.store.capabilities import CompleteStore
 from ropewalk.ports.store.reading import Page, QueueInfo
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.backend import Backend
-from ropewalk.testing.contract.draws import TENANTS, TYPES
+from ropewalk.testing.contract.strategies import TENANTS, TYPES
 
 T = TypeVar("T")
 
@@ -26,10 +26,13 @@ MANY: Final = 10_000
 
 
 def as_it_is(answer: object) -> object:
+    """Return the answer unchanged: all of it must be equal."""
     return answer
 
 
 class Lockstep:
+    """The pair of stores: every call goes to both, and a difference between the answers fails the test."""
+
     def __init__(self, backend: Backend) -> None:
         self.runtime = FakeRuntime()
         self._runner = asyncio.Runner()
@@ -37,27 +40,30 @@ class Lockstep:
         self._model = MemoryStore(self.runtime)
         self._subject = cast("CompleteStore", self._run(backend.open(self.runtime)))
         self.jobs: list[JobRecord] = []
-        """as of the last check, in order of submission"""
+        """The jobs that the last check found, in order of submission."""
 
     def close(self) -> None:
+        """Close the store under test, and the event loop."""
         self._run(self._backend.close())
         self._runner.close()
 
     def advance(self, seconds: float) -> None:
+        """Let time pass for both stores."""
         self._run(self.runtime.advance(seconds))
 
     def ask(self, verb: Callable[[CompleteStore], Awaitable[T]], *, compared: Callable[[T], object] = as_it_is) -> T:
-        """Both stores' answer; `compared` leaves out what the port does not promise."""
+        """Call a verb of both stores and return the answer; `compared` leaves out what the port does not promise."""
         expected = self._run(verb(self._model))
         answer = self._run(verb(self._subject))
         assert compared(answer) == compared(expected), f"answered {answer}\nexpected {expected}"
         return expected
 
     def page(self, tenant: str, wanted: Filter, *, order: Order, limit: int, cursor: str | None = None) -> Page:
+        """Search both stores for one page of jobs."""
         return self.ask(lambda store: store.search(tenant, wanted, order=order, cursor=cursor, limit=limit))
 
     def check(self) -> None:
-        """Nothing differs, and what must always hold does."""
+        """Compare all jobs, queues, workers and changed histories, and check what must always hold."""
         jobs = sorted((job for tenant in TENANTS for job in self._all_of(tenant)), key=lambda job: job.seq)
         seen = {job.seq: job for job in self.jobs}
         self.ask(lambda store: store.workers(), compared=lambda cards: sorted(cards, key=lambda card: card.id))
@@ -71,14 +77,14 @@ class Lockstep:
         self.jobs = jobs
 
     def _all_of(self, tenant: str) -> list[JobRecord]:
-        """Every record of a tenant, compared field by field, and its queues."""
+        """Compare the queues and every record of a tenant, field by field, and return the records."""
         self.ask(lambda store: store.queues(tenant), compared=_without_zeros)
         jobs = self.page(tenant, Filter(), order=Order.CREATED_ASC, limit=MANY).jobs
         self._check_counts(tenant, jobs)
         return jobs
 
     def _check_counts(self, tenant: str, jobs: list[JobRecord]) -> None:
-        """What was counted where jobs moved is what is there."""
+        """Check that the statistics name exactly the jobs that exist."""
         standing = self.ask(lambda store: store.stats(tenant, StatsQuery(last_us=HOUR, by="both", slices=5))).standing
         now = self.runtime.now()
         found = Counter((job.queue, job.type, job.state_at(now)) for job in jobs)

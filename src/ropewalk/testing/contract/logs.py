@@ -1,4 +1,4 @@
-"""Log lines kept with their job, and what waits ready in the whole store."""
+"""Log lines that are kept with their job, and the backlog of the whole store."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ropewalk.ports.store.leases import Renewal
 from ropewalk.ports.store.operations import Deletion
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, new_job, settlement
+from ropewalk.testing.contract.builders import LEASE, new_job, settlement
 
 
 @needs(LOGS)
 class LogContract(Contract):
-    """R10, O8: what a handler logged is written in the transactions that are there anyway."""
+    """Log lines of handlers are written in the transactions of renewals and settlements, and are bounded (R10, O8)."""
 
-    async def test_lines_come_with_the_settlement(self, bench: Bench) -> None:
+    async def test_log_lines_are_written_with_the_settlement(self, bench: Bench) -> None:
         """R10: whatever way the attempt ended, on the short way and on the long one."""
         for move in (Move.COMPLETE, Move.RETRY, Move.FAIL, Move.DEFER):
             job = await bench.running(move.value, on_failure=None)
@@ -29,7 +29,7 @@ class LogContract(Contract):
             await bench.settle(job, move, lines=lines, delay_us=HOUR)
             assert await bench.store.log("default", job.id) == list(lines)
 
-    async def test_lines_of_many_in_one_batch(self, bench: Bench) -> None:
+    async def test_log_lines_of_many_jobs_are_written_in_one_batch(self, bench: Bench) -> None:
         await bench.submit(*(new_job(id=f"id-{number}") for number in range(20)))
         jobs = await bench.claim(20)
         lines = {job.id: tuple(_line(at, f"{job.id} {at}") for at in (1, 2, 3)) for job in jobs[::2]}
@@ -37,7 +37,7 @@ class LogContract(Contract):
         for job in jobs:
             assert await bench.store.log("default", job.id) == list(lines.get(job.id, ()))
 
-    async def test_lines_come_with_a_renewal_and_once(self, bench: Bench) -> None:
+    async def test_log_lines_sent_with_a_renewal_are_kept_once(self, bench: Bench) -> None:
         """R10: a line that is sent again, because the answer was lost, is kept once."""
         job = await bench.running()
         first, second = _line(1, "first"), _line(2, "second")
@@ -47,7 +47,7 @@ class LogContract(Contract):
         await bench.settle(job, lines=(second, _line(3, "third")))
         assert [line.message for line in await bench.store.log("default", job.id)] == ["first", "second", "third"]
 
-    async def test_starts_follow_one_another(self, bench: Bench) -> None:
+    async def test_log_lines_of_later_attempts_follow_those_of_earlier_ones(self, bench: Bench) -> None:
         job = await bench.running()
         await bench.settle(job, Move.RETRY, lines=(_line(1, "failed"),))
         again = await bench.claim_one()
@@ -55,7 +55,7 @@ class LogContract(Contract):
         kept = await bench.store.log("default", job.id)
         assert [(line.attempt, line.message) for line in kept] == [(1, "failed"), (2, "went well")]
 
-    async def test_a_stale_lease_says_nothing(self, bench: Bench) -> None:
+    async def test_log_lines_of_a_stale_lease_are_not_kept(self, bench: Bench) -> None:
         """safe-5: neither by a renewal nor by a settlement."""
         job = await bench.running()
         await bench.runtime.advance(hours=1)
@@ -64,7 +64,7 @@ class LogContract(Contract):
         await bench.settle(job, lines=(_line(1, "late"),))
         assert await bench.store.log("default", job.id) == []
 
-    async def test_the_newest_lines_are_kept(self, bench: Bench) -> None:
+    async def test_the_newest_log_lines_are_kept(self, bench: Bench) -> None:
         """R10: bounded, within one start and over several."""
         job = await bench.running()
         for start in (1, 401, 801):
@@ -78,7 +78,7 @@ class LogContract(Contract):
         assert len(kept) == LINES_MAX
         assert [line.position for line in (kept[0], *kept[-3:])] == [204, 1201, 1, 2]
 
-    async def test_they_go_with_the_job(self, bench: Bench) -> None:
+    async def test_log_lines_are_removed_with_their_job(self, bench: Bench) -> None:
         """live-8: deleted or past its retention, nothing of it is left, also under the same id."""
         for forget in (_delete, _prune):
             job = await bench.running(id="again")
@@ -90,7 +90,7 @@ class LogContract(Contract):
             await bench.cancel("again")
             await _delete(bench)
 
-    async def test_lines_of_another_tenant_are_not_there(self, bench: Bench) -> None:
+    async def test_log_lines_of_another_tenant_cannot_be_read(self, bench: Bench) -> None:
         """safe-15"""
         job = await bench.running(tenant="acme")
         await bench.settle(job, lines=_lines(1, 1))
@@ -100,9 +100,9 @@ class LogContract(Contract):
 
 @needs(DIAGNOSIS)
 class BacklogContract(Contract):
-    """O6: what waits ready, of every tenant."""
+    """The backlog counts the ready jobs of all tenants (O6)."""
 
-    async def test_ready_jobs_by_queue_and_type(self, bench: Bench) -> None:
+    async def test_the_backlog_counts_ready_jobs_by_queue_and_type(self, bench: Bench) -> None:
         start = bench.runtime.now()
         await bench.running("a", queue="mail")
         await bench.add("a", queue="mail", delay_us=HOUR)
@@ -128,7 +128,7 @@ class BacklogContract(Contract):
             mail[2],
         ]
 
-    async def test_nothing_waits(self, bench: Bench) -> None:
+    async def test_the_backlog_of_an_empty_store_is_empty(self, bench: Bench) -> None:
         assert await bench.store.backlog() == []
 
 

@@ -1,4 +1,4 @@
-"""Claims whose answer the worker never got: what they leased did not start, and goes back."""
+"""Claims whose answer never reached the worker."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from ropewalk.domain.jobs.states import Move, Status
 from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, worker_card
+from ropewalk.testing.contract.builders import LEASE, worker_card
 
 
 class LostAnswerContract(Contract):
-    """safe-7: a job whose handler never began loses neither an attempt nor a crash."""
+    """A job whose lease nobody learned of, because the answer of the claim was lost, loses neither an attempt nor a
+    crash (safe-7).
+    """
 
-    async def test_its_leases_are_given_back_with_the_next_claim(self, bench: Bench) -> None:
+    async def test_leases_of_a_lost_answer_are_given_back_with_the_next_claim(self, bench: Bench) -> None:
         ids, _ = await _lost(bench, 3)
         claimed = await bench.claimed(0, first_ticket=4, unanswered=(TicketRange(1, 3),))
         assert [(moved.job.id, moved.move) for moved in claimed.moved] == [(each, Move.RELEASE) for each in ids]
@@ -41,20 +43,20 @@ class LostAnswerContract(Contract):
         for job in (mine[1], foreign):
             assert (await bench.settle(job)).move is Move.COMPLETE
 
-    async def test_what_was_settled_meanwhile_is_left_alone(self, bench: Bench) -> None:
+    async def test_a_job_that_was_settled_meanwhile_is_left_alone(self, bench: Bench) -> None:
         _, [done, _] = await _lost(bench, 2)
         await bench.settle(done)
         claimed = await bench.claimed(0, first_ticket=3, unanswered=(TicketRange(1, 2),))
         assert len(claimed.moved) == 1
         assert await bench.status(done.id) is Status.COMPLETED
 
-    async def test_a_cancellation_has_the_last_word(self, bench: Bench) -> None:
+    async def test_a_job_that_was_cancelled_meanwhile_ends_as_cancelled(self, bench: Bench) -> None:
         [job_id], _ = await _lost(bench, 1)
         await bench.cancel(job_id)
         await bench.claim(0, first_ticket=2, unanswered=(TicketRange(1, 1),))
         assert await bench.status(job_id) is Status.CANCELLED
 
-    async def test_such_tickets_never_count_as_started(self, bench: Bench) -> None:
+    async def test_tickets_of_a_lost_answer_never_count_as_started(self, bench: Bench) -> None:
         """The claim may take effect after its worker told the store that it got no answer."""
         await bench.store.register(worker_card())
         await bench.claim(0, first_ticket=3, started_upto=4, turn=2, unanswered=(TicketRange(1, 2),))
@@ -64,7 +66,7 @@ class LostAnswerContract(Contract):
         assert {moved.move for moved in await bench.sweep()} == {Move.RELEASE}
         assert [(await bench.job(each)).attempt for each in ids] == [0, 0]
 
-    async def test_each_claim_adds_to_what_is_known(self, bench: Bench) -> None:
+    async def test_each_claim_adds_to_the_unanswered_tickets_that_are_known(self, bench: Bench) -> None:
         await bench.store.register(worker_card())
         ids, _ = await _lost(bench, 3)
         for turn, ticket in enumerate((3, 1), 2):

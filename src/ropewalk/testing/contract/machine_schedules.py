@@ -1,4 +1,4 @@
-"""What the state machine does with schedules: changed by those who are up to date and those who are not, and fired."""
+"""The rules of the state machine about schedules: changes from current and outdated versions, and fires."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from ropewalk.domain.schedules.schedule import ByCron, Every, Plan, Schedule
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
 from ropewalk.testing.clock import START, FakeRuntime
-from ropewalk.testing.contract import draws
-from ropewalk.testing.contract.clockwork import taken
-from ropewalk.testing.contract.compared import submitted
+from ropewalk.testing.contract import strategies
+from ropewalk.testing.contract.comparable import submitted
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
+from ropewalk.testing.contract.store_scheduler import firing_change
 
 _BEGAN = FakeRuntime(START).now()
 
 plans = st.builds(
     Plan,
     timing=st.sampled_from((Every(SECOND, _BEGAN), Every(HOUR, _BEGAN), ByCron("*/5 * * * *", "Asia/Tokyo"))),
-    work=draws.new_jobs,
+    work=strategies.new_jobs,
     missed=st.sampled_from(("skip", "once", "all")),
 )
 schedules = st.builds(
     Schedule,
     name=st.sampled_from(("s", "t")),
-    tenant=draws.tenants,
+    tenant=strategies.tenants,
     plan=plans,
     generation=st.integers(1, 3),
     next_fire=st.sampled_from((None, _BEGAN, _BEGAN + SECOND, _BEGAN + 2 * HOUR)),
-    paused=draws.seldom,
+    paused=strategies.seldom,
     overridden=st.booleans(),
 )
 befores = st.lists(st.integers(0, 3), max_size=2)
-"""of the states that were read, the newest first"""
+"""The positions of stored states that were read, counted from the newest."""
 
 
 class ScheduleRules(RuleBasedStateMachine):
-    """Mixed into the machine of machine.py, which keeps the stores."""
+    """A part of the state machine of machine.py, which keeps the stores."""
 
     stores: Lockstep
 
     def __init__(self) -> None:
         super().__init__()
         self.read: list[ScheduleRecord] = []
-        """every state of a schedule ever seen"""
+        """Every stored state of a schedule that was ever read."""
 
-    @rule(lives=st.lists(st.tuples(befores, schedules, draws.seldom), min_size=1, max_size=3))
+    @rule(lives=st.lists(st.tuples(befores, schedules, strategies.seldom), min_size=1, max_size=3))
     def change_schedules(self, lives: list[tuple[list[int], Schedule, bool]]) -> None:
-        """One after another, each from states that were read earlier and may be out of date; or from none."""
+        """Change schedules one after another, from states that may be outdated, or create them."""
         for which, schedule, deleted in lives:
             read = [self.read[-1 - number] for number in which if number < len(self.read)]
             changes = [ScheduleChange(before=each, after=None if deleted else _like(schedule, each)) for each in read]
@@ -64,9 +64,9 @@ class ScheduleRules(RuleBasedStateMachine):
         if due.schedules:
             last = due.schedules[-1].schedule
             self.stores.ask(lambda store: store.due_schedules(after=last, limit=limit))
-        self._change([taken(record, due.now) for record in due.schedules])
+        self._change([firing_change(record, due.now) for record in due.schedules])
 
-    @rule(tenant=draws.tenants, after=st.sampled_from((None, "s")), limit=st.integers(1, 3))
+    @rule(tenant=strategies.tenants, after=st.sampled_from((None, "s")), limit=st.integers(1, 3))
     def look_at_schedules(self, tenant: str, after: str | None, limit: int) -> None:
         self.stores.ask(lambda store: store.list_schedules(tenant, after=after, limit=limit))
         self.read += self.stores.ask(lambda store: store.get_schedules(tenant, ["t", "s"])).schedules
@@ -79,7 +79,7 @@ class ScheduleRules(RuleBasedStateMachine):
 
 
 def _jobs(schedule: Schedule) -> list[NewJob]:
-    """The template itself, as it is: what it asks for may be refused."""
+    """Return the template of a schedule as its job; the store may refuse what the template asks for."""
     assert isinstance(schedule.plan.work, NewJob)
     return [structs.replace(schedule.plan.work, tenant=schedule.tenant)]
 

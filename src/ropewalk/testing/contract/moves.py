@@ -1,4 +1,4 @@
-"""The table of moves, walked through the port: every legal one happens, every illegal one is refused."""
+"""The table of moves: each legal move is made and each illegal one is refused, through the verbs of the store."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ropewalk.ports.store.reading import StoredHistory
 from ropewalk.ports.store.submission import SkipQueue
 from ropewalk.testing.contract.base import Contract, case
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job
+from ropewalk.testing.contract.builders import BOOM, LEASE, gate_on, new_job
 
 Step: TypeAlias = tuple[Move, Status | None, Status | None]
-"""(move, before, after); None is "not there" """
+"""A move, the status before it and the status after it; None means that the job does not exist."""
 Asking: TypeAlias = Callable[[Bench, JobRecord | None], Awaitable[object]]
-"""asks the store for a move of the walked job, given as it was last seen by whoever held it"""
+"""A call that asks the store for a move of the walked job; it gets the record that the last claim returned, if any."""
 
 WALKED: Final = "walked"
 PARENT: Final = "parent"
 BY_A_GATE: Final[dict[Move, Policy]] = {Move.DOOM: "fail", Move.SKIP: "skip"}
 PLACES: Final[tuple[Status | None, ...]] = (None, *Status)
 BY_DAMAGE: Final = Move.SET_ASIDE
-"""no verb asks for it: only a row that cannot be read brings it about"""
+"""The move that no verb asks for, because only a row that cannot be read causes it."""
 LEGAL: Final = sorted(
     ((move, before, after) for move, pairs in LEGAL_MOVES.items() for before, after in pairs if move is not BY_DAMAGE),
     key=str,
@@ -46,7 +46,7 @@ def _needed_by(move: Move) -> tuple[Capability[Any], ...]:
 
 
 class MovesContract(Contract):
-    """safe-2, safe-6: one table of legal moves; terminal absorbs."""
+    """Every legal move can happen, and every illegal one is refused; a finished job stays finished (safe-2, safe-6)."""
 
     @pytest.mark.parametrize("step", [case(step, of=_needed_by(step[0]), id=str(step)) for step in LEGAL])
     async def test_every_legal_move_happens(self, bench: Bench, step: Step) -> None:
@@ -68,7 +68,7 @@ class MovesContract(Contract):
             assert await _all_about(bench) == untouched
 
     @pytest.mark.parametrize("move", [case(move, of=_needed_by(move)) for move in NO_ENDS])
-    async def test_no_attempt_ends_by_such_a_move(self, bench: Bench, move: Move) -> None:
+    async def test_a_settlement_with_a_move_that_ends_no_attempt_raises(self, bench: Bench, move: Move) -> None:
         """A settlement that asks for what is no end of an attempt is a bug: it raises and changes nothing."""
         job = await _bring_to(bench, Status.RUNNING, move)
         assert job is not None
@@ -79,9 +79,9 @@ class MovesContract(Contract):
 
 
 async def _bring_to(bench: Bench, place: Status | None, move: Move) -> JobRecord | None:
-    """Have the walked job in this status; answers its last lease, if it had one.
+    """Bring the walked job into this status, and return the record that its claim returned, if it was claimed.
 
-    Where it is to be doomed it depends on a job that is open, and on another one that let it start.
+    A job that is to be doomed depends on an open job, and on another job that has let it start.
     """
     gate = None
     if move in BY_A_GATE:

@@ -1,4 +1,4 @@
-"""Wake-ups: best effort, so only what is promised is asked for."""
+"""Hints between the parts of one store, and between stores on the same data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ARRIVES_WITHIN_SECONDS = 10.0
 
 
 class Mailbox:
-    """Hints as they arrive, on whatever thread."""
+    """A subscriber that collects the hints of a store, on whatever thread they arrive."""
 
     def __init__(self, store: Store) -> None:
         self.hints: list[Hint] = []
@@ -36,15 +36,15 @@ class Mailbox:
 
 
 class NotifierContract(Contract):
-    """R17: notifications only shorten latency."""
+    """A hint reaches the subscribers of the store that publishes it (R17)."""
 
-    async def test_a_publisher_hears_its_own_hints(self, bench: Bench) -> None:
+    async def test_a_publisher_receives_its_own_hints(self, bench: Bench) -> None:
         mailbox = Mailbox(bench.store)
         bench.store.notifier.publish(HINT)
         await mailbox.first(HINT)
         mailbox.unsubscribe()
 
-    async def test_who_unsubscribed_hears_nothing(self, bench: Bench) -> None:
+    async def test_an_unsubscribed_listener_receives_nothing(self, bench: Bench) -> None:
         gone, there = Mailbox(bench.store), Mailbox(bench.store)
         gone.unsubscribe()
         gone.unsubscribe()
@@ -53,7 +53,7 @@ class NotifierContract(Contract):
         assert gone.hints == []
         there.unsubscribe()
 
-    async def test_a_listener_that_raises_disturbs_nobody(self, bench: Bench) -> None:
+    async def test_a_listener_that_raises_does_not_disturb_others(self, bench: Bench) -> None:
         def broken(hint: Hint) -> None:
             raise RuntimeError(f"cannot take {hint}")
 
@@ -65,7 +65,7 @@ class NotifierContract(Contract):
         unsubscribe()
         mailbox.unsubscribe()
 
-    async def test_publishing_from_another_thread(self, bench: Bench) -> None:
+    async def test_a_hint_can_be_published_from_another_thread(self, bench: Bench) -> None:
         mailbox = Mailbox(bench.store)
         thread = threading.Thread(target=bench.store.notifier.publish, args=(HINT,))
         thread.start()
@@ -74,10 +74,10 @@ class NotifierContract(Contract):
         mailbox.unsubscribe()
 
 
-class FarHintContract(Contract):
-    """R17: and between stores on the same data, where the way between them is open (no pooler, not turned off)."""
+class HintBetweenStoresContract(Contract):
+    """A hint reaches other stores on the same data, unless a pooler or a setting prevents it (R17)."""
 
-    async def test_every_subscriber_of_every_store_on_the_data_hears_it(self, bench: Bench) -> None:
+    async def test_a_hint_reaches_every_subscriber_of_every_store_on_the_data(self, bench: Bench) -> None:
         other = await bench.second()
         mailboxes = [Mailbox(store) for store in (bench.store, bench.store, other.store)]
         bench.store.notifier.publish(HINT)

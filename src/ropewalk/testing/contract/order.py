@@ -1,4 +1,4 @@
-"""In which order jobs are given out, and when they become ready."""
+"""The order in which jobs are given out, and the time at which they become ready."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ropewalk.domain.jobs.states import KEEPS_ITS_PLACE, Move, State
 from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, LEASE, new_job, worker_card
+from ropewalk.testing.contract.builders import BOOM, LEASE, new_job, worker_card
 
 keeps_its_place = pytest.mark.parametrize("move", sorted(KEEPS_ITS_PLACE))
 
 
 class OrderContract(Contract):
-    """S3, live-5: the store orders, not the worker."""
+    """The store decides the order in which jobs are given out, by priority and age (S3, live-5)."""
 
-    async def test_first_come_first_served(self, bench: Bench) -> None:
+    async def test_jobs_of_one_priority_are_served_in_order(self, bench: Bench) -> None:
         ids = [await bench.add(("a", "b", "t")[number % 3]) for number in range(9)]
         assert [job.id for job in await bench.claim(9)] == ids, "merged over the types of a queue"
 
-    async def test_priority_with_ageing(self, bench: Bench) -> None:
+    async def test_an_older_job_overtakes_one_of_higher_priority(self, bench: Bench) -> None:
         """One point of priority is worth 36 s: an older job overtakes, so nothing starves."""
         low = await bench.add(priority=-2)
         await bench.runtime.advance(2 * AGEING_STEP / SECOND - 0.000_001)
@@ -71,7 +71,7 @@ class OrderContract(Contract):
         assert (after.run_at, after.prio_key, after.time_key) == (held.run_at, held.prio_key, held.time_key)
         assert [job.id for job in await bench.claim(3)] == [older, held.id, newer]
 
-    async def test_it_keeps_it_however_often_it_is_given_back(self, bench: Bench) -> None:
+    async def test_a_job_keeps_its_place_however_often_it_is_given_back(self, bench: Bench) -> None:
         """R2, live-5: a drain never costs a job its turn."""
         first = await bench.add()
         for _ in range(3):
@@ -82,7 +82,7 @@ class OrderContract(Contract):
             await bench.settle(held, Move.RELEASE)
 
     @keeps_its_place
-    async def test_a_delay_costs_it_its_place(self, bench: Bench, move: Move) -> None:
+    async def test_a_job_given_back_with_a_delay_loses_its_place(self, bench: Bench, move: Move) -> None:
         """R6: declined here, it lets the others go first."""
         held = await bench.running()
         newer = await bench.add()
@@ -135,15 +135,15 @@ class OrderContract(Contract):
 
 
 class DueContract(Contract):
-    """safe-8: nothing starts before its time by the store's clock; time alone makes it ready."""
+    """No job starts before its time by the store's clock, and time alone makes it ready (safe-8)."""
 
-    async def test_not_even_a_microsecond_early(self, bench: Bench) -> None:
+    async def test_a_job_starts_not_even_a_microsecond_early(self, bench: Bench) -> None:
         await bench.add(delay_us=1)
         assert await bench.claim() == []
         await bench.runtime.advance(0.000_001)
         assert len(await bench.claim()) == 1
 
-    async def test_never_before_run_at(self, bench: Bench) -> None:
+    async def test_a_job_never_starts_before_its_run_at(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=10 * SECOND)
         await bench.runtime.advance(9.999_999)
         assert await bench.claim() == []

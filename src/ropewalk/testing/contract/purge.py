@@ -1,4 +1,4 @@
-"""Removing what waits together with what has ended, and never what runs."""
+"""Removing waiting and finished jobs in one call."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.operations import Deletion, Purged
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import keyed
-from ropewalk.testing.contract.flow import Flow, closed_by, node, plan
+from ropewalk.testing.contract.builders import keyed
+from ropewalk.testing.contract.workflow_bench import WorkflowBench, closed_by, node, plan
 
 
 class PurgeContract(Contract):
-    """model.md, delete; safe-2, safe-13: what an operator removes is gone with everything about it, or untouched."""
+    """A purge removes waiting and finished jobs with everything about them, and no running job (safe-2, safe-13)."""
 
-    async def test_what_waits_and_what_has_ended_is_gone(self, bench: Bench) -> None:
+    async def test_a_purge_removes_waiting_and_finished_jobs(self, bench: Bench) -> None:
         done = await bench.finished(Move.FAIL)
         ids = [done.id, await bench.add(delay_us=HOUR), await bench.add(), await bench.add(queue="other")]
         answer = await bench.store.purge("default", [*ids, "missing"])
@@ -30,7 +30,7 @@ class PurgeContract(Contract):
         for each in ids:
             assert await bench.store.history("default", each) is None
 
-    async def test_what_runs_is_left_as_it_is(self, bench: Bench) -> None:
+    async def test_a_purge_leaves_running_jobs_alone(self, bench: Bench) -> None:
         """safe-5: its worker hears of nothing and completes it."""
         running = await bench.running()
         waiting = await bench.add()
@@ -39,7 +39,7 @@ class PurgeContract(Contract):
         assert await bench.job(running.id) == running
         assert (await bench.settle(running)).lost is None
 
-    async def test_together_nothing_is_removed_where_one_runs(self, bench: Bench) -> None:
+    async def test_a_purge_together_removes_nothing_if_a_job_runs(self, bench: Bench) -> None:
         running = await bench.running()
         waiting = await bench.add()
         before = await bench.store.get("default", [running.id, waiting])
@@ -51,30 +51,30 @@ class PurgeContract(Contract):
         assert set(answer.answers.values()) == {Deletion.DELETED}
 
     @needs(WORKFLOWS)
-    async def test_what_waited_for_it_is_settled(self, bench: Bench) -> None:
+    async def test_dependants_of_a_purged_job_are_settled(self, bench: Bench) -> None:
         """safe-9: as after any cancellation."""
-        flow = Flow(bench)
-        await flow.submit(node("a"), node("b", "a"), node("c", "b"), node("other"))
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"), node("b", "a"), node("c", "b"), node("other"))
         answer = await bench.store.purge("default", ["a"])
         assert answer.answers == {"a": Deletion.DELETED}
         assert [moved.job.id for moved in answer.consequences.moved] == ["b", "c"]
-        assert await flow.states("b", "c", "other") == ["cancelled", "cancelled", "scheduled"]
+        assert await workflow.states("b", "c", "other") == ["cancelled", "cancelled", "scheduled"]
 
     @needs(WORKFLOWS)
-    async def test_a_whole_graph_goes_at_once(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("a"), node("b", "a"), node("c", "a", "b"))
+    async def test_a_whole_graph_is_purged_at_once(self, bench: Bench) -> None:
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"), node("b", "a"), node("c", "a", "b"))
         answer = await bench.store.purge("default", ["a", "c", "b"])
         assert set(answer.answers.values()) == {Deletion.DELETED}
         assert sorted(job.id for job in answer.cancelled) == ["a", "b", "c"]
 
     @needs(WORKFLOWS)
-    async def test_the_group_of_what_is_gone_closes(self, bench: Bench) -> None:
+    async def test_the_group_of_purged_jobs_closes(self, bench: Bench) -> None:
         """safe-10."""
-        flow = Flow(bench)
-        await flow.submit(node("root"))
-        await flow.end("root", left=plan(node("x"), node("y")))
-        await flow.end("x")
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("root"))
+        await workflow.end("root", left=plan(node("x"), node("y")))
+        await workflow.end("x")
         answer = await bench.store.purge("default", ["y"])
         assert closed_by(answer.consequences) == ["root"]
         assert (await bench.store.purge("default", ["root", "x"])).answers == dict.fromkeys(
@@ -82,28 +82,28 @@ class PurgeContract(Contract):
         )
 
     @needs(WORKFLOWS)
-    async def test_what_others_need_is_kept(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("a"), node("q"), node("after", "a", "q"))
-        await flow.end("a")
+    async def test_a_purge_keeps_jobs_that_others_need(self, bench: Bench) -> None:
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"), node("q"), node("after", "a", "q"))
+        await workflow.end("a")
         assert (await bench.store.purge("default", ["a"])).answers == {"a": Deletion.IN_USE}
         assert await bench.state("after") is State.PENDING
         assert (await bench.store.purge("default", ["a", "after"])).answers["a"] is Deletion.DELETED
 
-    async def test_its_key_is_free_again(self, bench: Bench) -> None:
+    async def test_the_key_of_a_purged_job_is_free_again(self, bench: Bench) -> None:
         """safe-12."""
         [first] = await bench.submit(keyed("k", scope="any", window=3600))
         await bench.store.purge("default", [first.id])
         [second] = await bench.submit(keyed("k", scope="any", window=3600))
         assert not second.duplicate
 
-    async def test_another_tenants_jobs_are_not_there(self, bench: Bench) -> None:
+    async def test_a_purge_does_not_find_jobs_of_another_tenant(self, bench: Bench) -> None:
         """safe-15."""
         theirs = await bench.add(tenant="acme")
         assert (await bench.store.purge("default", [theirs])).answers == {theirs: Deletion.NOT_FOUND}
         assert await bench.state(theirs, tenant="acme") is State.SCHEDULED
 
-    async def test_a_claim_or_a_purge_but_never_both(self, bench: Bench) -> None:
+    async def test_a_job_is_either_claimed_or_purged_but_never_both(self, bench: Bench) -> None:
         """safe-13: what was claimed is there, what was purged was never given out."""
         other = await bench.second()
         ids = [await bench.add() for _ in range(40)]

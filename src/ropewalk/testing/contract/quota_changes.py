@@ -1,4 +1,4 @@
-"""Quotas that come, change and go, of one tenant and of everybody; and submissions that race."""
+"""Changes of quotas, the quota for all tenants, and submissions that race."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ropewalk.ports.store.submission import Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import keyed, new_job
+from ropewalk.testing.contract.builders import keyed, new_job
 from ropewalk.testing.contract.quotas import at_most, refused, told, use
 
 RACES: Final = 12
@@ -23,7 +23,7 @@ RACES: Final = 12
 
 @needs(QUOTAS)
 class QuotaChangeContract(Contract):
-    """S9: quotas are set, changed and removed at run time, and belong to one tenant."""
+    """Quotas of one tenant can be set, changed and removed at run time, and hold for the next submission (S9)."""
 
     async def test_a_quota_of_another_tenant_is_not_mine(self, bench: Bench) -> None:
         """S9, safe-15: who is over holds nobody else up; but one submission for both is refused whole."""
@@ -34,7 +34,7 @@ class QuotaChangeContract(Contract):
         assert await bench.store.quota_use(DEFAULT_TENANT) is None
         assert (await use(bench, "acme")).pending == 1
 
-    async def test_what_a_quota_leaves_open_the_one_for_everybody_says(self, bench: Bench) -> None:
+    async def test_the_quota_for_everybody_fills_in_what_a_quota_leaves_open(self, bench: Bench) -> None:
         """S9: field by field."""
         rate = Rate(5, per=60)
         everybody = at_most(2, tenant="*", running=7, submissions=rate)
@@ -50,14 +50,14 @@ class QuotaChangeContract(Contract):
         await bench.store.remove_quota("*")
         await bench.submit(*(new_job(tenant="other") for _ in range(9)))
 
-    async def test_a_change_of_one_part_is_heard_though_another_stays(self, bench: Bench) -> None:
+    async def test_a_change_of_one_part_of_a_quota_takes_effect(self, bench: Bench) -> None:
         """S9: `running` as before, `pending` lower: the next submission knows."""
         await bench.store.put_quota(at_most(5, running=3))
         await bench.submit(new_job())
         await bench.store.put_quota(at_most(1, running=3))
         assert told(await refused(bench, new_job()))[0] == "pending"
 
-    async def test_they_are_listed_as_they_were_put(self, bench: Bench) -> None:
+    async def test_quotas_are_listed_as_they_were_put(self, bench: Bench) -> None:
         """S9: by tenant; the last one put counts."""
         rate = Rate(100, per=0.5, algorithm="token")
         first, second = at_most(2, tenant="acme", submissions=rate), at_most(tenant="*", running=1, payload_bytes=5)
@@ -68,7 +68,7 @@ class QuotaChangeContract(Contract):
         assert not await bench.store.remove_quota("acme")
         assert await bench.store.quotas() == [second]
 
-    async def test_another_store_knows_at_once(self, bench: Bench) -> None:
+    async def test_a_changed_quota_holds_at_once_in_another_store(self, bench: Bench) -> None:
         """S9: with the next submission, however it comes in."""
         other = await bench.second()
         await other.submit(new_job(), new_job())
@@ -81,7 +81,7 @@ class QuotaChangeContract(Contract):
         await bench.store.remove_quota(DEFAULT_TENANT)
         await other.submit(keyed("l"))
 
-    async def test_whoever_submitted_just_now_knows_too(self, bench: Bench) -> None:
+    async def test_a_changed_quota_holds_at_once_for_a_store_that_has_just_submitted(self, bench: Bench) -> None:
         """S9: plain jobs one after another, and then in a lane of their own: what it knew holds no longer."""
         other = await bench.second()
         first, second = [await other.add() for _ in range(2)]
@@ -95,7 +95,7 @@ class QuotaChangeContract(Contract):
         fifth = await other.add("b")
         assert [job.id for job in await bench.claim(9)] == [first, second, third, fourth, fifth]
 
-    async def test_submissions_that_race_never_exceed_it(self, bench: Bench) -> None:
+    async def test_submissions_that_race_never_exceed_a_quota(self, bench: Bench) -> None:
         """S9: two who count at the same time, with real threads and a real clock; and no room is left unused."""
         runtime = SystemRuntime()
         stores = [await bench.opened(runtime) for _ in range(3)]

@@ -1,4 +1,4 @@
-"""How much of one tenant runs at once, comes in in a span of time, and how long an input may be."""
+"""Quotas on running jobs, on submissions in a span of time, and on the length of inputs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ropewalk.ports.store.capabilities import QUOTAS
 from ropewalk.ports.store.submission import SkipQueue
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import LEASE, new_job
+from ropewalk.testing.contract.builders import LEASE, new_job
 from ropewalk.testing.contract.quotas import at_most, refused, told, use
 
 
 @needs(QUOTAS)
 class RunningQuotaContract(Contract):
-    """S9, safe-8: never more run at once than a tenant may have running."""
+    """No more jobs of a tenant run at once than its quota allows (S9, safe-8)."""
 
-    async def test_of_all_queues_types_and_keys_together(self, bench: Bench) -> None:
+    async def test_a_running_quota_counts_all_queues_types_and_keys_together(self, bench: Bench) -> None:
         """S9, R13: and others are not held up."""
         await bench.store.put_quota(at_most(running=2))
         await bench.submit(new_job("a", queue="q"), new_job("b", limit_key="k"), new_job(), new_job(tenant="acme"))
@@ -31,7 +31,7 @@ class RunningQuotaContract(Contract):
         await bench.settle(mine)
         assert len(await bench.claim(9)) == 1
 
-    async def test_that_of_everybody_is_for_each(self, bench: Bench) -> None:
+    async def test_the_running_quota_of_everybody_holds_for_each_tenant(self, bench: Bench) -> None:
         """S9: each tenant has it to itself, unless it has its own."""
         await bench.store.put_quota(at_most(running=1, tenant="*"))
         await bench.store.put_quota(at_most(running=2, tenant="big"))
@@ -47,7 +47,7 @@ class RunningQuotaContract(Contract):
         assert (full.limit.kind, full.name, full.in_use, full.next_at) == ("tenant", DEFAULT_TENANT, 1, None)
         assert await bench.store.limits(DEFAULT_TENANT) == await bench.store.limits("*") == []
 
-    async def test_who_skips_the_queue_runs_too(self, bench: Bench) -> None:
+    async def test_a_running_quota_counts_jobs_that_skip_the_queue(self, bench: Bench) -> None:
         """S9, S7: with no place left it waits like any other."""
         await bench.store.put_quota(at_most(running=1))
         skips = [SkipQueue(owner="me", ticket=number, lease_us=LEASE) for number in (1, 2)]
@@ -55,7 +55,7 @@ class RunningQuotaContract(Contract):
         assert first.leased is not None
         assert (second.leased, second.state) == (None, State.SCHEDULED)
 
-    async def test_it_ends_with_the_quota(self, bench: Bench) -> None:
+    async def test_a_running_quota_ends_when_it_is_removed(self, bench: Bench) -> None:
         """S9: removed, or replaced by one that says nothing of it."""
         await bench.submit(*(new_job() for _ in range(4)))
         await bench.store.put_quota(at_most(running=1))
@@ -70,10 +70,10 @@ class RunningQuotaContract(Contract):
 
 @needs(QUOTAS)
 class SubmissionQuotaContract(Contract):
-    """S9: so many come in in a span of time, by the store's clock; and none that is too long."""
+    """A tenant submits no more jobs in a span of time, and no longer inputs, than its quota allows (S9)."""
 
     @pytest.mark.parametrize("algorithm", ["sliding", "fixed", "token"])
-    async def test_no_more_come_in_than_the_rate_says(self, bench: Bench, algorithm: Algorithm) -> None:
+    async def test_no_more_jobs_are_submitted_than_the_rate_allows(self, bench: Bench, algorithm: Algorithm) -> None:
         """S9: told when the next may; children and retries are no submissions."""
         await bench.store.put_quota(at_most(submissions=Rate(2, per=10, algorithm=algorithm)))
         await bench.runtime.advance(10 - bench.runtime.now() % (10 * SECOND) / SECOND)
@@ -88,7 +88,7 @@ class SubmissionQuotaContract(Contract):
         await bench.runtime.advance(0.000_001)
         await bench.add()
 
-    async def test_a_batch_is_told_when_all_of_it_fits(self, bench: Bench) -> None:
+    async def test_a_refused_batch_is_told_when_all_of_it_fits(self, bench: Bench) -> None:
         """S9: and that it never will, where it is larger than the rate."""
         await bench.store.put_quota(at_most(submissions=Rate(3, per=10)))
         await bench.add()
@@ -99,7 +99,7 @@ class SubmissionQuotaContract(Contract):
         assert told(await refused(bench, *(new_job() for _ in range(4)))) == ("submissions", 2, 3, None)
         assert (await use(bench)).submissions == 2
 
-    async def test_what_is_refused_uses_nothing_up(self, bench: Bench) -> None:
+    async def test_a_refused_submission_uses_nothing_of_the_rate(self, bench: Bench) -> None:
         """S9: whatever refused it."""
         await bench.store.put_quota(at_most(2, submissions=Rate(3, per=60), payload_bytes=10))
         await refused(bench, new_job(input=b"x" * 11))
@@ -108,7 +108,7 @@ class SubmissionQuotaContract(Contract):
         assert told(await refused(bench, new_job()))[0] == "pending"
         assert (await use(bench)).submissions == 2
 
-    async def test_another_count_goes_on_and_another_window_begins_anew(self, bench: Bench) -> None:
+    async def test_a_changed_count_keeps_the_window_and_a_changed_window_starts_over(self, bench: Bench) -> None:
         """S9: whoever's quota says so, the tenant's own or that of everybody."""
         await bench.store.put_quota(at_most(submissions=Rate(1, per=60)))
         await bench.add()
@@ -120,7 +120,7 @@ class SubmissionQuotaContract(Contract):
         await bench.add()
         await refused(bench, new_job())
 
-    async def test_no_input_is_longer_than_the_tenant_may(self, bench: Bench) -> None:
+    async def test_an_input_longer_than_the_quota_is_refused(self, bench: Bench) -> None:
         """S9: the longest of a batch is named."""
         await bench.store.put_quota(at_most(payload_bytes=10))
         await bench.add(input=b"x" * 10)

@@ -1,4 +1,4 @@
-"""How much a tenant may have waiting, running and coming in."""
+"""Quotas on waiting jobs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.ports.store.submission import SkipQueue, Submission
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, keyed, new_job
-from ropewalk.testing.contract.clockwork import Clockwork, plan_of
-from ropewalk.testing.contract.flow import plan
+from ropewalk.testing.contract.builders import BOOM, LEASE, gate_on, keyed, new_job
+from ropewalk.testing.contract.store_scheduler import StoreScheduler, plan_of
+from ropewalk.testing.contract.workflow_bench import plan
 
 
 def at_most(pending: int | None = None, *, tenant: str = DEFAULT_TENANT, **parts: Any) -> Quota:
@@ -47,9 +47,9 @@ async def use(bench: Bench, tenant: str = DEFAULT_TENANT) -> QuotaUse:
 
 @needs(QUOTAS)
 class PendingQuotaContract(Contract):
-    """S9: never more jobs wait than a tenant may have, of those that come from outside."""
+    """No more jobs of a tenant wait than its quota allows, if they were submitted from outside (S9)."""
 
-    async def test_no_more_come_in_than_may_wait(self, bench: Bench) -> None:
+    async def test_no_more_jobs_are_submitted_than_may_wait(self, bench: Bench) -> None:
         """S9: refused precisely, and let in again when one has been taken up."""
         await bench.store.put_quota(at_most(3))
         for _ in range(3):
@@ -59,7 +59,7 @@ class PendingQuotaContract(Contract):
         await bench.add()
         assert told(await refused(bench, keyed("k"))) == ("pending", 3, 3, SOON_SECONDS)
 
-    async def test_whatever_waits_counts(self, bench: Bench) -> None:
+    async def test_every_kind_of_waiting_job_counts(self, bench: Bench) -> None:
         """S9: delayed, pending, retrying and scheduled jobs, with a limit key or without, of any queue and type."""
         await bench.store.put_quota(at_most(6))
         retried = await bench.running()
@@ -72,7 +72,7 @@ class PendingQuotaContract(Contract):
         assert told(await refused(bench, new_job(delay_us=1))) == ("pending", 6, 6, SOON_SECONDS)
 
     @pytest.mark.parametrize("fields", [{}, {"delay_us": HOUR}, {"limit_key": "k"}])
-    async def test_a_batch_comes_in_whole_or_not_at_all(self, bench: Bench, fields: dict[str, Any]) -> None:
+    async def test_a_batch_is_submitted_whole_or_not_at_all(self, bench: Bench, fields: dict[str, Any]) -> None:
         """S9, safe-3: nothing half-written."""
         await bench.store.put_quota(at_most(4))
         await bench.add()
@@ -80,12 +80,12 @@ class PendingQuotaContract(Contract):
         assert (await use(bench)).pending == 1
         await bench.submit(*(new_job(**fields) for _ in range(3)))
 
-    async def test_a_batch_that_never_fits_is_told_so(self, bench: Bench) -> None:
+    async def test_a_batch_that_never_fits_is_refused_without_a_time(self, bench: Bench) -> None:
         """S9: waiting is no help, so no time is named."""
         await bench.store.put_quota(at_most(2))
         assert told(await refused(bench, new_job(), new_job(), new_job())) == ("pending", 0, 2, None)
 
-    async def test_submissions_that_share_a_commit_are_judged_in_order(self, bench: Bench) -> None:
+    async def test_submissions_that_share_a_commit_are_checked_in_order(self, bench: Bench) -> None:
         """S9: what is let in counts for the next; one that is refused takes nothing from the others."""
         await bench.store.put_quota(at_most(3))
         sizes = (2, 2, 1, 1)
@@ -93,7 +93,7 @@ class PendingQuotaContract(Contract):
         assert [isinstance(answer, QuotaExceeded) for answer in answers] == [False, True, False, True]
         assert (await use(bench)).pending == 3
 
-    async def test_what_is_there_already_uses_nothing(self, bench: Bench) -> None:
+    async def test_a_duplicate_uses_nothing_of_a_quota(self, bench: Bench) -> None:
         """S9, S5: by id or by key, beside new ones too."""
         await bench.store.put_quota(at_most(2, submissions=Rate(2, per=60)))
         await bench.submit(new_job(id="one"), keyed("k", id="two"))
@@ -109,13 +109,13 @@ class PendingQuotaContract(Contract):
         await bench.submit(new_job(id="one"), new_job(id="one"), keyed("k", id="two"), keyed("k", id="three"))
         assert (await use(bench)).pending == 2
 
-    async def test_another_conflict_is_told_first(self, bench: Bench) -> None:
+    async def test_another_conflict_is_reported_before_the_quota(self, bench: Bench) -> None:
         """S9, S5."""
         await bench.store.put_quota(at_most(1))
         await bench.submit(new_job(id="one"))
         assert isinstance(await bench.answer(new_job(id="one", input=b"[2]"), new_job()), Conflict)
 
-    async def test_skipping_the_queue_is_coming_in(self, bench: Bench) -> None:
+    async def test_a_job_that_skips_the_queue_counts_as_submitted(self, bench: Bench) -> None:
         """S9, S7."""
         await bench.store.put_quota(at_most(1))
         skip = SkipQueue(owner="me", ticket=1, lease_us=LEASE)
@@ -136,7 +136,7 @@ class PendingQuotaContract(Contract):
 
 @needs(QUOTAS)
 class InsideQuotaContract(Contract):
-    """S9: a workflow is never cut in the middle; what it brings forth counts."""
+    """Jobs that other jobs create are never refused because of a quota, but they count (S9)."""
 
     async def test_children_and_continuations_are_not_refused(self, bench: Bench) -> None:
         """S9, W1: but for others there is no room."""
@@ -148,7 +148,7 @@ class InsideQuotaContract(Contract):
         assert (await use(bench)).pending == 6
         assert told(await refused(bench, new_job())) == ("pending", 2, 1, SOON_SECONDS)
 
-    async def test_spawned_beside_others_in_one_commit(self, bench: Bench) -> None:
+    async def test_spawned_children_are_not_refused_beside_other_submissions(self, bench: Bench) -> None:
         """S9: what is spawned comes in though there is no room, and counts for what comes behind it."""
         await bench.store.put_quota(at_most(3))
         root = await bench.running()
@@ -172,7 +172,7 @@ class InsideQuotaContract(Contract):
         assert answer.state is State.SCHEDULED
         assert (await use(bench)).pending == 3
 
-    async def test_a_lost_lease_brings_its_job_back(self, bench: Bench) -> None:
+    async def test_a_job_taken_back_from_a_lost_lease_is_not_refused(self, bench: Bench) -> None:
         """S9, live-2."""
         await bench.store.put_quota(at_most(1))
         await bench.running()
@@ -185,15 +185,15 @@ class InsideQuotaContract(Contract):
     async def test_a_fire_over_the_quota_is_dropped_and_its_schedule_goes_on(self, bench: Bench) -> None:
         """S9, T1: the change is made, and the answer says what became of each job."""
         await bench.store.put_quota(at_most(1))
-        clockwork = Clockwork(bench.store)
-        await clockwork.put(None, Schedule(name="s", plan=plan_of(Every(HOUR)), next_fire=5))
-        before = await clockwork.read("s")
+        scheduler = StoreScheduler(bench.store)
+        await scheduler.put(None, Schedule(name="s", plan=plan_of(Every(HOUR)), next_fire=5))
+        before = await scheduler.read("s")
         after = Schedule(name="s", plan=plan_of(Every(HOUR)), next_fire=9)
         change = ScheduleChange(before=before, after=after, jobs=[new_job(id="one"), new_job(id="two")])
         [changed] = await bench.store.change_schedules([change])
         assert changed is not None
         assert [isinstance(answer, QuotaExceeded) for answer in changed.answers] == [False, True]
-        assert (await clockwork.read("s")).schedule == after
+        assert (await scheduler.read("s")).schedule == after
 
 
 def _child(parent: JobRecord, type: str = "t") -> NewJob:  # noqa: A002  the field's name

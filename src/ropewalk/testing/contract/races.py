@@ -1,4 +1,4 @@
-"""Many at once: tasks on one loop, stores side by side, threads with loops of their own."""
+"""Calls that race: on one event loop, on two stores with the same data, and in several threads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ropewalk.ports.store.submission import Accepted, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import claim_request, keyed, new_job, settlement
+from ropewalk.testing.contract.builders import claim_request, keyed, new_job, settlement
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -27,7 +27,7 @@ OVER_WITHIN_SECONDS: Final = 60.0
 
 
 class RaceContract(Contract):
-    """safe-4, safe-13: of two that exclude one another exactly one happens."""
+    """Of two calls that exclude each other exactly one takes effect (safe-4, safe-13)."""
 
     async def test_every_job_is_claimed_exactly_once(self, bench: Bench) -> None:
         benches = [bench, await bench.second()]
@@ -36,7 +36,7 @@ class RaceContract(Contract):
         claimed = [job.id for batch in batches for job in batch]
         assert sorted(claimed) == sorted(ids)
 
-    async def test_a_claim_against_a_cancellation(self, bench: Bench) -> None:
+    async def test_a_claim_and_a_cancellation_exclude_each_other(self, bench: Bench) -> None:
         other = await bench.second()
         for turn in range(ROUNDS):
             job_id = await bench.add()
@@ -52,7 +52,7 @@ class RaceContract(Contract):
                 assert answer[0].status is CancelStatus.CANCELLED
             assert await bench.status(job_id) is Status.CANCELLED
 
-    async def test_a_completion_against_a_cancellation(self, bench: Bench) -> None:
+    async def test_a_completion_and_a_cancellation_exclude_each_other(self, bench: Bench) -> None:
         other = await bench.second()
         for turn in range(ROUNDS):
             job = await bench.running()
@@ -65,7 +65,7 @@ class RaceContract(Contract):
             assert answer[0].status in (CancelStatus.CANCEL_REQUESTED, CancelStatus.ALREADY_COMPLETE)
             assert await bench.status(job.id) is Status.COMPLETED
 
-    async def test_a_settlement_against_a_sweep(self, bench: Bench) -> None:
+    async def test_a_settlement_and_a_sweep_exclude_each_other(self, bench: Bench) -> None:
         """safe-6: the decision and the write are one."""
         other = await bench.second()
         for turn in range(ROUNDS):
@@ -80,7 +80,7 @@ class RaceContract(Contract):
                 assert [each.move for each in moved] == [Move.LOSE]
                 assert (await bench.settle(await bench.claim_one())).lost is None
 
-    async def test_two_settlements_of_one_lease(self, bench: Bench) -> None:
+    async def test_of_two_settlements_that_race_one_is_accepted(self, bench: Bench) -> None:
         other = await bench.second()
         for turn in range(ROUNDS):
             job = await bench.running()
@@ -92,14 +92,14 @@ class RaceContract(Contract):
             [won] = [answer for answer in answers if answer.lost is None]
             assert (await bench.job(job.id)).last_move is won.move
 
-    async def test_once_for_many_callers(self, bench: Bench) -> None:
+    async def test_of_many_callers_of_once_one_is_the_first(self, bench: Bench) -> None:
         """C9."""
         benches = [bench, await bench.second()] * 10
         for turn in range(ROUNDS):
             answers = await asyncio.gather(*(each.store.once("default", f"k{turn}", 10**6) for each in benches))
             assert sum(answers) == 1
 
-    async def test_one_id_from_many_callers(self, bench: Bench) -> None:
+    async def test_many_callers_with_one_id_get_one_job(self, bench: Bench) -> None:
         """safe-17."""
         benches = [bench, await bench.second()] * 10
         answers = await asyncio.gather(*(each.submit(new_job(id="same")) for each in benches))
@@ -107,7 +107,7 @@ class RaceContract(Contract):
 
 
 class ThreadContract(Contract):
-    """Thread-safe, and usable from any event loop."""
+    """A store is thread-safe and can be used from any event loop (safe-4)."""
 
     async def test_stores_in_several_threads_share_the_work(self, bench: Bench) -> None:
         """safe-4: each thread opens its own store, as a process would."""
@@ -120,7 +120,7 @@ class ThreadContract(Contract):
         done = [each for batch in await in_threads(work) for each in batch]
         assert sorted(done) == sorted(ids)
 
-    async def test_one_key_from_several_threads(self, bench: Bench) -> None:
+    async def test_one_key_used_by_several_threads_makes_one_job(self, bench: Bench) -> None:
         """safe-12: uniqueness is decided in the inserting transaction."""
 
         async def work(_: int) -> list[Accepted]:
@@ -131,7 +131,7 @@ class ThreadContract(Contract):
         assert len([each.id for each in answers if not each.duplicate]) == ROUNDS
         assert len({each.id for each in answers}) == ROUNDS
 
-    async def test_one_store_serves_several_loops(self, bench: Bench) -> None:
+    async def test_one_store_serves_several_event_loops(self, bench: Bench) -> None:
         """safe-4: with real threads and a real clock."""
         store = await bench.backend.open(SystemRuntime())
         ids = [f"id-{number}" for number in range(120)]

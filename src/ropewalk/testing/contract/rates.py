@@ -1,4 +1,4 @@
-"""How many start in a span of time: of a queue, a type, a key."""
+"""Limits on how many jobs of a queue, a type or a key start in a span of time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ropewalk.ports.store.submission import SkipQueue, Submission
 from ropewalk.runtime.system import SystemRuntime
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, claim_request, new_job
+from ropewalk.testing.contract.builders import LEASE, claim_request, new_job
 from ropewalk.testing.contract.limits import RACES, kinds, race
 
 algorithms = pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -26,11 +26,11 @@ def paced(rate: Rate, kind: LimitKind = "key", name: str = "k", *, concurrency: 
 
 @needs(LIMITS)
 class RateContract(Contract):
-    """R13, safe-8: no start before its rate leaves room."""
+    """No job starts before the rates of its limits leave room for it (R13, safe-8)."""
 
     @kinds
     @algorithms
-    async def test_no_more_start_in_a_window(
+    async def test_no_more_jobs_start_in_a_window_than_the_rate_allows(
         self, bench: Bench, kind: LimitKind, name: str, algorithm: Algorithm
     ) -> None:
         """R13, safe-8: ended or not."""
@@ -48,7 +48,7 @@ class RateContract(Contract):
         await bench.runtime.advance(0.000_001)
         assert len(await bench.claim(9)) >= 1, "and not later"
 
-    async def test_sliding_counts_any_window(self, bench: Bench) -> None:
+    async def test_a_sliding_rate_holds_in_every_window(self, bench: Bench) -> None:
         """R13: each start makes room exactly a window later."""
         await bench.store.put_limit(paced(Rate(2, per=10)))
         await bench.submit(*(new_job(limit_key="k") for _ in range(9)))
@@ -60,7 +60,7 @@ class RateContract(Contract):
         assert len(again.jobs) == 1
         assert again.next_due == again.now + 4 * SECOND
 
-    async def test_tokens_come_evenly(self, bench: Bench) -> None:
+    async def test_a_token_rate_allows_starts_evenly_after_a_burst(self, bench: Bench) -> None:
         """R13: after a burst one every per/count seconds."""
         await bench.store.put_limit(paced(Rate(4, per=10, algorithm="token")))
         await bench.submit(*(new_job(limit_key="k") for _ in range(9)))
@@ -71,7 +71,7 @@ class RateContract(Contract):
             assert len(claimed.jobs) == 1
             assert claimed.next_due == claimed.now + 2_500_000
 
-    async def test_a_start_given_back_has_happened(self, bench: Bench) -> None:
+    async def test_an_attempt_that_was_given_back_counts_as_a_start(self, bench: Bench) -> None:
         """R13: a rate counts starts, whatever became of them."""
         await bench.store.put_limit(paced(Rate(1, per=10)))
         job = await bench.running(limit_key="k")
@@ -95,7 +95,7 @@ class RateContract(Contract):
             await bench.runtime.advance(2000)
             await bench.store.prune(Retention(), 1000)
 
-    async def test_both_hold_together(self, bench: Bench) -> None:
+    async def test_concurrency_and_rate_of_one_limit_hold_together(self, bench: Bench) -> None:
         """R13: concurrency and rate of one limit; when to ask again is when both leave room."""
         await bench.store.put_limit(paced(Rate(3, per=10), concurrency=2))
         await bench.submit(*(new_job(limit_key="k") for _ in range(9)))
@@ -108,7 +108,7 @@ class RateContract(Contract):
         held = await bench.claimed(9)
         assert (held.jobs, held.next_due) == ([], held.now + 10 * SECOND)
 
-    async def test_a_change_keeps_what_was_used(self, bench: Bench) -> None:
+    async def test_a_changed_count_of_a_rate_keeps_what_was_used(self, bench: Bench) -> None:
         """R13: another count goes on with the same window, another window begins anew."""
         await bench.store.put_limit(paced(Rate(2, per=10)))
         await bench.submit(*(new_job(limit_key="k") for _ in range(20)))
@@ -124,7 +124,7 @@ class RateContract(Contract):
         await bench.store.put_limit(paced(Rate(4, per=20)))
         assert len(await bench.claim(9)) == 4, "what is removed is forgotten"
 
-    async def test_what_holds_it_back_is_named_with_its_end(self, bench: Bench) -> None:
+    async def test_the_rate_that_holds_a_job_back_is_named_with_its_end(self, bench: Bench) -> None:
         """R13, O4."""
         await bench.store.put_limit(paced(Rate(1, per=10)))
         waits = [await bench.add(limit_key="k") for _ in range(2)][1]
@@ -133,7 +133,7 @@ class RateContract(Contract):
         [full] = await bench.store.full_limits_for(await bench.job(waits))
         assert full.next_at == now + 10 * SECOND
 
-    async def test_skipping_the_queue_is_a_start(self, bench: Bench) -> None:
+    async def test_a_job_that_skips_the_queue_counts_as_a_start(self, bench: Bench) -> None:
         """R13, S7."""
         await bench.store.put_limit(paced(Rate(1, per=10)))
         skip = SkipQueue(owner="me", ticket=1, lease_us=LEASE)
@@ -144,7 +144,7 @@ class RateContract(Contract):
         assert await bench.claim(9) == []
 
     @algorithms
-    async def test_claims_that_race_never_exceed_it_in_time(self, bench: Bench, algorithm: Algorithm) -> None:
+    async def test_claims_that_race_never_exceed_a_rate(self, bench: Bench, algorithm: Algorithm) -> None:
         """R13, safe-8: with real threads and a real clock; the window is longer than the test."""
         runtime = SystemRuntime()
         stores = [await bench.opened(runtime) for _ in range(3)]

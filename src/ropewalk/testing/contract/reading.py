@@ -1,4 +1,4 @@
-"""Looking at jobs, queues and workers."""
+"""Reading jobs, queues and workers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ropewalk.ports.store.leases import Renewal
 from ropewalk.ports.store.reading import QueueInfo
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, new_job, worker_card
+from ropewalk.testing.contract.builders import LEASE, new_job, worker_card
 
 LIVE = (State.PENDING, State.DELAYED, State.RETRYING, State.SCHEDULED, State.RUNNING)
 
 
 class GetContract(Contract):
-    """O2: jobs by their id."""
+    """Jobs are read by their ids, whatever their state (O2)."""
 
-    async def test_what_is_there_and_nothing_else(self, bench: Bench) -> None:
+    async def test_a_get_returns_the_jobs_that_exist_and_nothing_else(self, bench: Bench) -> None:
         """O2: live and finished alike."""
         done = await bench.finished()
         waiting = await bench.add()
@@ -29,7 +29,7 @@ class GetContract(Contract):
         assert snapshot.now == bench.runtime.now()
         assert (await bench.store.get("default", [])).jobs == {}
 
-    async def test_many_at_once(self, bench: Bench) -> None:
+    async def test_many_jobs_are_read_at_once(self, bench: Bench) -> None:
         await bench.submit(*(new_job(id=f"id-{number}") for number in range(3_000)))
         wanted = [f"id-{number}" for number in range(0, 3_000, 2)]
         assert list((await bench.store.get("default", wanted)).jobs) == wanted
@@ -43,14 +43,14 @@ class GetContract(Contract):
         assert await other.state(job_id) is State.COMPLETED
         assert await other.store.count("default", Filter(states=(State.COMPLETED,))) == 1
 
-    async def test_the_clock(self, bench: Bench) -> None:
+    async def test_the_clock_of_the_store_can_be_read(self, bench: Bench) -> None:
         before = await bench.store.clock()
         await bench.runtime.advance(5)
         assert (await bench.store.clock()) - before == 5 * SECOND
 
 
 class QueuesContract(Contract):
-    """O4, R19: queues with live jobs or a pause mark, by name."""
+    """The list of queues names every queue that has live jobs or is paused, with counts by state (O4, R19)."""
 
     async def test_live_jobs_are_counted_by_state(self, bench: Bench) -> None:
         start = bench.runtime.now()
@@ -71,7 +71,7 @@ class QueuesContract(Contract):
             QueueInfo(name="mail", paused=False, counts=counts, oldest_ready_at=start),
         ]
 
-    async def test_states_follow_the_clock(self, bench: Bench) -> None:
+    async def test_counted_states_follow_the_clock(self, bench: Bench) -> None:
         await bench.running("a")
         await bench.add(delay_us=SECOND)
         [queue] = await bench.store.queues("default")
@@ -93,9 +93,9 @@ class QueuesContract(Contract):
 
 @needs(DIAGNOSIS)
 class AheadContract(Contract):
-    """O9: how many ready jobs of its line come first."""
+    """A store counts how many ready jobs of the same line come before a job (O9)."""
 
-    async def test_ready_jobs_of_the_line_in_order(self, bench: Bench) -> None:
+    async def test_ready_jobs_ahead_are_counted_in_the_order_of_the_line(self, bench: Bench) -> None:
         await bench.add("a")
         await bench.add("b", priority=-50)
         await bench.add(priority=10, delay_us=HOUR)
@@ -108,7 +108,7 @@ class AheadContract(Contract):
         await bench.add(priority=1)
         assert await bench.store.ahead_of(job) == 2
 
-    async def test_counted_to_ten_thousand(self, bench: Bench) -> None:
+    async def test_jobs_ahead_are_counted_up_to_ten_thousand(self, bench: Bench) -> None:
         await bench.submit(*(new_job(id=f"id-{number}") for number in range(10_002)))
         last = await bench.job("id-10001")
         assert await bench.store.ahead_of(last) == 10_000
@@ -116,9 +116,9 @@ class AheadContract(Contract):
 
 
 class WorkersContract(Contract):
-    """R1: started workers, as others see them."""
+    """Other processes see the workers that have started, and can ask them to drain (R1)."""
 
-    async def test_enlist_replace_and_dismiss(self, bench: Bench) -> None:
+    async def test_a_worker_is_registered_replaced_and_unregistered(self, bench: Bench) -> None:
         start = bench.runtime.now()
         await bench.store.register(worker_card("one", queues=("mail",), tenants=("acme",), started_at=1, beat_at=2))
         await bench.runtime.advance(5)
@@ -134,7 +134,7 @@ class WorkersContract(Contract):
         await bench.store.unregister("nobody")
         assert [card.id for card in await bench.store.workers()] == ["two"]
 
-    async def test_a_dismissed_workers_leases_simply_run_out(self, bench: Bench) -> None:
+    async def test_leases_of_an_unregistered_worker_run_out(self, bench: Bench) -> None:
         await bench.store.register(worker_card("w"))
         job = await bench.running(owner="w")
         await bench.store.unregister("w")

@@ -1,4 +1,4 @@
-"""What a claim does on its way: passed deadlines, lost leases."""
+"""Deadlines and lost leases that a claim finds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, worker_card
+from ropewalk.testing.contract.builders import LEASE, worker_card
 
 
 class DeadlineContract(Contract):
-    """R7: a deadline that passed before the start."""
+    """A claim expires jobs whose deadline has passed instead of leasing them (R7)."""
 
     async def test_an_overdue_job_is_expired_instead_of_given(self, bench: Bench) -> None:
         overdue = await bench.add(ttl_us=SECOND)
@@ -46,7 +46,7 @@ class DeadlineContract(Contract):
         assert origin is not None
         assert (origin.id, origin.started) == (overdue, False)
 
-    async def test_an_overdue_last_attempt_blocks_nobody(self, bench: Bench) -> None:
+    async def test_an_overdue_last_attempt_holds_up_no_other_job(self, bench: Bench) -> None:
         await bench.add(ttl_us=SECOND, max_attempts=1)
         good = await bench.add()
         await bench.runtime.advance(1)
@@ -55,7 +55,7 @@ class DeadlineContract(Contract):
 
 
 class ReclaimContract(Contract):
-    """R3, live-2: the claim path alone recovers lost work."""
+    """Claims alone are enough to take back lost leases, without any sweep (R3, live-2)."""
 
     async def test_a_claim_takes_back_a_lost_lease_and_gives_it_out(self, bench: Bench) -> None:
         lost = await bench.running(owner="dead")

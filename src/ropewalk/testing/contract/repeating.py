@@ -1,4 +1,4 @@
-"""safe-17: an answer that was lost after the commit, and the same verb asked again."""
+"""Calls that are repeated because their answer was lost after the commit."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from ropewalk.ports.store.submission import Submission
 from ropewalk.ports.store.workflows import SignalAnswer
 from ropewalk.testing.contract.base import Contract, case, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import LEASE, keyed, new_job, settlement, worker_card
+from ropewalk.testing.contract.builders import LEASE, keyed, new_job, settlement, worker_card
 
 STEP = StepRecord(position=0, name="charge", kind="step", value=b"1")
 WAIT = StepRecord(position=0, name="wait", kind="signal")
 
 Call: TypeAlias = Callable[[], Awaitable[object]]
+"""A call of a verb that changes something; the test makes it twice."""
 Prepare: TypeAlias = Callable[[Bench], Awaitable[Call]]
+"""A function that prepares a store and returns the call to make."""
 
 
 async def _submit(bench: Bench) -> Call:
@@ -197,7 +199,7 @@ VERBS: dict[str, Prepare] = {
     "put a quota": _put_quota,
     "remove a quota": _remove_quota,
 }
-"""Schedules are compared and set by version (ScheduleContract); claims are told apart by their tickets."""
+"""The verbs that change something, without two: schedules are compared by version, and claims differ in tickets."""
 
 
 NEEDED: dict[str, tuple[Capability[Any], ...]] = {
@@ -210,7 +212,7 @@ NEEDED: dict[str, tuple[Capability[Any], ...]] = {
 
 
 class RepeatContract(Contract):
-    """safe-17: whatever was written once is not written again by repeating the call."""
+    """A verb that is repeated after its answer was lost changes nothing more (safe-17)."""
 
     @pytest.mark.parametrize("verb", [case(verb, of=NEEDED.get(verb, ())) for verb in VERBS])
     async def test_a_verb_whose_answer_was_lost_is_repeated(self, bench: Bench, verb: str) -> None:
@@ -236,22 +238,22 @@ async def _everything(bench: Bench) -> list[object]:
 
 @needs(WORKFLOWS)
 class RepeatedSignalContract(Contract):
-    """safe-17: A signal has an id of its sender, and the same signal is put into the mailbox once."""
+    """A signal has an id of its sender, and the same signal is put into the mailbox once (safe-17)."""
 
-    async def test_it_is_stored_once(self, bench: Bench) -> None:
+    async def test_a_repeated_signal_is_stored_once(self, bench: Bench) -> None:
         job = await bench.running()
         answers = [await _send(bench, job.id, "mine") for _ in range(2)]
         assert answers == [SignalAnswer.KEPT, SignalAnswer.DUPLICATE]
         assert await _taken(bench, job, 3) == 1
 
-    async def test_also_when_it_was_taken_meanwhile(self, bench: Bench) -> None:
+    async def test_a_repeated_signal_that_was_taken_meanwhile_is_not_stored_again(self, bench: Bench) -> None:
         job = await bench.running()
         await _send(bench, job.id, "mine")
         assert await _taken(bench, job, 1) == 1
         assert await _send(bench, job.id, "mine") is SignalAnswer.DUPLICATE
         assert await _taken(bench, job, 2, after=1) == 0
 
-    async def test_also_when_the_job_has_ended_meanwhile(self, bench: Bench) -> None:
+    async def test_a_repeated_signal_is_recognised_after_the_job_has_ended(self, bench: Bench) -> None:
         job = await bench.running()
         await _send(bench, job.id, "mine")
         await bench.settle(job)
@@ -259,13 +261,13 @@ class RepeatedSignalContract(Contract):
         assert await _send(bench, job.id, "another") is SignalAnswer.ALREADY_COMPLETE
         assert await _send(bench, job.id, "another") is SignalAnswer.ALREADY_COMPLETE
 
-    async def test_other_ids_and_no_ids_are_other_signals(self, bench: Bench) -> None:
+    async def test_signals_with_other_ids_or_none_are_other_signals(self, bench: Bench) -> None:
         job, other = await bench.running(), await bench.running()
         sent = [await _send(bench, job.id, each) for each in ("mine", "yours", None, None)]
         assert [*sent, await _send(bench, other.id, "mine")] == [SignalAnswer.KEPT] * 5
         assert (await _taken(bench, job, 9), await _taken(bench, other, 9)) == (4, 1)
 
-    async def test_ids_are_known_for_a_while(self, bench: Bench) -> None:
+    async def test_ids_of_signals_are_remembered_for_a_day(self, bench: Bench) -> None:
         job = await bench.running()
         await _send(bench, job.id, "mine")
         await bench.runtime.advance((SIGNAL_KNOWN_FOR - MINUTE) / 1_000_000)
@@ -279,24 +281,26 @@ async def _send(bench: Bench, job_id: str, signal_id: str | None) -> SignalAnswe
 
 
 async def _taken(bench: Bench, job: JobRecord, tries: int, *, after: int = 0) -> int:
-    """How many signals there were to take."""
+    """Take signals until none is left, and return how many there were."""
     steps = [StepRecord(position=after + number, name="wait", kind="signal") for number in range(tries)]
     answers = [await bench.store.take_signal(holder(job), step, "ring") for step in steps]
     return sum(answer.taken is not None for answer in answers)
 
 
 class RepeatedOnceContract(Contract):
-    """safe-17: Whoever was the first caller of a key, and asks again under the same id, is told so again."""
+    """The first caller of `once` is told again that it was the first, if it repeats the call with the same id
+    (safe-17).
+    """
 
-    async def test_the_first_is_told_so_again(self, bench: Bench) -> None:
+    async def test_the_first_caller_of_once_is_told_so_again(self, bench: Bench) -> None:
         callers = ["a", "a", "b", "a", None]
         answers = [await bench.store.once("default", "k", HOUR, by=by) for by in callers]
         assert answers == [True, True, False, True, False]
 
-    async def test_without_an_id_nobody_is_told_apart(self, bench: Bench) -> None:
+    async def test_callers_of_once_without_an_id_are_not_recognised(self, bench: Bench) -> None:
         assert [await bench.store.once("default", "k", HOUR) for _ in range(2)] == [True, False]
 
-    async def test_asking_again_does_not_prolong_it(self, bench: Bench) -> None:
+    async def test_repeating_once_does_not_prolong_the_key(self, bench: Bench) -> None:
         assert await bench.store.once("default", "k", HOUR, by="a")
         await bench.runtime.advance(minutes=59)
         assert await bench.store.once("default", "k", DAY, by="a")

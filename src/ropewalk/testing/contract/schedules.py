@@ -1,4 +1,4 @@
-"""Stored schedules: whoever changes one has read its newest state, and the jobs come with the change or not at all."""
+"""Storing and reading schedules."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ropewalk.ports.store.schedules import ScheduleChange
 from ropewalk.ports.store.submission import SubmitAnswer
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import gate_on, new_job
-from ropewalk.testing.contract.clockwork import Clockwork, plan_of
+from ropewalk.testing.contract.builders import gate_on, new_job
+from ropewalk.testing.contract.store_scheduler import StoreScheduler, plan_of
 
 HOURLY = plan_of(Every(HOUR))
 FULL = new_job(
@@ -45,12 +45,12 @@ FULL = new_job(
 
 @needs(SCHEDULES)
 class ScheduleContract(Contract):
-    """T1, T3, safe-11: compare and set."""
+    """A change of a schedule takes effect only if its author had read the newest version (T1, T3, safe-11)."""
 
     @pytest.mark.parametrize(
         "timing", [ByCron("30 2 * * *", "Europe/Oslo"), Every(HOUR, 5), ByFunction("tides")], ids=str
     )
-    async def test_a_schedule_is_kept_as_it_is(self, bench: Bench, timing: Timing) -> None:
+    async def test_a_schedule_is_stored_as_it_was_put(self, bench: Bench, timing: Timing) -> None:
         """T1: every field, in the template, too."""
         schedule = Schedule(
             name="a 'name' with é",
@@ -62,58 +62,58 @@ class ScheduleContract(Contract):
             paused=True,
             overridden=True,
         )
-        clockwork = Clockwork(bench.store)
-        await clockwork.put(None, schedule)
-        assert (await clockwork.read(schedule.name, tenant="acme")).schedule == schedule
+        scheduler = StoreScheduler(bench.store)
+        await scheduler.put(None, schedule)
+        assert (await scheduler.read(schedule.name, tenant="acme")).schedule == schedule
 
-    async def test_one_that_makes_its_jobs_itself_and_one_that_ended(self, bench: Bench) -> None:
+    async def test_a_schedule_without_a_template_and_one_that_ended_are_stored(self, bench: Bench) -> None:
         """T1."""
         schedule = Schedule(name="s", plan=plan_of(Every(HOUR, 5), work="make"), next_fire=None)
-        clockwork = Clockwork(bench.store)
-        await clockwork.put(None, schedule)
-        assert (await clockwork.read("s")).schedule == schedule
+        scheduler = StoreScheduler(bench.store)
+        await scheduler.put(None, schedule)
+        assert (await scheduler.read("s")).schedule == schedule
 
-    async def test_a_name_is_taken_once(self, bench: Bench) -> None:
+    async def test_a_name_of_a_schedule_is_taken_once(self, bench: Bench) -> None:
         """safe-11: who comes second changes nothing, and its jobs are not there."""
-        clockwork = Clockwork(bench.store)
-        first = await clockwork.create("s", HOURLY)
-        assert await clockwork.put(None, pause(first.schedule), new_job(id="late")) is None
-        assert await clockwork.read("s") == first
+        scheduler = StoreScheduler(bench.store)
+        first = await scheduler.create("s", HOURLY)
+        assert await scheduler.put(None, pause(first.schedule), new_job(id="late")) is None
+        assert await scheduler.read("s") == first
         assert await bench.find("late") is None
 
-    async def test_what_was_changed_meanwhile_is_not_overwritten(self, bench: Bench) -> None:
+    async def test_a_schedule_that_was_changed_meanwhile_is_not_overwritten(self, bench: Bench) -> None:
         """safe-11: neither set nor deleted, and its jobs are not there."""
-        clockwork = Clockwork(bench.store)
-        read = await clockwork.create("s", HOURLY)
-        changed = await clockwork.put(read, pause(read.schedule))
-        now = await clockwork.read("s")
+        scheduler = StoreScheduler(bench.store)
+        read = await scheduler.create("s", HOURLY)
+        changed = await scheduler.put(read, pause(read.schedule))
+        now = await scheduler.read("s")
         assert changed is not None
         assert now.version == changed.version
         assert now.version != read.version
-        assert await clockwork.put(read, structs.replace(read.schedule, next_fire=9), new_job(id="late")) is None
-        assert await clockwork.put(read, None, new_job(id="late")) is None
-        assert await clockwork.read("s") == now
+        assert await scheduler.put(read, structs.replace(read.schedule, next_fire=9), new_job(id="late")) is None
+        assert await scheduler.put(read, None, new_job(id="late")) is None
+        assert await scheduler.read("s") == now
         assert await bench.find("late") is None
 
-    async def test_one_deleted_and_made_anew_is_another(self, bench: Bench) -> None:
+    async def test_a_schedule_deleted_and_created_again_is_another(self, bench: Bench) -> None:
         """safe-11: even at the same moment and with the same content."""
-        clockwork = Clockwork(bench.store)
-        old = await clockwork.create("s", HOURLY)
-        deleted = await clockwork.put(old, None)
+        scheduler = StoreScheduler(bench.store)
+        old = await scheduler.create("s", HOURLY)
+        deleted = await scheduler.put(old, None)
         assert deleted is not None
         assert deleted.version is None
         assert (await bench.store.get_schedules("default", ["s"])).schedules == []
-        assert await clockwork.put(old, old.schedule) is None, "what is deleted cannot be changed"
-        new = await clockwork.create("s", HOURLY)
+        assert await scheduler.put(old, old.schedule) is None, "what is deleted cannot be changed"
+        new = await scheduler.create("s", HOURLY)
         assert new.schedule == old.schedule
-        assert await clockwork.put(old, pause(old.schedule)) is None
+        assert await scheduler.put(old, pause(old.schedule)) is None
 
-    async def test_changes_of_one_call_are_independent(self, bench: Bench) -> None:
+    async def test_schedule_changes_of_one_call_are_independent(self, bench: Bench) -> None:
         """safe-3: one that comes too late keeps nobody back; the second change of the same schedule comes too late."""
-        clockwork = Clockwork(bench.store)
+        scheduler = StoreScheduler(bench.store)
         names = ["c", "a", "b"]
-        read = [await clockwork.create(name, HOURLY) for name in names]
-        await clockwork.put(read[1], pause(read[1].schedule))
+        read = [await scheduler.create(name, HOURLY) for name in names]
+        await scheduler.put(read[1], pause(read[1].schedule))
         again = [*read, read[0]]
         changes = [
             ScheduleChange(before=each, after=pause(each.schedule), jobs=[new_job(id=f"job-of-{number}")])
@@ -121,25 +121,25 @@ class ScheduleContract(Contract):
         ]
         answers = await bench.store.change_schedules(changes)
         assert [answer is not None for answer in answers] == [True, False, True, False]
-        assert [job.id for job in await clockwork.jobs()] == ["job-of-0", "job-of-2"]
+        assert [job.id for job in await scheduler.jobs()] == ["job-of-0", "job-of-2"]
         assert await bench.store.change_schedules([]) == []
 
-    async def test_a_refused_job_keeps_nothing_back(self, bench: Bench) -> None:
+    async def test_a_refused_job_does_not_stop_its_schedule(self, bench: Bench) -> None:
         """T1: a schedule goes on although one of its jobs cannot be; the others are there."""
-        clockwork = Clockwork(bench.store)
-        read = await clockwork.create("s", HOURLY)
+        scheduler = StoreScheduler(bench.store)
+        read = await scheduler.create("s", HOURLY)
         await bench.add(id="taken")
         jobs = [new_job(id="before"), new_job("b", id="taken"), new_job(gate=gate_on("nobody")), new_job(id="after")]
-        changed = await clockwork.put(read, pause(read.schedule), *jobs)
+        changed = await scheduler.put(read, pause(read.schedule), *jobs)
         assert changed is not None
         assert [_told(answer) for answer in changed.answers] == ["before", Conflict, NotFound, "after"]
-        assert (await clockwork.read("s")).schedule.paused
+        assert (await scheduler.read("s")).schedule.paused
         assert await bench.find("before") is not None
 
     async def test_a_template_is_submitted_like_any_job(self, bench: Bench) -> None:
         """T1: keys, delays and dependencies hold for the jobs of schedules."""
-        clockwork = Clockwork(bench.store)
-        read = await clockwork.create("s", HOURLY)
+        scheduler = StoreScheduler(bench.store)
+        read = await scheduler.create("s", HOURLY)
         await bench.add(id="parent")
         key = IdempotencyKey(key="one-at-a-time")
         jobs = [
@@ -148,26 +148,26 @@ class ScheduleContract(Contract):
             new_job(id="later", delay_us=HOUR),
             new_job(id="child", gate=gate_on("parent")),
         ]
-        changed = await clockwork.put(read, pause(read.schedule), *jobs)
+        changed = await scheduler.put(read, pause(read.schedule), *jobs)
         assert changed is not None
         assert [_told(answer) for answer in changed.answers] == ["first", "first", "later", "child"]
         assert await bench.find("second") is None
         assert [await bench.state(each) for each in ("later", "child")] == [State.DELAYED, State.PENDING]
 
-    async def test_an_id_that_is_there_already_is_the_same_job(self, bench: Bench) -> None:
+    async def test_a_fire_whose_job_exists_already_adds_no_second_job(self, bench: Bench) -> None:
         """safe-11: whatever happened to the schedule's row, a fire is one job."""
-        clockwork = Clockwork(bench.store)
-        read = await clockwork.create("s", HOURLY)
+        scheduler = StoreScheduler(bench.store)
+        read = await scheduler.create("s", HOURLY)
         fire = new_job(id="the-fire")
         await bench.submit(fire)
-        changed = await clockwork.put(read, pause(read.schedule), fire, new_job(id="another"))
+        changed = await scheduler.put(read, pause(read.schedule), fire, new_job(id="another"))
         assert changed is not None
         [first], [second] = (answer for answer in changed.answers if not isinstance(answer, RopewalkError))
         assert (first.duplicate, second.duplicate) == (True, False)
 
-    async def test_a_schedule_that_others_see(self, bench: Bench) -> None:
+    async def test_a_schedule_is_seen_by_every_store_on_the_data(self, bench: Bench) -> None:
         """T1: another process finds it, and what it changes is seen here."""
-        here, there = Clockwork(bench.store), Clockwork((await bench.second()).store)
+        here, there = StoreScheduler(bench.store), StoreScheduler((await bench.second()).store)
         read = await here.create("s", HOURLY)
         assert await there.read("s") == read
         await there.put(read, edit(read.schedule, plan_of(Every(MINUTE)), bench.runtime.now()))
@@ -176,14 +176,14 @@ class ScheduleContract(Contract):
 
 @needs(SCHEDULES)
 class ScheduleReadingContract(Contract):
-    """T1, T3: by name, by page, by time."""
+    """Schedules are listed by name, page by page, and by the time at which they are due (T1, T3)."""
 
-    async def test_listed_by_name(self, bench: Bench) -> None:
+    async def test_schedules_are_listed_by_name(self, bench: Bench) -> None:
         """T3: in pages, ordered by the bytes of their names whatever the language of the machine."""
-        clockwork = Clockwork(bench.store)
+        scheduler = StoreScheduler(bench.store)
         for name in ("b", "é", "a", "Z", "a b", "_"):
-            await clockwork.create(name, HOURLY)
-        await clockwork.create("foreign", HOURLY, tenant="acme")
+            await scheduler.create(name, HOURLY)
+        await scheduler.create("foreign", HOURLY, tenant="acme")
         listed = await bench.store.list_schedules("default", after=None, limit=99)
         assert listed.now == bench.runtime.now()
         names = [record.schedule.name for record in listed.schedules]
@@ -193,9 +193,9 @@ class ScheduleReadingContract(Contract):
         wanted = await bench.store.get_schedules("default", ["b", "nobody", "a", "b", "foreign"])
         assert [record.schedule.name for record in wanted.schedules] == ["a", "b"]
 
-    async def test_due_by_time(self, bench: Bench) -> None:
+    async def test_due_schedules_are_given_in_order_of_time(self, bench: Bench) -> None:
         """T1: of every tenant, paused ones too, the ended never; and when to look again."""
-        clockwork = Clockwork(bench.store)
+        scheduler = StoreScheduler(bench.store)
         now = bench.runtime.now()
         for name, tenant, next_fire in (
             ("late", "default", now - 5),
@@ -205,7 +205,7 @@ class ScheduleReadingContract(Contract):
             ("later", "default", now + 2),
             ("ended", "default", None),
         ):
-            await clockwork.put(
+            await scheduler.put(
                 None, Schedule(name=name, tenant=tenant, plan=HOURLY, next_fire=next_fire, paused=name == "late")
             )
         due = await bench.store.due_schedules(after=None, limit=9)
@@ -217,24 +217,24 @@ class ScheduleReadingContract(Contract):
         assert first.schedules + rest.schedules == due.schedules
         assert rest.next_fire == now + 1
 
-    async def test_nothing_due(self, bench: Bench) -> None:
+    async def test_no_schedule_is_due_on_an_empty_store(self, bench: Bench) -> None:
         """T1."""
         due = await bench.store.due_schedules(after=None, limit=9)
         assert (due.schedules, due.next_fire) == ([], None)
 
-    async def test_tenants_are_apart(self, bench: Bench) -> None:
+    async def test_schedules_of_tenants_are_separate(self, bench: Bench) -> None:
         """safe-15: the same name is another schedule, and a foreign one is like a missing one."""
-        clockwork = Clockwork(bench.store)
-        mine = await clockwork.create("s", HOURLY, tenant="acme")
+        scheduler = StoreScheduler(bench.store)
+        mine = await scheduler.create("s", HOURLY, tenant="acme")
         assert (await bench.store.get_schedules("zeta", ["s"])).schedules == []
         assert (await bench.store.list_schedules("zeta", after=None, limit=9)).schedules == []
-        yours = await clockwork.create("s", plan_of(Every(MINUTE)), tenant="zeta")
-        await clockwork.put(yours, None)
-        assert await clockwork.read("s", tenant="acme") == mine
+        yours = await scheduler.create("s", plan_of(Every(MINUTE)), tenant="zeta")
+        await scheduler.put(yours, None)
+        assert await scheduler.read("s", tenant="acme") == mine
         await bench.runtime.advance(hours=1)
-        await clockwork.tick()
-        assert await clockwork.jobs(tenant="zeta") == []
-        assert [job.tenant for job in await clockwork.jobs(tenant="acme")] == ["acme"]
+        await scheduler.fire_due()
+        assert await scheduler.jobs(tenant="zeta") == []
+        assert [job.tenant for job in await scheduler.jobs(tenant="acme")] == ["acme"]
 
 
 def _told(answer: SubmitAnswer) -> object:

@@ -1,4 +1,4 @@
-"""Finding jobs."""
+"""Searching jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.errors import InvalidInput
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, keyed, new_job
+from ropewalk.testing.contract.builders import BOOM, keyed, new_job
 
 FILTERS: Mapping[str, Filter] = {
     "everything": Filter(),
@@ -51,7 +51,7 @@ FILTERS: Mapping[str, Filter] = {
 
 
 class SearchContract(Contract):
-    """O3: `domain.search.matches` is the definition."""
+    """A search finds exactly the jobs that `domain.search.matches` accepts, in the order asked for (O3)."""
 
     @pytest.mark.parametrize("wanted", FILTERS.values(), ids=FILTERS)
     async def test_a_filter_finds_what_matches(self, bench: Bench, wanted: Filter) -> None:
@@ -71,7 +71,7 @@ class SearchContract(Contract):
         assert await _ids(bench, Filter(states=(State.DELAYED,))) == []
         assert await _ids(bench, Filter(states=(State.SCHEDULED,))) == [job_id]
 
-    async def test_orders(self, bench: Bench) -> None:
+    async def test_jobs_are_found_in_every_order(self, bench: Bench) -> None:
         ids = [await bench.add(id=name) for name in ("b", "c", "a")]
         await bench.runtime.advance(1)
         await bench.settle(await bench.claim_one())
@@ -82,7 +82,7 @@ class SearchContract(Contract):
         assert await _ids(bench, order=Order.UPDATED_DESC) == ["a", "b", "c"]
 
     @pytest.mark.parametrize("order", list(Order))
-    async def test_pages_add_up(self, bench: Bench, order: Order) -> None:
+    async def test_pages_add_up_to_the_whole_result(self, bench: Bench, order: Order) -> None:
         for number in range(7):
             await bench.add(id=f"id-{number}")
             await bench.runtime.advance(number % 2)
@@ -101,7 +101,7 @@ class SearchContract(Contract):
         rest = await bench.store.search("default", Filter(), order=Order.CREATED_DESC, cursor=page.next_cursor, limit=3)
         assert ([job.id for job in rest.jobs], rest.next_cursor) == (["id-1", "id-0"], None)
 
-    async def test_updated_first_never_shows_a_job_twice(self, bench: Bench) -> None:
+    async def test_paging_by_update_time_never_shows_a_job_twice(self, bench: Bench) -> None:
         for number in range(4):
             await bench.add(id=f"id-{number}")
             await bench.runtime.advance(1)

@@ -1,4 +1,4 @@
-"""How an attempt ends, and what is written together with it."""
+"""Settling attempts, and everything that is written together with their outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ropewalk.domain.jobs.states import GIVES_ATTEMPT_BACK, KEEPS_ITS_PLACE, SET
 from ropewalk.domain.time import HOUR, MINUTE, SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, settlement
+from ropewalk.testing.contract.builders import BOOM, settlement
 
 every_move = pytest.mark.parametrize("move", list(SETTLING))
 every_failure = pytest.mark.parametrize("move", [Move.FAIL, Move.BURY, Move.EXPIRE])
@@ -23,10 +23,10 @@ keeps_its_place = pytest.mark.parametrize("move", sorted(KEEPS_ITS_PLACE))
 
 
 class SettleContract(Contract):
-    """R6: every outcome of an attempt, and what is kept of it."""
+    """Each outcome of an attempt moves the job and records what the attempt left (R6)."""
 
     @every_move
-    async def test_every_move_leads_where_the_table_says(self, bench: Bench, move: Move) -> None:
+    async def test_every_move_leads_to_the_status_that_the_table_names(self, bench: Bench, move: Move) -> None:
         """safe-2, safe-6: and the lease is over. Only a completed job still names its worker."""
         job = await bench.running(owner="me")
         await bench.runtime.advance(3)
@@ -73,7 +73,7 @@ class SettleContract(Contract):
         ]
         assert trail.job.error == (DEADLINE_EXCEEDED if move is Move.EXPIRE else BOOM)
 
-    async def test_a_result_is_kept_and_an_earlier_error_forgotten(self, bench: Bench) -> None:
+    async def test_a_completion_keeps_its_result_and_forgets_an_earlier_error(self, bench: Bench) -> None:
         """O2."""
         job = await bench.running()
         await bench.settle(job, Move.RETRY, error=BOOM)
@@ -86,7 +86,7 @@ class SettleContract(Contract):
         job = await bench.finished()
         assert (job.status, job.result) == (Status.COMPLETED, None)
 
-    async def test_an_error_is_kept_to_the_last_field(self, bench: Bench) -> None:
+    async def test_every_field_of_an_error_is_kept(self, bench: Bench) -> None:
         """O5."""
         error = ErrorInfo(
             category=Category.RATE_LIMITED,
@@ -114,7 +114,7 @@ class SettleContract(Contract):
         assert (done.input, done.result) == (large, large)
 
     @back_to_waiting
-    async def test_it_waits_for_the_delay_by_the_stores_clock(self, bench: Bench, move: Move) -> None:
+    async def test_a_retried_job_waits_for_its_delay_by_the_clock_of_the_store(self, bench: Bench, move: Move) -> None:
         """R5, R6: and is ordered by its new time."""
         job = await bench.running(priority=4)
         await bench.runtime.advance(7)
@@ -126,7 +126,7 @@ class SettleContract(Contract):
         await bench.runtime.advance(5)
         assert (await bench.claim_one()).id == job.id
 
-    async def test_a_defer_names_a_time(self, bench: Bench) -> None:
+    async def test_a_deferral_may_name_a_time(self, bench: Bench) -> None:
         """R6: it wins over the delay, and clamps to now."""
         now = bench.runtime.now()
         job = await bench.running(max_attempts=1)
@@ -156,9 +156,9 @@ class SettleContract(Contract):
 
 
 class SettleBatchContract(Contract):
-    """R2: hundreds in one call, independent of one another, answered in order."""
+    """One call settles hundreds of attempts, independently of one another, and answers in order (R2)."""
 
-    async def test_a_batch_answers_in_order(self, bench: Bench) -> None:
+    async def test_a_batch_of_settlements_is_answered_in_order(self, bench: Bench) -> None:
         ids = [await bench.add() for _ in range(4)]
         a, b, c, d = await bench.claim(4, owner="me")
         answers = await bench.settle_all(
@@ -179,10 +179,10 @@ class SettleBatchContract(Contract):
         statuses = [await bench.status(each) for each in ids]
         assert statuses == [Status.COMPLETED, Status.WAITING, Status.RUNNING, Status.FAILED]
 
-    async def test_an_empty_batch(self, bench: Bench) -> None:
+    async def test_an_empty_batch_of_settlements_is_accepted(self, bench: Bench) -> None:
         assert await bench.settle_all("me", []) == []
 
-    async def test_a_large_batch(self, bench: Bench) -> None:
+    async def test_a_large_batch_of_settlements_is_accepted(self, bench: Bench) -> None:
         ids = [await bench.add() for _ in range(600)]
         jobs = await bench.claim(600, owner="me")
         answers = await bench.settle_all("me", [settlement(job, result=job.id.encode()) for job in jobs])
@@ -191,8 +191,10 @@ class SettleBatchContract(Contract):
         assert all(done[each].result == each.encode() for each in ids)
 
 
-class LastWordContract(Contract):
-    """R7, R8: what the store decides under its lock, a noted cancellation or a deadline."""
+class StoreDecisionContract(Contract):
+    """The store decides under its lock whether a requested cancellation or a passed deadline changes an outcome (R7,
+    R8).
+    """
 
     async def test_a_completion_beats_a_noted_cancellation(self, bench: Bench) -> None:
         """safe-13: the handler returned."""
@@ -203,7 +205,7 @@ class LastWordContract(Contract):
         assert (done.status, done.result) == (Status.COMPLETED, b"1")
 
     @pytest.mark.parametrize("move", [move for move in SETTLING if move is not Move.COMPLETE])
-    async def test_a_noted_cancellation_beats_everything_else(self, bench: Bench, move: Move) -> None:
+    async def test_a_noted_cancellation_beats_everything_but_a_completion(self, bench: Bench, move: Move) -> None:
         """R8: never retried."""
         job = await bench.running(on_failure=bench.compensation)
         await bench.store.cancel("default", [job.id], reason="stop", force=False)
@@ -227,10 +229,10 @@ class LastWordContract(Contract):
 
     @back_to_waiting
     @pytest.mark.parametrize("error", [BOOM, None], ids=["an error", "none"])
-    async def test_the_job_says_expired_and_the_attempt_what_it_said(
+    async def test_an_expired_job_keeps_the_error_of_its_attempt_in_the_history(
         self, bench: Bench, move: Move, error: ErrorInfo | None
     ) -> None:
-        """R7, O5: model.md, an expired job has error `deadline exceeded`."""
+        """R7, O5: the job itself has the error `deadline exceeded`."""
         job = await bench.running(ttl_us=MINUTE)
         await bench.settle(job, move, error=error, delay_us=MINUTE)
         trail = await bench.stored_history(job.id)
@@ -245,12 +247,12 @@ class LastWordContract(Contract):
         assert (await bench.settle(job, move)).move is Move.EXPIRE
 
     @back_to_waiting
-    async def test_a_next_start_before_the_deadline_waits(self, bench: Bench, move: Move) -> None:
+    async def test_a_next_start_before_the_deadline_is_waited_for(self, bench: Bench, move: Move) -> None:
         job = await bench.running(ttl_us=MINUTE)
         assert (await bench.settle(job, move, delay_us=MINUTE - 1)).move is move
 
     async def test_a_completion_after_the_deadline_counts(self, bench: Bench) -> None:
-        """storage.md: a completion with a valid fence wins."""
+        """safe-5: a completion under a current lease wins."""
         job = await bench.running(ttl_us=SECOND)
         await bench.runtime.advance(5)
         assert (await bench.settle(job)).move is Move.COMPLETE

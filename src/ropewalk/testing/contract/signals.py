@@ -1,4 +1,4 @@
-"""Signals: a mailbox per job, and handlers that wait for what is not there yet."""
+"""Signals, which are kept in a mailbox of their job, and handlers that wait for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUNDS = 20
 
 @needs(WORKFLOWS)
 class SignalContract(Contract):
-    """C10: early ones are kept, each is taken once, in order; a finished job refuses."""
+    """A signal is kept until its job asks for it, is taken once, and is refused by a finished job (C10)."""
 
     async def test_an_early_signal_is_kept_until_it_is_asked_for(self, bench: Bench) -> None:
         job_id = await bench.add()
@@ -35,7 +35,7 @@ class SignalContract(Contract):
         assert (answer.lost, answer.taken) == (None, taken)
         assert await bench.store.steps(job.seq) == [taken]
 
-    async def test_each_is_taken_once_and_the_oldest_first(self, bench: Bench) -> None:
+    async def test_each_signal_is_taken_once_and_the_oldest_first(self, bench: Bench) -> None:
         job = await bench.running()
         for value in (b"1", b"2", None):
             assert await _send(bench, job.id, value) is SignalAnswer.KEPT
@@ -44,13 +44,13 @@ class SignalContract(Contract):
         assert (taken[2] is None, taken[3] is None) == (False, True)
         assert len(await bench.store.steps(job.seq)) == 3
 
-    async def test_asking_for_what_is_not_there_changes_nothing(self, bench: Bench) -> None:
+    async def test_asking_for_a_missing_signal_changes_nothing(self, bench: Bench) -> None:
         job = await bench.running()
         assert await _take(bench, job, 0) is None
         assert await bench.job(job.id) == job
         assert await bench.store.steps(job.seq) == []
 
-    async def test_names_are_apart(self, bench: Bench) -> None:
+    async def test_signals_of_different_names_are_separate(self, bench: Bench) -> None:
         job = await bench.running()
         await _send(bench, job.id, b"1", name="knock")
         assert await _take(bench, job, 0) is None
@@ -81,7 +81,7 @@ class SignalContract(Contract):
         assert await bench.state(job.id) is State.SCHEDULED
         assert await _take(bench, await bench.claim_one(), 0) is not None
 
-    async def test_a_wait_with_an_end(self, bench: Bench) -> None:
+    async def test_a_wait_for_a_signal_can_time_out(self, bench: Bench) -> None:
         job = await bench.running()
         await _wait(bench, job, span_us=MINUTE)
         until = bench.runtime.now() + MINUTE
@@ -95,7 +95,7 @@ class SignalContract(Contract):
         assert (consequences.moved, consequences.ready) == ([], ["default"])
         assert (await bench.claim_one()).attempt == 1
 
-    async def test_a_signal_before_the_end_of_the_wait(self, bench: Bench) -> None:
+    async def test_a_signal_before_the_timeout_ends_the_wait(self, bench: Bench) -> None:
         job = await bench.running()
         await _wait(bench, job, span_us=MINUTE)
         assert await _send(bench, job.id, b"1") is SignalAnswer.DELIVERED
@@ -118,7 +118,7 @@ class SignalContract(Contract):
         assert await _send(bench, done.id, b"1") is SignalAnswer.ALREADY_COMPLETE
         assert await _send(bench, "missing", b"1") is SignalAnswer.NOT_FOUND
 
-    async def test_a_stale_holder_takes_nothing(self, bench: Bench) -> None:
+    async def test_a_stale_holder_takes_no_signal(self, bench: Bench) -> None:
         """safe-5: and the signal stays for the one who holds it."""
         job = await bench.running()
         await _send(bench, job.id, b"1")
@@ -139,7 +139,7 @@ class SignalContract(Contract):
         assert [await bench.state(job.id) for job in (cancelled, late)] == [State.CANCELLED, State.DEAD_LETTER]
         assert await _send(bench, late.id, b"1") is SignalAnswer.ALREADY_COMPLETE
 
-    async def test_a_signal_against_a_suspension(self, bench: Bench) -> None:
+    async def test_a_signal_that_races_with_a_suspension_is_not_missed(self, bench: Bench) -> None:
         """Whoever is first, the handler runs again and finds it: nothing is missed."""
         other = await bench.second()
         for turn in range(ROUNDS):

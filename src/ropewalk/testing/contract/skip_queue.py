@@ -1,4 +1,4 @@
-"""Inserting a job already leased."""
+"""Submitting a job that its submitter leases at once."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ropewalk.domain.time import SECOND
 from ropewalk.ports.store.submission import Accepted, SkipQueue
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, new_job
+from ropewalk.testing.contract.builders import LEASE, new_job
 
 
 class SkipQueueContract(Contract):
-    """S7: insert a job already leased, where nothing stands in the way."""
+    """A job may be inserted with a lease, if nothing holds it back (S7)."""
 
     SKIP = SkipQueue(owner="me", ticket=4, lease_us=LEASE)
 
-    async def test_it_comes_back_leased(self, bench: Bench) -> None:
+    async def test_a_job_that_skips_the_queue_comes_back_leased(self, bench: Bench) -> None:
         [accepted] = await bench.submit(new_job(), skip_queue=self.SKIP)
         leased = _leased(accepted)
         assert accepted.state is State.RUNNING
@@ -27,7 +27,7 @@ class SkipQueueContract(Contract):
         assert await bench.claim() == []
         assert (await bench.settle(leased)).move is Move.COMPLETE
 
-    async def test_its_own_lease_wins_over_the_callers(self, bench: Bench) -> None:
+    async def test_the_lease_of_the_job_wins_over_that_of_the_caller(self, bench: Bench) -> None:
         [accepted] = await bench.submit(new_job(lease_us=99 * SECOND), skip_queue=self.SKIP)
         assert _leased(accepted).lease_expires_at == bench.runtime.now() + 99 * SECOND
 

@@ -1,4 +1,4 @@
-"""Children written by a running attempt."""
+"""Children that a running attempt spawns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ropewalk.errors import LeaseLost, SpawnMismatch
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.builders import new_job
 
 
 @needs(WORKFLOWS)
 class SpawnContract(Contract):
-    """R10: children written under a lease, once per (parent, key)."""
+    """A running attempt spawns each child once, by its spawn key (R10)."""
 
     async def test_a_child_is_written_under_its_parents_lease(self, bench: Bench) -> None:
         parent = await bench.running()
@@ -42,7 +42,7 @@ class SpawnContract(Contract):
         [again] = await bench.submit(_child(parent, "k"), under=holder(parent))
         assert not again.duplicate
 
-    async def test_other_keys_and_other_parents_are_other_children(self, bench: Bench) -> None:
+    async def test_spawns_with_other_keys_or_parents_are_other_children(self, bench: Bench) -> None:
         one = await bench.running()
         two = await bench.running()
         ids = {
@@ -53,7 +53,7 @@ class SpawnContract(Contract):
         assert len(ids) == 4
 
     @pytest.mark.parametrize("change", [{"type": "b"}, {"input": b"[2]"}])
-    async def test_a_used_key_with_other_content_is_a_mismatch(self, bench: Bench, change: dict[str, object]) -> None:
+    async def test_a_spawn_key_with_other_content_is_a_mismatch(self, bench: Bench, change: dict[str, object]) -> None:
         parent = await bench.running()
         await bench.submit(_child(parent, "k"), under=holder(parent))
         answer = await bench.answer(
@@ -62,7 +62,7 @@ class SpawnContract(Contract):
         assert isinstance(answer, SpawnMismatch)
         assert len(await bench.claim(5)) == 1, "its neighbour is not written either"
 
-    async def test_a_repeated_key_inside_one_submission_is_one_child(self, bench: Bench) -> None:
+    async def test_a_spawn_key_repeated_in_one_submission_is_one_child(self, bench: Bench) -> None:
         parent = await bench.running()
         first, second = await bench.submit(_child(parent, "k"), _child(parent, "k"), under=holder(parent))
         assert (second.duplicate, second.id) == (True, first.id)

@@ -1,4 +1,4 @@
-"""Writes through a lease that is over."""
+"""Settlements through leases that are over."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ropewalk.domain.jobs.states import SETTLING, Move, Status
 from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, settlement
+from ropewalk.testing.contract.builders import BOOM, settlement
 
 every_move = pytest.mark.parametrize("move", list(SETTLING))
 every_failure = pytest.mark.parametrize("move", [Move.FAIL, Move.BURY, Move.EXPIRE])
@@ -19,10 +19,10 @@ back_to_waiting = pytest.mark.parametrize("move", [move for move, after in SETTL
 
 
 class StaleContract(Contract):
-    """safe-5: a write through a stale lease changes nothing and says why."""
+    """A settlement through a lease that is over changes nothing and is answered with the reason (safe-5)."""
 
     @every_move
-    async def test_another_fence(self, bench: Bench, move: Move) -> None:
+    async def test_a_settlement_with_another_fence_is_refused(self, bench: Bench, move: Move) -> None:
         job = await bench.running()
         await _refused(bench, structs.replace(job, fence=job.fence + 1), move, LossReason.TAKEN_BY_ANOTHER_WORKER)
         await _refused(bench, structs.replace(job, fence=job.fence - 1), move, LossReason.TAKEN_BY_ANOTHER_WORKER)
@@ -45,19 +45,19 @@ class StaleContract(Contract):
         assert [(await bench.job(job.id)).result for job in (kept, back, late)] == [b"1", None, b"2"]
 
     @every_move
-    async def test_another_owner(self, bench: Bench, move: Move) -> None:
+    async def test_a_settlement_by_another_owner_is_refused(self, bench: Bench, move: Move) -> None:
         job = await bench.running(owner="me")
         await _refused(bench, job, move, LossReason.TAKEN_BY_ANOTHER_WORKER, owner="you")
 
     @every_move
-    async def test_a_job_that_is_gone(self, bench: Bench, move: Move) -> None:
+    async def test_a_settlement_of_a_job_that_is_gone_is_refused(self, bench: Bench, move: Move) -> None:
         job = await bench.running()
         await bench.settle(job)
         await bench.store.delete("default", [job.id])
         await _refused(bench, job, move, LossReason.NOT_FOUND)
 
     @every_move
-    async def test_a_lease_taken_back_and_given_to_another(self, bench: Bench, move: Move) -> None:
+    async def test_a_settlement_of_a_lease_given_to_another_worker_is_refused(self, bench: Bench, move: Move) -> None:
         old = await bench.running(owner="old")
         await bench.runtime.advance(60)
         await bench.sweep(1)
@@ -67,7 +67,7 @@ class StaleContract(Contract):
         assert (await bench.settle(new)).move is Move.COMPLETE
 
     @every_move
-    async def test_the_same_owner_again_with_an_old_fence(self, bench: Bench, move: Move) -> None:
+    async def test_a_settlement_by_the_same_owner_with_an_old_fence_is_refused(self, bench: Bench, move: Move) -> None:
         old = await bench.running(owner="me")
         await bench.settle(old, Move.RELEASE)
         await bench.claim_one(owner="me")
@@ -86,7 +86,9 @@ class StaleContract(Contract):
             (Move.RELEASE, LossReason.TAKEN_BY_ANOTHER_WORKER),
         ],
     )
-    async def test_a_second_settlement_of_one_lease(self, bench: Bench, ended: Move, reason: LossReason) -> None:
+    async def test_a_second_settlement_of_one_lease_is_refused(
+        self, bench: Bench, ended: Move, reason: LossReason
+    ) -> None:
         """safe-6: one terminal transition per run."""
         job = await bench.running()
         await bench.settle(job, ended)
@@ -102,7 +104,7 @@ class StaleContract(Contract):
             (Move.RETRY, Move.COMPLETE, LossReason.TAKEN_BY_ANOTHER_WORKER),
         ],
     )
-    async def test_a_second_settlement_inside_one_batch(
+    async def test_a_second_settlement_of_one_lease_in_one_batch_is_refused(
         self, bench: Bench, first: Move, second: Move, lost: LossReason
     ) -> None:
         """safe-6: the first counts, whichever way a store takes it."""
@@ -113,7 +115,7 @@ class StaleContract(Contract):
         assert await bench.status(job.id) is SETTLING[first]
 
     async def test_an_expired_lease_nobody_took_back_still_settles(self, bench: Bench) -> None:
-        """storage.md: a completion with a valid fence wins."""
+        """safe-5: until somebody takes the lease back, a completion under it wins."""
         job = await bench.running()
         await bench.runtime.advance(hours=1)
         assert (await bench.settle(job)).move is Move.COMPLETE

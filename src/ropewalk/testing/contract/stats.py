@@ -1,4 +1,4 @@
-"""Statistics: everything that happens is counted once, where it happens, and stays counted."""
+"""Statistics: what happened, how long it took, and how many jobs there are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ropewalk.errors import Conflict
 from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import BOOM, LEASE, gate_on, new_job, settlement
+from ropewalk.testing.contract.builders import BOOM, LEASE, gate_on, new_job, settlement
 
 KEEP = 30 * DAY
 FRESH = RetryRequest(include_cancelled=True)
@@ -35,10 +35,10 @@ async def fold(bench: Bench) -> int:
 
 
 @needs(STATISTICS)
-class FlowContract(Contract):
-    """O4: what happened in a stretch of time."""
+class PeriodStatisticsContract(Contract):
+    """Statistics count what happened in a period of time, and how long it took (O4)."""
 
-    async def test_nothing_happened(self, bench: Bench) -> None:
+    async def test_statistics_of_an_empty_store_are_complete(self, bench: Bench) -> None:
         """O4: an empty answer is a whole one."""
         told = await stats(bench)
         assert told.flow == Flow()
@@ -46,7 +46,7 @@ class FlowContract(Contract):
         assert (told.shares, told.standing, told.states) == ((), (), {})
         assert {each.flow for each in told.line} == {Flow()}
 
-    async def test_every_way_to_end_is_counted(self, bench: Bench) -> None:
+    async def test_every_way_in_which_a_job_can_end_is_counted(self, bench: Bench) -> None:
         """O4: by its state, whoever ended it."""
         await bench.finished()
         for move in (Move.FAIL, Move.BURY, Move.CANCEL):
@@ -61,7 +61,7 @@ class FlowContract(Contract):
         assert told.finished == told.total.count == 7
         assert told.run.count == 4, "those that never started have not run"
 
-    async def test_how_long_it_took(self, bench: Bench) -> None:
+    async def test_wait_run_and_total_times_are_measured(self, bench: Bench) -> None:
         """O4: from ready to start, from start to end, from submission to end; by the store's clock."""
         await bench.add(delay_us=4 * SECOND)
         await bench.runtime.advance(6)
@@ -73,7 +73,7 @@ class FlowContract(Contract):
         assert [each.mean_us for each in (told.wait, told.run, told.total)] == [2 * SECOND, 3 * SECOND, 9 * SECOND]
         assert abs(told.run.p95_us - 3 * SECOND) <= 3 * SECOND / 16
 
-    async def test_where_the_time_went_its_worker_knows(self, bench: Bench) -> None:
+    async def test_times_that_the_worker_measured_are_used(self, bench: Bench) -> None:
         """O4: of what it held the job, how much that waited for a slot and how much its handler ran; not how long the
         settlement took. However it ends, and whoever else has to hear of it."""
         parent = await bench.running()
@@ -90,7 +90,7 @@ class FlowContract(Contract):
             assert (each.count, each.mean_us, each.max_us) == (4, took, took)
         assert (told.total.count, told.total.mean_us) == (3, 7 * SECOND)
 
-    async def test_where_no_worker_tells_it_ran_since_the_claim(self, bench: Bench) -> None:
+    async def test_without_times_of_the_worker_a_job_ran_since_its_claim(self, bench: Bench) -> None:
         """O4: in one batch with others that do, of which one began at once and took no time."""
         says = [AttemptTiming(3 * SECOND, SECOND), AttemptTiming(0, 0), None]
         jobs = [await bench.running() for _ in says]
@@ -101,7 +101,7 @@ class FlowContract(Contract):
         assert (told.run.count, told.run.mean_us, told.run.max_us) == (3, SECOND, 2 * SECOND)
         assert (told.wait.count, told.wait.mean_us, told.wait.max_us) == (3, SECOND, 3 * SECOND)
 
-    async def test_an_attempt_that_will_be_repeated(self, bench: Bench) -> None:
+    async def test_an_attempt_that_will_be_retried_is_measured(self, bench: Bench) -> None:
         """O4: measured like every other, its wait from when it could have started; retried, not finished."""
         await bench.add()
         await bench.runtime.advance(1)
@@ -115,7 +115,7 @@ class FlowContract(Contract):
         assert (told.wait.count, told.wait.mean_us, told.wait.max_us) == (2, 1_500_000, 2 * SECOND)
         assert (told.run.count, told.run.max_us) == (2, LEASE)
 
-    async def test_an_attempt_given_back_is_none(self, bench: Bench) -> None:
+    async def test_an_attempt_that_was_given_back_is_not_measured(self, bench: Bench) -> None:
         """O4: deferred, suspended or released, it says nothing about how long the job takes."""
         job = await bench.running()
         for move in (Move.DEFER, Move.SUSPEND, Move.RELEASE):
@@ -124,7 +124,7 @@ class FlowContract(Contract):
         told = await flow(bench)
         assert (told.wait.count, told.run.count, told.retried) == (0, 0, 0)
 
-    async def test_what_is_not_accepted_is_not_counted(self, bench: Bench) -> None:
+    async def test_a_submission_that_is_not_accepted_is_not_counted(self, bench: Bench) -> None:
         """O4, safe-11: neither a repeated submission nor a refused one."""
         await bench.submit(new_job(id="x"), new_job(id="y"))
         await bench.submit(new_job(id="x"), new_job(id="z"))
@@ -140,7 +140,7 @@ class FlowContract(Contract):
         told = await flow(bench)
         assert (told.finished, told.completed, told.run.count) == (1, 1, 1)
 
-    async def test_a_batch_of_all_sorts(self, bench: Bench) -> None:
+    async def test_a_batch_of_several_types_is_counted(self, bench: Bench) -> None:
         """O4: a batch of several types, some of which the long way."""
         await bench.submit(*(new_job(("t", "a", "b")[n % 3], limit_key="k" if n % 2 else None) for n in range(90)))
         jobs = await bench.claim(90)
@@ -152,7 +152,7 @@ class FlowContract(Contract):
         assert (told.flow.run.count, told.flow.run.mean_us) == (90, SECOND)
         assert [(share.type, share.flow.finished) for share in told.shares] == [("a", 30), ("b", 30), ("t", 30)]
 
-    async def test_children_are_counted_like_all_others(self, bench: Bench) -> None:
+    async def test_children_are_counted_like_all_other_jobs(self, bench: Bench) -> None:
         """O4: spawned, compensating, and ended as members of a group."""
         parent = await bench.running()
         children = [new_job("a", parent_id=parent.id, spawn_key=str(n)) for n in range(3)]
@@ -168,10 +168,10 @@ class FlowContract(Contract):
 
 
 @needs(STATISTICS)
-class TellingApartContract(Contract):
-    """O4: along time, and by queue, type and tenant."""
+class StatisticsGroupingContract(Contract):
+    """Statistics can be divided by time and grouped by queue and type, and cover one tenant (O4)."""
 
-    async def test_the_time_line(self, bench: Bench) -> None:
+    async def test_a_timeline_has_slices_of_whole_minutes(self, bench: Bench) -> None:
         """O4: slices of whole minutes in order, gaps filled, the last one under way."""
         await bench.finished()
         await bench.runtime.advance(150)
@@ -183,7 +183,7 @@ class TellingApartContract(Contract):
         assert [each.flow.completed for each in told.line][-3:] == [1, 0, 1]
         assert told.finished_per_second == 2 / told.seconds
 
-    async def test_a_stretch_of_the_past(self, bench: Bench) -> None:
+    async def test_a_period_of_the_past_can_be_asked_for(self, bench: Bench) -> None:
         """O4: what came before and after is not in it."""
         for _ in range(3):
             await bench.finished()
@@ -192,7 +192,7 @@ class TellingApartContract(Contract):
         assert told.flow.completed == 1
         assert told.until == bench.runtime.now() - 900 * SECOND
 
-    async def test_by_type_queue_or_both(self, bench: Bench) -> None:
+    async def test_statistics_can_be_grouped_by_type_queue_or_both(self, bench: Bench) -> None:
         """O4: most finished first."""
         for job_type, queue in (("a", "mail"), ("b", "mail"), ("b", "maps")):
             await bench.settle(await bench.running(job_type, queue=queue))
@@ -201,7 +201,7 @@ class TellingApartContract(Contract):
         assert [(each.type, each.queue) for each in by["queue"]] == [(None, "mail"), (None, "maps")]
         assert [(each.queue, each.type) for each in by["both"]] == [("mail", "a"), ("mail", "b"), ("maps", "b")]
 
-    async def test_of_one_queue_type_or_tenant(self, bench: Bench) -> None:
+    async def test_statistics_can_be_restricted_to_a_queue_type_or_tenant(self, bench: Bench) -> None:
         """O4, safe-15: and nothing of any other."""
         for tenant in ("acme", "zeta"):
             for job_type, queue in (("a", "mail"), ("b", "mail"), ("b", "maps")):
@@ -214,9 +214,9 @@ class TellingApartContract(Contract):
 
 @needs(STATISTICS)
 class StandingContract(Contract):
-    """O4: how many jobs are in each state now."""
+    """Statistics count how many jobs are in each state now (O4)."""
 
-    async def test_every_state(self, bench: Bench) -> None:
+    async def test_jobs_of_every_state_are_counted(self, bench: Bench) -> None:
         """O4: those that wait, run, and have finished and are kept."""
         await bench.finished()
         await bench.settle(await bench.running(), Move.FAIL, error=BOOM)
@@ -244,7 +244,7 @@ class StandingContract(Contract):
         assert await bench.state(waits) is State.SCHEDULED
         assert (await stats(bench)).states[State.SCHEDULED] == 4
 
-    async def test_what_is_gone_is_not_there(self, bench: Bench) -> None:
+    async def test_jobs_that_are_gone_are_not_counted_as_standing(self, bench: Bench) -> None:
         """O4: retried, deleted, or past its retention."""
         jobs = [await bench.finished(move) for move in (Move.COMPLETE, Move.COMPLETE, Move.FAIL, Move.BURY)]
         await bench.store.delete("default", [jobs[0].id])
@@ -258,9 +258,9 @@ class StandingContract(Contract):
 
 @needs(STATISTICS)
 class TenantsWithContract(Contract):
-    """O4, R16: which tenants there is something to do for."""
+    """A worker that redrives dead letters learns which tenants have some (O4, R16)."""
 
-    async def test_nobody_has_any(self, bench: Bench) -> None:
+    async def test_no_tenant_is_named_without_such_jobs(self, bench: Bench) -> None:
         """R16: on an empty store, and where nothing ended so."""
         assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == []
         await bench.finished()
@@ -269,7 +269,7 @@ class TenantsWithContract(Contract):
         await bench.add()
         assert await bench.store.tenants_with(Status.DEAD_LETTER, ["t"]) == []
 
-    async def test_those_that_have_some_of_these_types(self, bench: Bench) -> None:
+    async def test_the_tenants_with_such_jobs_of_these_types_are_named(self, bench: Bench) -> None:
         """R16: by name, each once, whatever the queue and the limit key; folded or not."""
         for tenant in ("zeta", "default", "acme", "acme"):
             await bench.finished(Move.BURY, tenant=tenant)
@@ -283,7 +283,7 @@ class TenantsWithContract(Contract):
             assert await bench.store.tenants_with(Status.DEAD_LETTER, []) == []
             await fold(bench)
 
-    async def test_those_whose_jobs_are_gone_have_none(self, bench: Bench) -> None:
+    async def test_tenants_whose_jobs_are_gone_are_not_named(self, bench: Bench) -> None:
         """R16: retried, deleted, or past their retention; not while one is left."""
         for tenant in ("acme", "acme", "beta"):
             job = await bench.finished(Move.BURY, tenant=tenant)
@@ -299,7 +299,7 @@ class TenantsWithContract(Contract):
 
 @needs(STATISTICS)
 class FoldContract(Contract):
-    """O4: counters become few, and say the same."""
+    """Folding the counters into sums changes no answer (O4)."""
 
     async def test_folding_changes_no_answer(self, bench: Bench) -> None:
         """O4: by minute, by hour, and what stands; done twice, by two, or in part."""
@@ -319,7 +319,7 @@ class FoldContract(Contract):
         await fold(bench)
         assert (await flow(bench)).completed == before[0].flow.completed + 1
 
-    async def test_what_is_long_ago_is_told_by_the_hour(self, bench: Bench) -> None:
+    async def test_old_statistics_are_given_by_the_hour(self, bench: Bench) -> None:
         """O4: and still told whole."""
         start = bench.runtime.now()
         await bench.finished()
@@ -329,7 +329,7 @@ class FoldContract(Contract):
         told = await stats(bench, last_us=5 * MINUTE, until=start + MINUTE)
         assert (told.slice_us, told.flow.completed, told.flow.run.count) == (HOUR, 1, 1)
 
-    async def test_what_is_older_than_wanted_is_forgotten(self, bench: Bench) -> None:
+    async def test_statistics_older_than_their_retention_are_forgotten(self, bench: Bench) -> None:
         """O4: but for how many jobs there are."""
         await bench.finished()
         await fold(bench)

@@ -13,7 +13,7 @@ from ropewalk.domain.workflow.completion import StepRecord, Suspension
 from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.flow import Flow, node
+from ropewalk.testing.contract.workflow_bench import WorkflowBench, node
 
 
 def step(position: int, value: bytes | None = b"1", **fields: object) -> StepRecord:
@@ -22,7 +22,7 @@ def step(position: int, value: bytes | None = b"1", **fields: object) -> StepRec
 
 @needs(WORKFLOWS)
 class StepContract(Contract):
-    """R9: what a handler finished stays finished; fenced like every write."""
+    """A finished step is kept for later attempts, and is written only under a current lease (R9)."""
 
     async def test_steps_are_kept_in_order_of_position(self, bench: Bench) -> None:
         job = await bench.running()
@@ -32,7 +32,7 @@ class StepContract(Contract):
             assert (answer.lost, answer.taken) == (None, None)
         assert await bench.store.steps(job.seq) == [step(0), step(1), step(2)]
 
-    async def test_a_later_attempt_finds_them(self, bench: Bench) -> None:
+    async def test_a_later_attempt_finds_the_steps_of_earlier_ones(self, bench: Bench) -> None:
         job = await bench.running()
         await bench.store.record_step(holder(job), step(0))
         await bench.settle(job, Move.RETRY)
@@ -65,7 +65,7 @@ class StepContract(Contract):
         assert await bench.store.steps(job.seq) == [done]
 
     @pytest.mark.parametrize(("fresh", "kept"), [(False, 1), (True, 0)])
-    async def test_a_retry_keeps_them_and_a_fresh_start_forgets_them(
+    async def test_a_retry_keeps_steps_and_a_fresh_retry_forgets_them(
         self, bench: Bench, *, fresh: bool, kept: int
     ) -> None:
         job = await bench.running()
@@ -74,7 +74,7 @@ class StepContract(Contract):
         await bench.store.retry("default", [job.id], RetryRequest(fresh=fresh))
         assert len(await bench.store.steps(job.seq)) == kept
 
-    async def test_they_go_with_their_job(self, bench: Bench) -> None:
+    async def test_steps_are_removed_with_their_job(self, bench: Bench) -> None:
         job = await bench.running()
         await bench.store.record_step(holder(job), step(0))
         await bench.settle(job)
@@ -84,7 +84,7 @@ class StepContract(Contract):
 
 @needs(WORKFLOWS)
 class SleepContract(Contract):
-    """C10: a sleeping handler gives its slot and its attempt back and runs again from the top."""
+    """A handler that sleeps gives back its slot and its attempt, and later runs again from the top (C10)."""
 
     async def test_a_sleeping_job_is_delayed(self, bench: Bench) -> None:
         job = await bench.running(max_attempts=1)
@@ -97,20 +97,20 @@ class SleepContract(Contract):
         await bench.runtime.advance(0.000_001)
         assert (await bench.claim_one()).attempt == 1
 
-    async def test_an_absolute_end_set_before_wins(self, bench: Bench) -> None:
+    async def test_a_sleep_that_continues_keeps_the_end_that_was_set_before(self, bench: Bench) -> None:
         job = await bench.running()
         until = bench.runtime.now() + MINUTE
         await _suspend(bench, job.id, Suspension(position=0, name="nap", span_us=HOUR, until=until), run_at=until)
         assert (await bench.job(job.id)).run_at == until
         assert [each.until for each in await bench.store.steps(job.seq)] == [until]
 
-    async def test_it_is_told_in_its_history(self, bench: Bench) -> None:
-        flow = Flow(bench)
-        await flow.submit(node("a"))
-        await flow.start("a")
+    async def test_a_sleep_is_recorded_in_the_history(self, bench: Bench) -> None:
+        workflow = WorkflowBench(bench)
+        await workflow.submit(node("a"))
+        await workflow.start("a")
         await _suspend(bench, "a", Suspension(position=0, name="nap", span_us=MINUTE))
         await bench.runtime.advance(60)
-        await flow.end("a")
+        await workflow.end("a")
         assert [entry.kind for entry in await bench.history("a")] == [
             "queued",
             "started",
@@ -127,7 +127,7 @@ class SleepContract(Contract):
         assert settled.lost is not None
         assert await bench.store.steps(job.seq) == []
 
-    async def test_past_its_deadline_it_expires_instead(self, bench: Bench) -> None:
+    async def test_a_job_that_would_sleep_past_its_deadline_expires(self, bench: Bench) -> None:
         job = await bench.running(ttl_us=MINUTE)
         await _suspend(bench, job.id, Suspension(position=0, name="nap", span_us=HOUR))
         assert await bench.state(job.id) is State.DEAD_LETTER

@@ -1,4 +1,4 @@
-"""What happens when jobs come in."""
+"""Submitting jobs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ropewalk.ports.store.capabilities import LIMITS, WORKFLOWS
 from ropewalk.ports.store.submission import Accepted, Submission
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench, holder
-from ropewalk.testing.contract.build import gate_on, keyed, new_job
+from ropewalk.testing.contract.builders import gate_on, keyed, new_job
 
 SHARED_FIELDS = frozenset(NewJob.__struct_fields__) & frozenset(JobRecord.__struct_fields__)
 
 
 class SubmitContract(Contract):
-    """S1, S2, S9: what is accepted is stored, whole, in order and exactly once."""
+    """Every accepted job is stored whole, in order and exactly once (S1, S2, S9)."""
 
     async def test_a_job_is_accepted_and_stored_as_submitted(self, bench: Bench) -> None:
         """safe-1: every field of a submission is kept."""
@@ -73,7 +73,7 @@ class SubmitContract(Contract):
         assert await bench.submit() == []
         assert await bench.store.submit([]) == []
 
-    async def test_a_large_batch_comes_in_whole(self, bench: Bench) -> None:
+    async def test_a_large_batch_is_submitted_whole(self, bench: Bench) -> None:
         """S1: ten thousand at once."""
         accepted = await bench.submit(*(new_job(id=f"id-{number:05}") for number in range(10_000)))
         assert len({each.id for each in accepted}) == 10_000
@@ -114,7 +114,7 @@ class SubmitContract(Contract):
         assert timed.ignored == ("run_at", "ttl")
         assert await bench.job(first.id) == before
 
-    async def test_options_are_told_in_a_batch_and_within_it(self, bench: Bench) -> None:
+    async def test_ignored_options_are_named_for_repetitions_in_a_batch(self, bench: Bench) -> None:
         """Beside what is new, of what is stored and of what the same batch brings."""
         await bench.add(id="a", input=b"[1]")
         answers = await bench.submit(
@@ -131,7 +131,7 @@ class SubmitContract(Contract):
         ]
 
     @needs(WORKFLOWS, LIMITS)
-    async def test_options_of_a_repeated_key_and_spawn(self, bench: Bench) -> None:
+    async def test_ignored_options_are_named_for_repeated_keys_and_spawns(self, bench: Bench) -> None:
         await bench.submit(keyed("k", tags={"a": "1"}))
         [again] = await bench.submit(keyed("k", tags={"a": "2"}))
         assert (again.duplicate, again.ignored) == (True, ("tags",))
@@ -141,7 +141,7 @@ class SubmitContract(Contract):
         [again] = await bench.submit(structs.replace(child, id="other", limit_key=None), under=holder(parent))
         assert (again.id, again.ignored) == (child.id, ("limit",))
 
-    async def test_what_is_no_longer_known_is_not_told(self, bench: Bench) -> None:
+    async def test_options_that_are_no_longer_known_are_not_named(self, bench: Bench) -> None:
         """When it was to start is forgotten once it has moved."""
         new = new_job(delay_us=SECOND, ttl_us=HOUR)
         await bench.submit(new)
@@ -180,14 +180,14 @@ class SubmitContract(Contract):
         assert (await bench.job("same", tenant="acme")).input == b"[1]"
         assert (await bench.job("same", tenant="zeta")).input == b"[2]"
 
-    async def test_a_repeat_inside_one_submission_counts_like_a_stored_one(self, bench: Bench) -> None:
+    async def test_an_id_repeated_inside_one_submission_is_a_duplicate(self, bench: Bench) -> None:
         """S4: batches with repeats."""
         new = new_job()
         first, second = await bench.submit(new, new)
         assert (first.duplicate, second.duplicate) == (False, True)
         assert len(await bench.claim(5)) == 1
 
-    async def test_one_bad_job_refuses_its_whole_submission(self, bench: Bench) -> None:
+    async def test_one_refused_job_refuses_its_whole_submission(self, bench: Bench) -> None:
         """safe-3: nothing half-written."""
         await bench.submit(new_job(id="taken", input=b"[1]"))
         answer = await bench.answer(new_job(id="x"), new_job(id="taken", input=b"[2]"), new_job(id="y"))
@@ -217,7 +217,7 @@ class SubmitContract(Contract):
         assert [each.duplicate for each in late] == [False, True], "a later submission sees an earlier one"
         assert sorted((await bench.store.get("default", ["a", "b", "c", "d"])).jobs) == ["a", "b", "d"]
 
-    async def test_delay_and_run_at(self, bench: Bench) -> None:
+    async def test_delay_and_run_at_decide_when_a_job_starts(self, bench: Bench) -> None:
         """S2: both clamp to now, run_at wins."""
         now = bench.runtime.now()
         later, sooner, wins, past = await bench.submit(
@@ -251,7 +251,7 @@ class SubmitContract(Contract):
         neither = await bench.job(await bench.add())
         assert (ttl.deadline, both.deadline, neither.deadline) == (now + HOUR, now + SECOND, None)
 
-    async def test_what_a_caller_holds_is_not_what_is_stored(self, bench: Bench) -> None:
+    async def test_changing_a_submitted_job_changes_nothing_stored(self, bench: Bench) -> None:
         """safe-1: nothing changes behind the store's back."""
         tags = {"a": "1"}
         job_id = await bench.add(tags=tags)

@@ -1,4 +1,4 @@
-"""Lost leases and passed deadlines, found by anybody."""
+"""Lost leases and passed deadlines that a sweep finds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ropewalk.ports.store.capabilities import WORKFLOWS
 from ropewalk.ports.store.leases import Renewal
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import LEASE, worker_card
+from ropewalk.testing.contract.builders import LEASE, worker_card
 
 
 class SweepContract(Contract):
-    """R3: leases that ran out are taken back by whoever looks."""
+    """A sweep takes back the leases that have expired (R3)."""
 
     async def test_a_lost_job_is_ready_again_where_it_stood_in_line(self, bench: Bench) -> None:
         """R3, live-2: the attempt is used, a crash counted, no backoff."""
@@ -46,7 +46,7 @@ class SweepContract(Contract):
         [moved] = (await bench.store.sweep(9, take_back_until=bench.runtime.now())).moved
         assert (moved.job.id, moved.move) == (job.id, Move.LOSE)
 
-    async def test_at_max_crashes_it_is_buried(self, bench: Bench) -> None:
+    async def test_a_lost_job_becomes_a_dead_letter_at_max_crashes(self, bench: Bench) -> None:
         """R3, safe-7: crashes ≤ max_crashes."""
         job_id = await bench.add(max_attempts=None, max_crashes=2)
         moves: list[Move] = []
@@ -59,7 +59,7 @@ class SweepContract(Contract):
         assert (job.status, job.crashes, job.error) == (Status.DEAD_LETTER, 2, WORKER_LOST)
         assert job.finished_at == bench.runtime.now()
 
-    async def test_at_max_attempts_it_is_buried(self, bench: Bench) -> None:
+    async def test_a_lost_job_becomes_a_dead_letter_at_max_attempts(self, bench: Bench) -> None:
         """R3, safe-7."""
         job = await bench.running(max_attempts=1)
         await bench.runtime.advance(60)
@@ -69,7 +69,7 @@ class SweepContract(Contract):
         assert (await bench.job(job.id)).attempt == 1
 
     @needs(WORKFLOWS)
-    async def test_a_buried_job_is_compensated(self, bench: Bench) -> None:
+    async def test_a_lost_job_that_becomes_a_dead_letter_is_compensated(self, bench: Bench) -> None:
         """safe-14: exactly as for any other terminal failure."""
         job = await bench.running(max_attempts=1, on_failure=CompensationSpec(type="undo"))
         await bench.runtime.advance(60)
@@ -79,7 +79,7 @@ class SweepContract(Contract):
         assert (undo.origin.id, undo.origin.error) == (job.id, WORKER_LOST)
 
     async def test_a_job_that_never_started_loses_nothing(self, bench: Bench) -> None:
-        """safe-7, rule 9: it was only in the worker's buffer."""
+        """safe-7: it was only in the worker's buffer."""
         await bench.store.register(worker_card("w"))
         ids = [await bench.add(max_crashes=1) for _ in range(3)]
         await bench.claim(3, owner="w", slots=1, first_ticket=1, started_upto=1)
@@ -90,7 +90,7 @@ class SweepContract(Contract):
             job = await bench.job(each)
             assert (job.status, job.attempt, job.crashes, job.error) == (Status.WAITING, 0, 0, None)
 
-    async def test_a_later_claim_tells_what_started_meanwhile(self, bench: Bench) -> None:
+    async def test_a_later_claim_says_which_jobs_have_started_meanwhile(self, bench: Bench) -> None:
         """Every earlier ticket of this worker up to `started_upto` counts as started."""
         await bench.store.register(worker_card("w"))
         for _ in range(3):
@@ -100,7 +100,7 @@ class SweepContract(Contract):
         await bench.runtime.advance(60)
         assert [moved.move for moved in await bench.sweep(9)] == [Move.LOSE, Move.LOSE, Move.RELEASE]
 
-    async def test_of_an_unknown_worker_the_worst_is_assumed(self, bench: Bench) -> None:
+    async def test_jobs_of_an_unknown_worker_count_as_started(self, bench: Bench) -> None:
         """Never registered, or unregistered: its jobs count as started."""
         await bench.store.register(worker_card("gone"))
         await bench.add()
@@ -120,7 +120,7 @@ class SweepContract(Contract):
         await bench.runtime.advance(10)
         assert [moved.job.id for moved in await bench.sweep(9)] == [lost.id]
 
-    async def test_a_shortened_lease_is_seen(self, bench: Bench) -> None:
+    async def test_a_shortened_lease_is_taken_back_in_time(self, bench: Bench) -> None:
         job = await bench.running(owner="me")
         await bench.store.renew("me", [Renewal(seq=job.seq, fence=job.fence, lease_us=SECOND)])
         await bench.runtime.advance(1)
@@ -141,7 +141,7 @@ class SweepContract(Contract):
         assert (moved.move, moved.job.status, moved.job.crashes) == (Move.CANCEL, Status.CANCELLED, 0)
         assert await bench.claim(9) == []
 
-    async def test_no_more_than_the_limit_longest_over_first(self, bench: Bench) -> None:
+    async def test_a_sweep_takes_back_the_oldest_leases_up_to_its_limit(self, bench: Bench) -> None:
         ids: list[str] = []
         for _ in range(5):
             ids.append((await bench.running()).id)
@@ -150,7 +150,7 @@ class SweepContract(Contract):
         taken = [[moved.job.id for moved in await bench.sweep(2)] for _ in range(4)]
         assert taken == [ids[:2], ids[2:4], ids[4:], []]
 
-    async def test_the_lost_holder_is_told(self, bench: Bench) -> None:
+    async def test_the_holder_of_a_lost_lease_is_told(self, bench: Bench) -> None:
         """R4."""
         job = await bench.running(owner="me")
         await bench.runtime.advance(60)
@@ -160,7 +160,7 @@ class SweepContract(Contract):
 
 
 class DeadlineSweepContract(Contract):
-    """R7: whole-life deadlines of jobs that wait."""
+    """A sweep expires waiting jobs whose deadline has passed (R7)."""
 
     async def test_a_waiting_job_past_its_deadline_expires(self, bench: Bench) -> None:
         job_id = await bench.add(ttl_us=HOUR)
@@ -181,13 +181,13 @@ class DeadlineSweepContract(Contract):
         await bench.runtime.advance(hours=2)
         assert {moved.job.id for moved in await bench.sweep(9)} == {retrying.id, delayed, paused, nobodys}
 
-    async def test_before_the_deadline_nothing_happens(self, bench: Bench) -> None:
+    async def test_a_job_does_not_expire_before_its_deadline(self, bench: Bench) -> None:
         await bench.add(ttl_us=HOUR)
         await bench.runtime.advance(3599.999_999)
         assert await bench.sweep(9) == []
 
-    async def test_a_running_job_is_left_to_its_holder(self, bench: Bench) -> None:
-        """storage.md: touched only after its lease expired; then it expires instead of running again."""
+    async def test_a_running_job_past_its_deadline_is_left_to_its_holder(self, bench: Bench) -> None:
+        """R7: a sweep expires it after its lease has expired, instead of letting it run again."""
         job = await bench.running(ttl_us=10 * SECOND)
         await bench.runtime.advance(20)
         assert await bench.sweep(9) == []
@@ -195,7 +195,7 @@ class DeadlineSweepContract(Contract):
         [moved] = await bench.sweep(9)
         assert (moved.job.id, moved.move, moved.job.error) == (job.id, Move.EXPIRE, DEADLINE_EXCEEDED)
 
-    async def test_a_lost_attempt_of_an_expired_job_says_what_became_of_it(self, bench: Bench) -> None:
+    async def test_the_lost_attempt_of_an_expired_job_is_recorded(self, bench: Bench) -> None:
         """R7, O5: the job expired; its worker was lost only where it had started."""
         await bench.store.register(worker_card("dead"))
         started, buffered = [await bench.add(ttl_us=10 * SECOND) for _ in range(2)]
@@ -207,7 +207,7 @@ class DeadlineSweepContract(Contract):
             assert (trail.job.status, trail.job.error) == (Status.DEAD_LETTER, DEADLINE_EXCEEDED)
             assert [(each.move, each.error) for each in trail.attempts] == [(Move.EXPIRE, error)]
 
-    async def test_no_more_than_the_limit_of_deadlines(self, bench: Bench) -> None:
+    async def test_a_sweep_expires_no_more_jobs_than_its_limit(self, bench: Bench) -> None:
         ids = [await bench.add(ttl_us=HOUR + number) for number in range(5)]
         await bench.runtime.advance(hours=2)
         taken = [[moved.job.id for moved in await bench.sweep(2)] for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Tenants do not see one another, not even that somebody is there."""
+"""Tenants learn nothing of one another, not even that another tenant exists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ropewalk.domain.time import HOUR, SECOND
 from ropewalk.ports.store.core import Store
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, keyed
+from ropewalk.testing.contract.builders import BOOM, keyed
 
 VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
     "get": lambda store, tenant, job_id: store.get(tenant, [job_id]),
@@ -30,7 +30,7 @@ VERBS: dict[str, Callable[[Store, str, str], Awaitable[object]]] = {
 
 
 class TenantContract(Contract):
-    """safe-15: nothing of tenant A reveals or alters anything of tenant B, existence included."""
+    """Nothing of one tenant reveals or changes anything of another, not even whether it exists (safe-15)."""
 
     @pytest.mark.parametrize("state", [State.DELAYED, State.SCHEDULED, State.RUNNING, State.FAILED, State.CANCELLED])
     @pytest.mark.parametrize("verb", list(VERBS))
@@ -43,7 +43,7 @@ class TenantContract(Contract):
         assert repr(foreign).replace(job_id, "job-that-never-was") == repr(missing)
         assert await bench.stored_history(job_id, tenant="acme") == before
 
-    async def test_empty_filters_see_only_their_own(self, bench: Bench) -> None:
+    async def test_an_empty_filter_finds_only_jobs_of_its_tenant(self, bench: Bench) -> None:
         await bench.add(id="mine", tenant="acme")
         await bench.add(id="yours", tenant="zeta")
         page = await bench.store.search("acme", Filter(), order=Order.UPDATED_DESC, cursor=None, limit=9)
@@ -52,7 +52,7 @@ class TenantContract(Contract):
         assert await bench.store.count("nobody", Filter()) == 0
         assert await bench.store.queues("nobody") == []
 
-    async def test_spawn_keys_and_follow_ups_stay_inside(self, bench: Bench) -> None:
+    async def test_spawned_children_and_compensations_stay_inside_their_tenant(self, bench: Bench) -> None:
         for tenant in ("acme", "zeta"):
             [child] = await bench.submit(keyed("k", tenant=tenant, parent_id="p", spawn_key="s"))
             assert not child.duplicate

@@ -15,7 +15,7 @@ from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import InvalidInput, OutcomeUnknown, RopewalkError
 from ropewalk.ports.store.submission import Submission
-from ropewalk.testing.contract.build import claim_request, new_job, settlement
+from ropewalk.testing.contract.builders import claim_request, new_job, settlement
 from tests.backends.postgres.conftest import OpenStore
 
 pytestmark = pytest.mark.asyncio

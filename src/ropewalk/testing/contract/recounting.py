@@ -1,4 +1,4 @@
-"""Random lives, counted a second time from what can be seen of every job; the store's counters must say the same."""
+"""Statistics of random lives, counted a second time from what can be seen of every job."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ropewalk.ports.store.capabilities import STATISTICS
 from ropewalk.testing.clock import FakeRuntime
 from ropewalk.testing.contract.base import Contract, needs
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.history import live_on
+from ropewalk.testing.contract.history import random_step
 
 IDS = tuple(f"job-{number}" for number in range(4))
 
 
-class Watch:
-    """Looks at every job after every step, and writes down what it saw."""
+class LifeObserver:
+    """An observer reads every job after every step and counts what has happened since the step before."""
 
     def __init__(self) -> None:
         self._waits: dict[tuple[str, int], Span] = {}
-        """by id and fence: how long each attempt had waited when it started"""
+        """How long each attempt, named by job id and fence, had waited when it started."""
         self._seen: dict[str, JobRecord] = {}
         self._ended: Counter[Status] = Counter()
         self._totals: list[Span] = []
         self._completed: list[tuple[str, int, Span]] = []
-        """(id, fence, how long it ran)"""
+        """Each completed attempt as job id, fence, and how long it ran."""
 
     def look(self, job: JobRecord) -> None:
         if job.status is Status.RUNNING and job.started_at is not None:
@@ -67,24 +67,24 @@ class Watch:
 
 @needs(STATISTICS)
 class CountedLivesContract(Contract):
-    """O4: every job is counted once, whatever happens to it, in whatever order."""
+    """The counters agree with a second count of what can be seen, whatever happens to jobs in whatever order (O4)."""
 
     @pytest.mark.parametrize("seed", range(8))
-    async def test_the_counters_are_what_can_be_seen(self, bench: Bench, seed: int) -> None:
+    async def test_the_counters_agree_with_what_can_be_seen_of_the_jobs(self, bench: Bench, seed: int) -> None:
         """O4: counts, sums, maxima and histograms, folded or not."""
-        chance, watch = FakeRuntime(seed=seed), Watch()
+        chance, observer = FakeRuntime(seed=seed), LifeObserver()
         held: dict[str, JobRecord | None] = dict.fromkeys(IDS)
         for each in IDS:
             await bench.add(id=each, max_attempts=4, max_crashes=2, ttl_us=2 * HOUR)
         for step in range(80):
             chosen = IDS[int(chance.random() * len(IDS))]
-            held[chosen] = await live_on(bench, chosen, held[chosen], chance)
+            held[chosen] = await random_step(bench, chosen, held[chosen], chance)
             for each in IDS:
-                watch.look(await bench.job(each))
+                observer.look(await bench.job(each))
             if step % 20 == 19:
                 await bench.store.fold_counters(None, 7)
         told = await bench.store.stats("default", StatsQuery(last_us=6 * HOUR))
-        assert told.flow == await watch.flow(bench)
+        assert told.flow == await observer.flow(bench)
 
 
 def _latency(spans: list[Span]) -> Latency:

@@ -1,4 +1,4 @@
-"""A scheduler in a few lines, over the verbs of a store alone: look, decide by the domain, compare and set."""
+"""A small scheduler that uses only the verbs of a store and the rules of the domain."""
 
 from __future__ import annotations
 
@@ -11,52 +11,59 @@ from ropewalk.domain.search import Filter, Order
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.ports.store.capabilities import DatabaseStore
 from ropewalk.ports.store.schedules import ScheduleChange, ScheduleChanged, ScheduleRecord
-from ropewalk.testing.contract.build import new_job
+from ropewalk.testing.contract.builders import new_job
 
 MANY = 10_000
 
 
 def plan_of(timing: Timing, *, missed: Missed = "skip", work: NewJob | str | None = None) -> Plan:
+    """Build a plan that submits a plain job, or `work`, at these times."""
     return Plan(timing=timing, work=new_job(id="") if work is None else work, missed=missed)
 
 
-class Clockwork:
+class StoreScheduler:
+    """A scheduler reads schedules, lets the domain compute their fires, and stores both by compare and set."""
+
     def __init__(self, store: DatabaseStore) -> None:
         self._store = store
 
     async def create(self, name: str, plan: Plan, *, tenant: str = DEFAULT_TENANT) -> ScheduleRecord:
+        """Store a new schedule and return it as it is stored."""
         schedule = begin(name, plan, await self._store.clock(), tenant=tenant)
         assert await self.put(None, schedule) is not None, f"there is a schedule {name!r} already"
         return await self.read(name, tenant=tenant)
 
     async def put(self, before: ScheduleRecord | None, after: Schedule | None, *jobs: NewJob) -> ScheduleChanged | None:
+        """Replace the state `before` by `after` together with these jobs; None means that `before` was outdated."""
         [changed] = await self._store.change_schedules([ScheduleChange(before=before, after=after, jobs=jobs)])
         return changed
 
     async def read(self, name: str, *, tenant: str = DEFAULT_TENANT) -> ScheduleRecord:
+        """Return a schedule as it is stored."""
         [record] = (await self._store.get_schedules(tenant, [name])).schedules
         return record
 
-    async def look(self) -> list[ScheduleChange]:
-        """What is to be done now; nothing is done yet."""
+    async def due_changes(self) -> list[ScheduleChange]:
+        """Return the changes that fire every schedule that is due, without making them."""
         found = await self._store.due_schedules(after=None, limit=MANY)
-        return [taken(record, found.now) for record in found.schedules]
+        return [firing_change(record, found.now) for record in found.schedules]
 
     async def fire(self, changes: Sequence[ScheduleChange]) -> int:
-        """How many of them were ours."""
+        """Make these changes, and return how many of them nobody else had made before."""
         return sum(changed is not None for changed in await self._store.change_schedules(changes))
 
-    async def tick(self) -> int:
-        return await self.fire(await self.look())
+    async def fire_due(self) -> int:
+        """Fire every schedule that is due, and return how many were fired."""
+        return await self.fire(await self.due_changes())
 
     async def jobs(self, *, tenant: str = DEFAULT_TENANT) -> list[JobRecord]:
-        """Everything that was enqueued, in order."""
+        """Return every job of the tenant in order of submission."""
         page = await self._store.search(tenant, Filter(), order=Order.CREATED_ASC, cursor=None, limit=MANY)
         return page.jobs
 
 
-def taken(record: ScheduleRecord, now: Instant) -> ScheduleChange:
-    """The change that fires what is due."""
+def firing_change(record: ScheduleRecord, now: Instant) -> ScheduleChange:
+    """Return the change that submits the jobs a schedule owes and sets its next fire."""
     schedule = record.schedule
     owed = due(schedule, now)
     assert isinstance(schedule.plan.work, NewJob)
@@ -66,4 +73,5 @@ def taken(record: ScheduleRecord, now: Instant) -> ScheduleChange:
 
 
 def shown(*fires: Instant) -> list[str]:
+    """Return these instants as short texts in UTC, to compare them readably."""
     return [f"{to_datetime(fire):%m-%d %H:%M:%S}" for fire in fires]

@@ -1,4 +1,4 @@
-"""What the rules about graphs draw from."""
+"""Random gates, steps, suspensions, signals and contributions for the calls of `differential`."""
 
 from __future__ import annotations
 
@@ -44,13 +44,15 @@ gates = st.builds(
     timeout_us=st.sampled_from((None, None, SECOND, 40 * SECOND)),
     allow_missing=st.sampled_from((True, True, False)),
 )
-"""over nobody yet, see `over`"""
+"""Gates without parents; `over` adds the parents."""
 
 
 def over(gate: NewGate, kinds: list[ParentKind], ids: list[str]) -> NewGate:
+    """Return the gate with these jobs as parents, each referred to in the way that `kinds` names."""
     parents = tuple(ParentRef(kind, each) for kind, each in zip(kinds, ids, strict=False))
     return structs.replace(gate, parents=parents, need=min(gate.need, len(parents)))
 
 
 def after(job_id: str) -> NewGate:
+    """Return a gate that opens when the tree of this job has succeeded."""
     return NewGate(parents=(ParentRef(ParentKind.TREE, job_id),), need=1, of="success")

@@ -1,4 +1,4 @@
-"""What else people do to jobs and queues: change, trigger, delete, pause."""
+"""Updating, triggering and deleting jobs, and pausing queues."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ropewalk.domain.time import HOUR, MINUTE
 from ropewalk.ports.store.operations import Deletion, UpdateAnswer
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM
+from ropewalk.testing.contract.builders import BOOM
 
 ENDS = {Move.COMPLETE: "completed", Move.FAIL: "failed", Move.BURY: "dead_letter", Move.CANCEL: "cancelled"}
 
 
 class UpdateContract(Contract):
-    """R16: trigger and update, on a waiting job only."""
+    """Only a waiting job can be updated or triggered (R16)."""
 
-    async def test_input_priority_and_time(self, bench: Bench) -> None:
+    async def test_an_update_changes_input_priority_and_time(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=HOUR)
         before = await bench.job(job_id)
         await bench.runtime.advance(5)
@@ -34,7 +34,7 @@ class UpdateContract(Contract):
         assert (job.prio_key, job.time_key) == order_key(7, now + MINUTE, job.flags)
         assert (job.rev, job.updated_at, job.status) == (before.rev + 1, now, Status.WAITING)
 
-    async def test_what_is_not_named_stays(self, bench: Bench) -> None:
+    async def test_an_update_keeps_what_it_does_not_name(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=HOUR, priority=3, input=b"[1]")
         before = await bench.job(job_id)
         await bench.store.update("default", job_id, UpdateRequest(input=b"[2]"))
@@ -48,7 +48,7 @@ class UpdateContract(Contract):
         assert (await bench.claim_one()).id == job_id
         assert (await bench.history(job_id))[1].kind == "triggered"
 
-    async def test_a_time_in_the_past_clamps_to_now(self, bench: Bench) -> None:
+    async def test_an_updated_time_in_the_past_becomes_now(self, bench: Bench) -> None:
         job_id = await bench.add(delay_us=HOUR)
         await bench.store.update("default", job_id, UpdateRequest(run_at=0))
         assert (await bench.job(job_id)).run_at == bench.runtime.now()
@@ -62,7 +62,7 @@ class UpdateContract(Contract):
         await bench.runtime.advance(60)
         assert (await bench.claim_one()).id == job_id
 
-    async def test_a_new_priority_changes_the_order(self, bench: Bench) -> None:
+    async def test_an_updated_priority_changes_the_order(self, bench: Bench) -> None:
         """S3: an older entry of the job must not come first."""
         ids = [await bench.add() for _ in range(3)]
         await bench.store.update("default", ids[2], UpdateRequest(priority=5))
@@ -86,17 +86,17 @@ class UpdateContract(Contract):
 
 
 class DeleteContract(Contract):
-    """model.md, delete: terminal jobs only, with everything recorded about them."""
+    """Only a finished job can be deleted, and everything recorded about it is deleted with it (R16)."""
 
     @pytest.mark.parametrize("move", list(ENDS))
-    async def test_a_finished_job_is_gone(self, bench: Bench, move: Move) -> None:
+    async def test_a_deleted_job_is_gone(self, bench: Bench, move: Move) -> None:
         done = await bench.finished(move)
         assert await bench.store.delete("default", [done.id]) == {done.id: Deletion.DELETED}
         assert await bench.find(done.id) is None
         assert await bench.store.history("default", done.id) is None
         assert await bench.store.delete("default", [done.id]) == {done.id: Deletion.NOT_FOUND}
 
-    async def test_a_live_job_stays(self, bench: Bench) -> None:
+    async def test_a_job_that_has_not_ended_cannot_be_deleted(self, bench: Bench) -> None:
         running = await bench.running()
         waiting = await bench.add()
         delayed = await bench.add(delay_us=HOUR)
@@ -107,7 +107,7 @@ class DeleteContract(Contract):
         }
         assert len((await bench.store.get("default", ids)).jobs) == 3
 
-    async def test_its_id_is_free_again_and_its_past_forgotten(self, bench: Bench) -> None:
+    async def test_the_id_of_a_deleted_job_is_free_and_its_history_gone(self, bench: Bench) -> None:
         job = await bench.running(id="again", input=b"[1]")
         await bench.settle(job, Move.FAIL, error=BOOM)
         await bench.store.delete("default", ["again"])
@@ -116,16 +116,16 @@ class DeleteContract(Contract):
         assert (trail.job.rev, trail.attempts, trail.events) == (1, [], [])
         assert trail.job.seq > job.seq, "numbers are never used twice"
 
-    async def test_the_same_id_twice_in_one_call(self, bench: Bench) -> None:
+    async def test_an_id_named_twice_in_one_call_is_deleted_once(self, bench: Bench) -> None:
         done = await bench.finished()
         assert await bench.store.delete("default", [done.id, done.id]) == {done.id: Deletion.DELETED}
         assert await bench.store.delete("default", []) == {}
 
 
 class PauseContract(Contract):
-    """R19."""
+    """A paused queue gives out no jobs until it is resumed, and its running jobs continue (R19)."""
 
-    async def test_running_jobs_go_on(self, bench: Bench) -> None:
+    async def test_running_jobs_of_a_paused_queue_continue(self, bench: Bench) -> None:
         job = await bench.running()
         await bench.store.pause("default", "default", paused=True)
         assert (await bench.settle(job, Move.RETRY)).move is Move.RETRY

@@ -1,4 +1,4 @@
-"""Small builders: what a test leaves out is plain and does not matter to it."""
+"""Builders of jobs, gates, claims, settlements and worker cards, with plain values for what a test leaves out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.leases import WorkerCard
 
 LEASE: Span = 30 * SECOND
+"""The lease of every claim that names no other."""
 ALL_TYPES = ("t", "a", "b", "undo")
+"""The job types that a claim serves unless it names others."""
 
 BOOM = ErrorInfo(category=Category.TEMPORARY, message="boom", code="boom", type="Boom")
 
@@ -25,29 +27,31 @@ _numbers = count(1)
 
 
 def new_job(type: str = "t", **fields: Any) -> NewJob:  # noqa: A002  the field's name
-    """A job with an id of its own (`job-17`) unless one is given."""
+    """Build a job of this type, with an unused id (`job-17`) unless `id` is given."""
     fields.setdefault("id", f"job-{next(_numbers)}")
     fields.setdefault("input", b"{}")
     return NewJob(type=type, **fields)
 
 
 def keyed(key: str, *, scope: KeyScope = "open", window: float = 86_400, **fields: Any) -> NewJob:
-    """A job with an idempotency key; `window` in seconds."""
+    """Build a job with an idempotency key whose window is `window` seconds."""
     return new_job(key=IdempotencyKey(key=key, scope=scope, window_us=round(window * SECOND)), **fields)
 
 
 def gate_on(*parents: str | ParentRef, when: NamedCondition | tuple[int, Of] = "all_success", **fields: Any) -> NewGate:
-    """A gate over these jobs; a plain id is the job alone."""
+    """Build a gate over these parents; a plain id means the job alone, `tree` and `chain` make other references."""
     need, of = needed(when, len(parents)) if isinstance(when, str) else when
     refs = tuple(ParentRef(ParentKind.JOB, each) if isinstance(each, str) else each for each in parents)
     return NewGate(parents=refs, need=need, of=of, **fields)
 
 
 def tree(job_id: str) -> ParentRef:
+    """Refer to a job with everything queued under it, as a parent of a gate."""
     return ParentRef(ParentKind.TREE, job_id)
 
 
 def chain(job_id: str) -> ParentRef:
+    """Refer to the chain that this job belongs to, as a parent of a gate."""
     return ParentRef(ParentKind.CHAIN, job_id)
 
 
@@ -62,7 +66,7 @@ def claim_request(
     started_upto: int | None = None,
     **fields: Any,
 ) -> ClaimRequest:
-    """Room to start everything it asks for, unless `slots` or `started_upto` say otherwise."""
+    """Build a claim that can start everything it asks for, unless `slots` or `started_upto` say otherwise."""
     leases = dict.fromkeys(types, LEASE) if lease_us is None else lease_us
     return ClaimRequest(
         owner=owner,
@@ -76,12 +80,13 @@ def claim_request(
 
 
 def settlement(job: JobRecord, move: Move = Move.COMPLETE, **fields: Any) -> Settlement:
-    """As its worker would ask for it."""
+    """Build a settlement of the lease that the record `job` names, as its worker would send it."""
     fields.setdefault("alone", settles_alone(job.flags))
     return Settlement(seq=job.seq, fence=job.fence, move=move, **fields)
 
 
 def worker_card(owner: str = "worker", **fields: Any) -> WorkerCard:
+    """Build the card under which a worker registers."""
     plain: dict[str, Any] = {
         "host": "h",
         "pid": 1,

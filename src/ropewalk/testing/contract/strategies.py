@@ -1,4 +1,7 @@
-"""What the state machine draws from: small pools, so that things meet."""
+"""Random values for the calls of `differential`.
+
+They are drawn from few choices, so that calls often concern the same jobs, keys, queues and workers.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,8 @@ from ropewalk.domain.statistics.aggregation import StatsQuery
 from ropewalk.domain.time import DAY, HOUR, SECOND
 from ropewalk.ports.store.claims import ClaimRequest
 from ropewalk.ports.store.leases import WorkerCard
-from ropewalk.testing.contract import flow_draws
-from ropewalk.testing.contract.build import BOOM, LEASE, worker_card
+from ropewalk.testing.contract import workflow_strategies
+from ropewalk.testing.contract.builders import BOOM, LEASE, worker_card
 
 TENANTS = ("acme", "zeta")
 QUEUES = ("mail", "maps")
@@ -146,7 +149,7 @@ claim_requests = st.builds(
     turn=st.integers(0, 5),
     first=st.none() | st.tuples(tenants, queues),
 )
-"""tickets are the machine's to count"""
+"""Requests for claims; the machine sets their tickets."""
 
 errors = st.sampled_from((BOOM, ErrorInfo(category=Category.PERMANENT, message="no", context={"k": "v"})))
 outcomes = st.one_of(
@@ -158,10 +161,10 @@ outcomes = st.one_of(
     st.builds(Released, short_spans),
     st.just(Expired()),
     st.builds(Cancelled, st.none() | errors),
-    st.builds(Suspended, flow_draws.suspensions),
+    st.builds(Suspended, workflow_strategies.suspensions),
 )
 endings = st.tuples(outcomes, st.none() | st.builds(AttemptTiming, short_spans, short_spans))
-"""of attempts, and where their time went"""
+"""Outcomes of attempts, each with the times that its worker measured or without them."""
 
 retry_requests = st.builds(
     RetryRequest,
@@ -199,4 +202,5 @@ filters = st.builds(
 
 
 def cards(owner: str) -> WorkerCard:
+    """Return the card of a worker that serves all types of the machine."""
     return worker_card(owner, types=TYPES)

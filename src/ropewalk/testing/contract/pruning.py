@@ -1,4 +1,4 @@
-"""Retention, and things that happen once."""
+"""Pruning after the retention, keys of `once`, and workers that are forgotten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ropewalk.domain.time import DAY, HOUR, MINUTE
 from ropewalk.ports.store.maintenance import Pruned
 from ropewalk.testing.contract.base import Contract
 from ropewalk.testing.contract.bench import Bench
-from ropewalk.testing.contract.build import BOOM, keyed, worker_card
+from ropewalk.testing.contract.builders import BOOM, keyed, worker_card
 
 ENDS = {
     Move.COMPLETE: "completed_us",
@@ -26,10 +26,10 @@ NOTHING = Pruned(jobs=0, results=0, keys=0)
 
 
 class PruneContract(Contract):
-    """B5, live-8: retention per state and type, in bounded steps."""
+    """A prune removes jobs and results after their retention, in bounded steps (B5, live-8)."""
 
     @pytest.mark.parametrize("move", list(ENDS))
-    async def test_each_end_has_its_own_span(self, bench: Bench, move: Move) -> None:
+    async def test_each_final_state_has_its_own_retention(self, bench: Bench, move: Move) -> None:
         ids = {end: (await bench.finished(end)).id for end in ENDS}
         spans = dict.fromkeys(ENDS.values(), 2 * HOUR) | {ENDS[move]: HOUR}
         retention = structs.replace(FOR_EVER, **spans)
@@ -42,13 +42,13 @@ class PruneContract(Contract):
         assert await bench.store.history("default", pruned) is None
         assert len((await bench.store.get("default", list(ids.values()))).jobs) == len(ENDS) - 1
 
-    async def test_none_keeps_for_ever(self, bench: Bench) -> None:
+    async def test_a_retention_of_none_keeps_jobs_for_ever(self, bench: Bench) -> None:
         for end in ENDS:
             await bench.finished(end)
         await bench.runtime.advance(days=10_000)
         assert await bench.store.prune(FOR_EVER, 9) == NOTHING
 
-    async def test_a_type_may_have_its_own(self, bench: Bench) -> None:
+    async def test_a_type_may_have_its_own_retention(self, bench: Bench) -> None:
         short = await bench.finished(type="a")
         long = await bench.finished(Move.FAIL, type="b")
         plain = await bench.finished(type="t")
@@ -61,7 +61,7 @@ class PruneContract(Contract):
         assert await bench.find(plain.id) is None
         assert await bench.find(long.id) is not None
 
-    async def test_no_more_than_the_limit_of_jobs(self, bench: Bench) -> None:
+    async def test_a_prune_removes_no_more_jobs_than_its_limit(self, bench: Bench) -> None:
         for number in range(7):
             await bench.finished(list(ENDS)[number % 4], type=("a", "b")[number % 2])
         await bench.runtime.advance(days=99)
@@ -97,7 +97,7 @@ class PruneContract(Contract):
         trail = await bench.stored_history("again")
         assert (trail.attempts, trail.events) == ([], [])
 
-    async def test_results_are_forgotten_earlier(self, bench: Bench) -> None:
+    async def test_results_may_be_pruned_before_their_jobs(self, bench: Bench) -> None:
         """The job itself stays, with its history."""
         job = await bench.running()
         await bench.settle(job, result=b"[1]")
@@ -115,7 +115,7 @@ class PruneContract(Contract):
         assert not done.flags & FORGOTTEN
         assert await bench.job(failed.id) == failed
 
-    async def test_no_more_than_the_limit_of_results(self, bench: Bench) -> None:
+    async def test_a_prune_removes_no_more_results_than_its_limit(self, bench: Bench) -> None:
         for _ in range(5):
             await bench.settle(await bench.running(), result=b"[1]")
         await bench.runtime.advance(hours=1)
@@ -124,7 +124,7 @@ class PruneContract(Contract):
 
 
 class PruneKeysContract(Contract):
-    """S4: a key is remembered for the longest window anybody asked for."""
+    """An idempotency key is remembered for the longest window that anybody asked for (S4)."""
 
     async def test_a_closed_key_is_forgotten_after_its_window(self, bench: Bench) -> None:
         await bench.submit(keyed("k", window=3600))
@@ -136,7 +136,7 @@ class PruneKeysContract(Contract):
         [fresh] = await bench.submit(keyed("k", scope="any", window=86_400))
         assert not fresh.duplicate
 
-    async def test_an_open_key_is_kept_however_old(self, bench: Bench) -> None:
+    async def test_an_open_key_is_kept_however_old_it_is(self, bench: Bench) -> None:
         await bench.submit(keyed("k", window=1))
         await bench.runtime.advance(days=9)
         assert await bench.store.prune(Retention(), 9) == NOTHING
@@ -187,7 +187,7 @@ class PruneKeysContract(Contract):
         [after] = await bench.submit(keyed("k", scope="any", window=60))
         assert not after.duplicate
 
-    async def test_no_more_than_the_limit_of_keys(self, bench: Bench) -> None:
+    async def test_a_prune_removes_no_more_keys_than_its_limit(self, bench: Bench) -> None:
         for number in range(5):
             await bench.submit(keyed(f"k{number}", window=60))
             await bench.settle(await bench.claim_one())
@@ -196,9 +196,9 @@ class PruneKeysContract(Contract):
 
 
 class OnceContract(Contract):
-    """C9: once(key, ttl)."""
+    """`once` answers True to one caller of a key until the key expires (C9)."""
 
-    async def test_only_the_first_caller_until_the_time_is_over(self, bench: Bench) -> None:
+    async def test_only_one_caller_is_the_first_until_the_key_expires(self, bench: Bench) -> None:
         other = await bench.second()
         assert await bench.store.once("default", "k", HOUR)
         assert not await bench.store.once("default", "k", HOUR)
@@ -210,7 +210,7 @@ class OnceContract(Contract):
         assert await other.store.once("default", "k", HOUR)
         assert not await bench.store.once("default", "k", HOUR)
 
-    async def test_pruning_forgets_only_what_is_over(self, bench: Bench) -> None:
+    async def test_a_prune_forgets_only_once_keys_that_have_expired(self, bench: Bench) -> None:
         await bench.store.once("default", "short", MINUTE)
         await bench.store.once("default", "long", HOUR)
         await bench.runtime.advance(minutes=1)
@@ -220,9 +220,9 @@ class OnceContract(Contract):
 
 
 class SilentWorkersContract(Contract):
-    """R1: cards of workers silent for a day are thrown away."""
+    """A worker without a sign of life for a day is forgotten (R1)."""
 
-    async def test_after_a_day_without_a_sign_of_life(self, bench: Bench) -> None:
+    async def test_a_worker_is_forgotten_after_a_day_without_a_sign_of_life(self, bench: Bench) -> None:
         await bench.store.register(worker_card("silent"))
         await bench.store.register(worker_card("alive"))
         await bench.runtime.advance(hours=23, minutes=59)

@@ -1,4 +1,4 @@
-"""What the state machine does with graphs: dependants, completion plans, chains, signals, steps, groups."""
+"""The rules of the state machine about workflows: dependencies, completion plans, chains, signals, steps and groups."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ropewalk.domain.workflow.completion import CompletionPlan, StepRecord
 from ropewalk.domain.workflow.dependency import NewGate, ParentKind
 from ropewalk.domain.workflow.group_value import Contribution
 from ropewalk.ports.store.submission import Submission
-from ropewalk.testing.contract import draws, flow_draws
+from ropewalk.testing.contract import strategies, workflow_strategies
 from ropewalk.testing.contract.bench import holder
-from ropewalk.testing.contract.build import BOOM
-from ropewalk.testing.contract.compared import ordered_consequences, resolved, settled
+from ropewalk.testing.contract.builders import BOOM
+from ropewalk.testing.contract.comparable import ended, ordered_consequences, settled
 from ropewalk.testing.contract.lockstep import MANY, Lockstep
 
 pick = st.integers(0, 30)
-"""one of the jobs or leases there are, the newest first"""
+"""The position of a job or lease, counted from the newest."""
 picks = st.lists(pick, min_size=1, max_size=4)
 
 
-class FlowRules(RuleBasedStateMachine):
-    """Mixed into the machine of machine.py, which keeps the stores and the leases."""
+class WorkflowRules(RuleBasedStateMachine):
+    """A part of the state machine of machine.py, which keeps the stores and the leases."""
 
     stores: Lockstep
     leases: list[JobRecord]
@@ -43,33 +43,37 @@ class FlowRules(RuleBasedStateMachine):
         return bool(self.leases)
 
     @precondition(some_job)
-    @rule(new=draws.new_jobs, which=picks, gate=flow_draws.gates, kinds=flow_draws.parent_kinds)
+    @rule(new=strategies.new_jobs, which=picks, gate=workflow_strategies.gates, kinds=workflow_strategies.parent_kinds)
     def submit_dependant(self, new: NewJob, which: list[int], gate: NewGate, kinds: list[ParentKind]) -> None:
-        """Of any jobs there are, finished or not, of this tenant or (unknown to it) of another."""
+        """Submit a job that depends on any existing jobs, finished or not, of its tenant or of another one."""
         self.submit_all([Submission(jobs=[structs.replace(new, gate=self.gate_on(which, gate, kinds))])])
 
-    @rule(batch=st.lists(draws.new_jobs, min_size=2, max_size=4), gate=flow_draws.gates, kinds=flow_draws.parent_kinds)
+    @rule(
+        batch=st.lists(strategies.new_jobs, min_size=2, max_size=4),
+        gate=workflow_strategies.gates,
+        kinds=workflow_strategies.parent_kinds,
+    )
     def submit_graph(self, batch: list[NewJob], gate: NewGate, kinds: list[ParentKind]) -> None:
-        """The last waits for the others, and comes first."""
+        """Submit the job that waits for the others before them."""
         *parents, child = batch
-        gated = structs.replace(child, gate=flow_draws.over(gate, kinds, [job.id for job in parents]))
+        gated = structs.replace(child, gate=workflow_strategies.over(gate, kinds, [job.id for job in parents]))
         self.submit_all([Submission(jobs=[gated, *(structs.replace(job, tenant=child.tenant) for job in parents)])])
 
     @precondition(some_lease)
     @rule(
         which=pick,
-        children=st.lists(draws.new_jobs, max_size=3),
-        then=st.none() | draws.new_jobs,
-        value=flow_draws.contributions,
+        children=st.lists(strategies.new_jobs, max_size=3),
+        then=st.none() | strategies.new_jobs,
+        value=workflow_strategies.contributions,
     )
     def complete_with_plan(
         self, which: int, children: list[NewJob], then: NewJob | None, value: Contribution | None
     ) -> None:
-        """The later children wait for the first."""
+        """Complete a job with children, of which the later ones wait for the first."""
         lease = self.leases[-1 - which % len(self.leases)]
         written = [structs.replace(child, tenant=lease.tenant, parent_id=lease.id) for child in children]
         for number, child in enumerate(written[1:], 1):
-            written[number] = structs.replace(child, gate=flow_draws.after(written[0].id))
+            written[number] = structs.replace(child, gate=workflow_strategies.after(written[0].id))
         following = None if then is None else structs.replace(then, tenant=lease.tenant)
         left = CompletionPlan(children=tuple(written), continuation=following, contribution=value)
         asked = Settlement(seq=lease.seq, fence=lease.fence, move=Move.COMPLETE, result=b"1", plan=left)
@@ -77,19 +81,19 @@ class FlowRules(RuleBasedStateMachine):
 
     @precondition(some_job)
     @rule(which=pick, failed=st.booleans())
-    def resolve(self, *, which: int, failed: bool) -> None:
+    def end_from_outside(self, *, which: int, failed: bool) -> None:
         job = self.a_job(which)
         asked = EndRequest(error=BOOM) if failed else EndRequest(result=b"1")
-        self.stores.ask(lambda store: store.end(job.tenant, job.id, asked), compared=resolved)
+        self.stores.ask(lambda store: store.end(job.tenant, job.id, asked), compared=ended)
 
     @precondition(some_job)
-    @rule(which=pick, name=flow_draws.signals, value=st.none() | st.just(b"1"))
+    @rule(which=pick, name=workflow_strategies.signals, value=st.none() | st.just(b"1"))
     def signal(self, which: int, name: str, value: bytes | None) -> None:
         job = self.a_job(which)
         self.stores.ask(lambda store: store.signal(job.tenant, job.id, name, value))
 
     @precondition(some_lease)
-    @rule(which=pick, step=flow_draws.steps, name=st.none() | flow_draws.signals)
+    @rule(which=pick, step=workflow_strategies.steps, name=st.none() | workflow_strategies.signals)
     def step(self, which: int, step: StepRecord, name: str | None) -> None:
         lease = self.leases[-1 - which % len(self.leases)]
         if name is None:
@@ -109,10 +113,10 @@ class FlowRules(RuleBasedStateMachine):
     def cascade(self, limit: int) -> None:
         self.stores.ask(lambda store: store.cascade(limit), compared=ordered_consequences)
 
-    @rule(limit=st.integers(1, 4), span_us=draws.spans)
+    @rule(limit=st.integers(1, 4), span_us=strategies.spans)
     def take_orphans(self, limit: int, span_us: int) -> None:
         for orphan in self.stores.ask(lambda store: store.take_orphans(limit, span_us))[:1]:
-            self._told(orphan.id)
+            self._report(orphan.id)
         self.stores.ask(lambda store: store.orphans_are_taken())
 
     @precondition(some_job)
@@ -121,7 +125,7 @@ class FlowRules(RuleBasedStateMachine):
         for number in which:
             self._look_at(self.a_job(number))
 
-    def _told(self, orphan_id: str) -> None:
+    def _report(self, orphan_id: str) -> None:
         self.stores.ask(lambda store: store.orphan_reported(orphan_id))
 
     def _look_at(self, job: JobRecord) -> None:
@@ -136,4 +140,4 @@ class FlowRules(RuleBasedStateMachine):
         return self.stores.jobs[-1 - number % len(self.stores.jobs)]
 
     def gate_on(self, which: Sequence[int], gate: NewGate, kinds: list[ParentKind]) -> NewGate:
-        return flow_draws.over(gate, kinds, [self.a_job(each).id for each in which])
+        return workflow_strategies.over(gate, kinds, [self.a_job(each).id for each in which])

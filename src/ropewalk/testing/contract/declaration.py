@@ -1,4 +1,4 @@
-"""What a store declares, and what becomes of everything that it does not declare."""
+"""The capabilities that a store declares, and the refusal of calls that need others."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from ropewalk.testing.contract.bench import Bench
 from ropewalk.worker.services.redriver import Redrive
 
 Asking: TypeAlias = Callable[[App, str], Awaitable[object]]
-"""Something a user asks of an app, about the job with this id."""
+"""A call of an app that needs a capability; it gets the id of an existing job."""
 
 
 @job(name="t")
 async def plain() -> None:
-    """A job that asks for nothing special."""
+    """Do nothing."""
 
 
 async def _scheduled(app: App, _: str) -> None:
@@ -91,23 +91,23 @@ ASKED: Final[dict[str, tuple[Capability[Any], Asking]]] = {
 
 
 class DeclarationContract(Contract):
-    """B1: what a store declares it has; everything else is refused before anything is written."""
+    """A store has everything that it declares, and everything else is refused before anything is written (B1)."""
 
-    async def test_it_declares_what_its_tests_are_for(self, bench: Bench) -> None:
+    async def test_the_store_declares_the_capabilities_that_its_test_class_names(self, bench: Bench) -> None:
         """A store that declares more than its test class names would keep promises that nobody tests."""
         assert bench.store.capabilities == type(self).capabilities
 
-    async def test_it_has_a_name_for_messages(self, bench: Bench) -> None:
+    async def test_the_store_has_a_name_for_messages(self, bench: Bench) -> None:
         """One word: messages say "the … store"."""
         assert bench.store.name == bench.store.name.strip()
         assert len(bench.store.name.split()) == 1
 
-    async def test_what_it_declares_is_the_store_itself(self, bench: Bench) -> None:
+    async def test_a_declared_capability_is_the_store_itself(self, bench: Bench) -> None:
         for capability in ALL:
             declared = capability in bench.store.capabilities
             assert capability.if_declared(bench.store) is (bench.store if declared else None)
 
-    async def test_what_it_does_not_declare_is_refused_by_name(self, bench: Bench) -> None:
+    async def test_an_undeclared_capability_is_refused_by_name(self, bench: Bench) -> None:
         for capability in ALL - bench.store.capabilities:
             with pytest.raises(Unsupported) as caught:
                 capability.of(bench.store)
@@ -115,7 +115,9 @@ class DeclarationContract(Contract):
             assert bench.store.name in str(caught.value)
             assert capability.what in str(caught.value)
 
-    async def test_what_users_ask_of_it_beyond_that_is_refused_before_anything_is_written(self, bench: Bench) -> None:
+    async def test_every_call_that_needs_an_undeclared_capability_is_refused_before_anything_is_written(
+        self, bench: Bench
+    ) -> None:
         """By every way that leads to what it does not declare."""
         app = App(store=bench.store, jobs=[plain], runtime=bench.runtime)
         job_id = await bench.add()
