@@ -10,7 +10,7 @@ import pytest
 
 from ropewalk import Secret
 from ropewalk.domain.redaction import HIDDEN, redacted
-from ropewalk.domain.shown_errors import error_text, shown_error, told, traceback_text
+from ropewalk.domain.shown_errors import error_text, safe_error_text, shown_error, traceback_text
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def test_no_traceback_shows_a_secret(error: BaseException) -> None:
     texts = [
         traceback_text(error, ["iban"]),
         error_text(error, ["iban"]),
-        told(error, ["iban"]),
+        safe_error_text(error, ["iban"]),
         str(redacted({"error": error, "all": [error]}, ["iban"])),
         "".join(traceback.format_exception(shown_error(error, ["iban"]))),
     ]
@@ -140,8 +140,8 @@ def test_exceptions_that_lead_back_to_themselves() -> None:
 
 
 def test_a_message_that_raises_is_told_of() -> None:
-    assert told(Mute()) == "<its message raised UnexpectedExit>"
-    assert told(ValueError()) == "ValueError"
+    assert safe_error_text(Mute()) == "<its message raised UnexpectedExit>"
+    assert safe_error_text(ValueError()) == "ValueError"
     try:
         raise SECRET from Mute()
     except ValueError as error:

@@ -73,7 +73,7 @@ def cancelling(job: JobRecord) -> JobRecord:
 def refused(job: JobRecord) -> JobRecord:
     error = ErrorInfo(category=Category.PERMANENT, code="bad_input", message="no such argument")
     for worker in ("one", "two", "one"):
-        job.error = misfit.refused(job.error, worker, NOW).told(error)
+        job.error = misfit.refused(job.error, worker, NOW).recorded_in(error)
     return job
 
 

@@ -17,7 +17,7 @@ from ropewalk.domain import checks
 from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.domain.schedules.cron import parse_cron
 from ropewalk.domain.schedules.fire_times import zone_name, zone_of
-from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Missed, Timing, settled
+from ropewalk.domain.schedules.schedule import ByCron, ByFunction, Every, Missed, Timing, checked_timing
 from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import Seconds
 from ropewalk.errors import InvalidInput
@@ -126,7 +126,7 @@ def timing_of(options: ScheduleOptions, stored: Timing | None = None) -> Timing:
             raise InvalidInput("timezone is for schedules with cron: give that, too", field="timezone")
         timing = structs.replace(stored, timezone=zone_name(options["timezone"]))
     assert timing is not None, "either is given"
-    settled(timing, None, 0)
+    checked_timing(timing, None, 0)
     return timing
 
 

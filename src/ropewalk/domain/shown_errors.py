@@ -1,6 +1,6 @@
-"""Exceptions as people may see them: their messages, notes and tracebacks, with what is secret in them hidden.
+"""Shows exceptions to people: their messages, notes and tracebacks, with all secrets hidden.
 
-Logs of every format, kept lines and stored errors go through here.
+Logs of every format, kept log lines and stored errors use these functions.
 """
 
 from __future__ import annotations
@@ -18,23 +18,25 @@ P = ParamSpec("P")
 
 
 def error_text(error: BaseException, keys: Collection[str] = ()) -> str:
-    """The message of an exception; where its arguments hold secrets, those arguments with the secrets hidden."""
+    """Returns the message of an exception. If its arguments contain secrets, the arguments with the secrets hidden take
+    the place of the message."""
     shown = shown_args(error, keys)
     return str(error) if shown is error.args else joined(shown)
 
 
 def traceback_text(error: BaseException, keys: Collection[str] = ()) -> str:
-    """The traceback of an exception and of those it came from, with the same messages as `error_text`."""
+    """Returns the traceback of an exception and of those that led to it, with their messages as in `error_text`."""
     return "".join(traceback.format_exception(shown_error(error, keys)))
 
 
-def told(error: BaseException, keys: Collection[str] = ()) -> str:
-    """The same as `error_text`, or the name of the class where that is empty. A message that raises is told, too."""
-    return _told(error_text, error, keys) or type(error).__name__
+def safe_error_text(error: BaseException, keys: Collection[str] = ()) -> str:
+    """Returns `error_text`, or the name of the class if the text is empty. This never raises: if the exception cannot
+    be turned into text, the answer says so."""
+    return _guarded_text(error_text, error, keys) or type(error).__name__
 
 
-def _told(text: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
-    """A text that functions of the user's make, which may raise anything."""
+def _guarded_text(text: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
+    """Calls a function that makes a text with the help of user code, which may raise anything."""
     try:
         return guarded(text, *args, **kwargs)
     except Exception as broken:
@@ -42,10 +44,10 @@ def _told(text: Callable[P, str], *args: P.args, **kwargs: P.kwargs) -> str:
 
 
 def shown_error(error: BaseException, keys: Collection[str] = ()) -> BaseException:
-    """The exception itself where nothing is to be hidden in it, nor in any that it came from or contains.
+    """Returns the exception itself if neither it nor any exception that it came from or contains has a secret.
 
-    Otherwise a stand-in, for whoever formats it: it has the name, the traceback and the links of the exception, and its
-    message and notes with the secrets hidden; but not its class, its arguments or its attributes.
+    Otherwise returns a stand-in for formatting. It has the name, the traceback and the links of the exception, and its
+    message and notes with the secrets hidden, but not its class, its arguments or its attributes.
     """
     faces = {id(each): _face(each, keys) for each in _chain(error)}
     if not any(face.hides for face in faces.values()):
@@ -57,19 +59,20 @@ def shown_error(error: BaseException, keys: Collection[str] = ()) -> BaseExcepti
 
 
 class _Face(Struct, frozen=True):
-    """What is shown of one exception."""
+    """The parts of one exception that are shown."""
 
     error: BaseException
     message: str
     notes: Any
     hides: bool
+    """Whether the message or the notes differ from those of the exception, because secrets are hidden in them."""
 
 
 def _face(error: BaseException, keys: Collection[str]) -> _Face:
     args, notes = shown_args(error, keys), getattr(error, "__notes__", None)
     shown = redacted(notes, keys)
     hides = args is not error.args
-    message = joined(args) if hides else _told(str, error)
+    message = joined(args) if hides else _guarded_text(str, error)
     return _Face(error, message, shown, hides or shown is not notes)
 
 
@@ -101,7 +104,7 @@ def _link(stand: Any, face: _Face, stands: Mapping[int, BaseException]) -> None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception, those it came from, and those in groups; each once."""
+    """Yields the exception, those that it came from, and those in groups, each once."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:

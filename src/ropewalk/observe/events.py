@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 from ropewalk.domain.failure import Category, ErrorInfo
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import Move, Status
-from ropewalk.domain.shown_errors import shown_error, told
+from ropewalk.domain.shown_errors import safe_error_text, shown_error
 from ropewalk.domain.time import Instant, to_datetime
 from ropewalk.domain.user_calls import as_error, guarded, guarded_await
 from ropewalk.errors import StoreUnavailable
@@ -295,13 +295,13 @@ class EventHub:
                 guarded(self._on_error, error, phase)
             except Exception as broken:
                 shown = shown_error(broken, self._secret_keys)
-                message = told(error, self._secret_keys)
+                message = safe_error_text(error, self._secret_keys)
                 logger.error("on_error raised while reporting %s of %s", message, phase, exc_info=shown)  # noqa: TRY400
         elif isinstance(error, StoreUnavailable):
             self._outage.log(error, phase, self._runtime.monotonic())
         else:
             shown = shown_error(error, self._secret_keys)
-            logger.error("error in %s: %s", phase, told(error, self._secret_keys), exc_info=shown)
+            logger.error("error in %s: %s", phase, safe_error_text(error, self._secret_keys), exc_info=shown)
 
     def store_is_back(self, seconds: float) -> None:
         """The store answers again, so long after the first call that failed."""

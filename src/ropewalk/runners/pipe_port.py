@@ -26,7 +26,7 @@ from ropewalk.domain.jobs.lease import LossReason
 from ropewalk.domain.jobs.outcome import Outcome
 from ropewalk.domain.jobs.record import JobRecord, NewJob
 from ropewalk.domain.jobs.states import State
-from ropewalk.domain.shown_errors import told
+from ropewalk.domain.shown_errors import safe_error_text
 from ropewalk.domain.time import Instant, Seconds, to_span
 from ropewalk.domain.workflow.completion import StepRecord
 from ropewalk.errors import DefinitionError, LeaseLost, StoreUnavailable, Unsupported
@@ -96,7 +96,7 @@ class PipePort(AttemptPort):
 
     def report(self, error: BaseException, phase: str) -> None:
         """Let the worker report an error that does not change the outcome, with its secrets hidden."""
-        message = told(error, self.job_type.hidden_names(self.logs.secret_keys))
+        message = safe_error_text(error, self.job_type.hidden_names(self.logs.secret_keys))
         self._send_message(ReportedError(clipped(f"{type(error).__name__}: {message}"), phase))
 
     def finish(self, outcome: Outcome) -> None:

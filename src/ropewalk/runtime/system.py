@@ -24,7 +24,7 @@ from random import Random  # noqa: TID251 # this module is the seam
 from typing import Any, Final, TypeVar
 
 from ropewalk.definitions.job import new_id
-from ropewalk.domain.shown_errors import told
+from ropewalk.domain.shown_errors import safe_error_text
 from ropewalk.domain.time import SECOND
 from ropewalk.ports.runtime import Runtime, Task, Timer
 
@@ -79,7 +79,9 @@ def _deliver(
         if error is None:
             answer.set_result(value)  # type: ignore[arg-type] # None only together with an error
         elif isinstance(error, StopIteration):
-            answer.set_exception(RuntimeError(f"handler raised StopIteration: {told(error)}"))  # futures refuse it
+            answer.set_exception(
+                RuntimeError(f"handler raised StopIteration: {safe_error_text(error)}")
+            )  # futures refuse it
         else:
             answer.set_exception(error)
 

@@ -88,7 +88,7 @@ class BatchCall:
             value,
             worker_context.bounds,
             strict=worker_context.defaults.strict_return,
-            classify=lambda error, number: worker_context.verdict(error, job_type, number),
+            classify=lambda error, number: worker_context.classify(error, job_type, number),
         )
         for attempt, outcome, output in zip(attempts, outcomes, outputs_of(value, len(items)) or (), strict=False):
             if isinstance(outcome, Completed) and outcome.plan is not None:

@@ -107,7 +107,7 @@ class WorkerContext:
         """Returns the length of the lease of every registered type."""
         return {each.name: each.options.lease_us or self.lease_us for each in self.registry}
 
-    def verdict(self, error: BaseException, job_type: JobType[..., Any, Any], attempt: int) -> Outcome:
+    def classify(self, error: BaseException, job_type: JobType[..., Any, Any], attempt: int) -> Outcome:
         """Returns the outcome of an attempt of this number whose handler raised this exception."""
         return classify(
             error,

@@ -310,7 +310,7 @@ class Executor:
         if attempt.store_error is not None and only_leaf(error) is attempt.store_error:
             self._worker_context.events.report(error, f"transaction of {attempt.job.type}")
             return Released(UNANSWERED_AFTER)
-        return self._worker_context.verdict(error, attempt.job_type, attempt.job.attempt)
+        return self._worker_context.classify(error, attempt.job_type, attempt.job.attempt)
 
     def stopped(self, attempt: Attempt) -> Outcome:
         """Returns the outcome of an attempt that was stopped, which follows from the reason of the stop."""

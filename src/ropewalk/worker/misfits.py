@@ -44,7 +44,7 @@ class Misfits:
             return outcome
         until = worker_context.runtime.monotonic() + refusals.delay_us / SECOND + IGNORED_SECONDS
         self._left_to_others[job.seq] = until
-        return Misfit(refusals.told(outcome.error), delay_us=refusals.delay_us)
+        return Misfit(refusals.recorded_in(outcome.error), delay_us=refusals.delay_us)
 
     def passing(self) -> frozenset[int]:
         """Returns the jobs that claims of this worker ignore for now, to leave them to others."""

@@ -27,8 +27,8 @@ OPENED = NOW - HOUR
 )
 def test_the_new_calls_scope_decides(closed_at: int | None, scope: KeyScope, window_us: int, hit: bool) -> None:
     asked = IdempotencyKey(key="k", scope=scope, window_us=window_us)
-    verdicts = [judge_key(held(closed_at), asked, hashed, NOW) for hashed in (SAME, OTHER)]
-    assert verdicts == ([KeyMatch.DUPLICATE, KeyMatch.CONFLICT] if hit else [KeyMatch.FREE, KeyMatch.FREE])
+    matches = [judge_key(held(closed_at), asked, hashed, NOW) for hashed in (SAME, OTHER)]
+    assert matches == ([KeyMatch.DUPLICATE, KeyMatch.CONFLICT] if hit else [KeyMatch.FREE, KeyMatch.FREE])
 
 
 def test_a_key_nobody_holds_is_free() -> None:
@@ -36,7 +36,7 @@ def test_a_key_nobody_holds_is_free() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "verdict"),
+    ("changes", "match"),
     [
         ({}, KeyMatch.DUPLICATE),
         ({"priority": 9, "queue": "slow"}, KeyMatch.DUPLICATE),
@@ -44,8 +44,8 @@ def test_a_key_nobody_holds_is_free() -> None:
         ({"type": "fax"}, KeyMatch.CONFLICT),
     ],
 )
-def test_the_same_id_again(changes: dict[str, object], verdict: KeyMatch) -> None:
-    assert judge_id(a_job(), a_new_job(**changes)) is verdict
+def test_the_same_id_again(changes: dict[str, object], match: KeyMatch) -> None:
+    assert judge_id(a_job(), a_new_job(**changes)) is match
 
 
 def held(closed_at: int | None) -> KeyRecord:

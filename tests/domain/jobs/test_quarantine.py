@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.jobs.quarantine import UNBOUNDED, Quarantine, Suspects, company, must_start_at_once
+from ropewalk.domain.jobs.quarantine import UNBOUNDED, Quarantine, Suspects, must_start_at_once, together_max
 from ropewalk.domain.jobs.record import JobRecord
 from tests.domain.records import a_job, start
 
@@ -33,8 +33,8 @@ def suspect(crashes: int = 1, *, attempt: int | None = None, **options: int | No
     ],
 )
 def test_how_many_run_beside_it(job: JobRecord, together: int) -> None:
-    assert company(job, SLOTS) == together
-    assert company(start(job), SLOTS) == together, "while it runs, too"
+    assert together_max(job, SLOTS) == together
+    assert together_max(start(job), SLOTS) == together, "while it runs, too"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_what_may_not_wait_in_a_buffer(job: JobRecord, must: bool) -> None:
 
 
 def test_they_join_until_there_are_as_many_as_each_of_them_allows() -> None:
-    quarantine = Quarantine(Suspects(number=1, company=8, slots=SLOTS))
+    quarantine = Quarantine(Suspects(number=1, together_max=8, slots=SLOTS))
     for job in (suspect(1), suspect(2, max_crashes=9, max_attempts=None), suspect(1)):
         assert quarantine.admits(job)
         quarantine.give(job)
@@ -62,7 +62,7 @@ def test_they_join_until_there_are_as_many_as_each_of_them_allows() -> None:
 
 
 def test_one_that_may_not_join_is_not_overtaken() -> None:
-    quarantine = Quarantine(Suspects(number=1, company=8, slots=SLOTS))
+    quarantine = Quarantine(Suspects(number=1, together_max=8, slots=SLOTS))
     assert not quarantine.admits(suspect(2))
     assert not quarantine.admits(suspect(1))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, LimitRules, Measure
 from ropewalk.domain.limits.headroom import BUSY_US, SOON_US, HeadroomByLane, LimitHeadroom
 from ropewalk.domain.limits.rate import Rate
 
@@ -15,7 +15,9 @@ def limit(kind: LimitKind, name: str, **fields: object) -> FlowLimit:
     return FlowLimit(tenant="acme", kind=kind, name=name, **fields)  # type: ignore[arg-type]  # any of its fields
 
 
-RULES = Rules([limit("queue", "q"), limit("type", "t"), limit("key", "*"), limit("key", "c:*"), limit("key", "c:1")])
+RULES = LimitRules(
+    [limit("queue", "q"), limit("type", "t"), limit("key", "*"), limit("key", "c:*"), limit("key", "c:1")]
+)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import json
 
 from ropewalk import QuotaExceeded, Rate
-from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, Measure, Rules
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitRules, Measure
 from ropewalk.domain.limits.quota import Admission, Allowance, Quota, QuotaCharge, Quotas
 from ropewalk.domain.time import SECOND
 from ropewalk.testing.contract.builders import new_job
@@ -35,7 +35,7 @@ def test_each_part_is_the_tenants_own_or_that_of_everybody() -> None:
 def test_what_may_run_is_a_limit_of_the_tenant() -> None:
     """Its own before that of everybody, which each tenant has to itself."""
     limits = [EVERYBODY.running_limit, Quota(tenant="a", running=7).running_limit]
-    rules = Rules(limit for limit in limits if limit is not None)
+    rules = LimitRules(limit for limit in limits if limit is not None)
     assert rules.on(LaneName("a", "q", "t", "")) == [Measure(("a", "tenant", "a"), "a")]
     assert rules.on(LaneName("b", "q", "t", "k")) == [Measure(("*", "tenant", "*"), "b")]
     assert Quota(tenant="a", pending=1).running_limit is None

@@ -13,9 +13,9 @@ from ropewalk.domain.schedules.schedule import (
     ByFunction,
     Every,
     Timing,
+    checked_timing,
     every_after,
     following,
-    settled,
 )
 from ropewalk.domain.time import DAY, HOUR, SECOND
 from ropewalk.errors import InvalidInput
@@ -87,7 +87,7 @@ def test_a_function_that_does_not_go_on_is_refused(step: int) -> None:
     ],
 )
 def test_what_is_stored(timing: Timing, stored: Timing | None, expected: Timing) -> None:
-    assert settled(timing, stored, now=77) == expected
+    assert checked_timing(timing, stored, now=77) == expected
 
 
 @pytest.mark.parametrize(
@@ -102,5 +102,5 @@ def test_what_is_stored(timing: Timing, stored: Timing | None, expected: Timing)
 )
 def test_what_is_refused(timing: Timing, field: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=told) as refused:
-        settled(timing, None, now=77)
+        checked_timing(timing, None, now=77)
     assert refused.value.field == field

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.domain.statistics.histogram import Histogram, Pile, bounds
+from ropewalk.domain.statistics.histogram import Histogram, HistogramSum, bounds
 from ropewalk.domain.time import SPAN_MAX
 
 spans = st.one_of(st.integers(0, 40), st.integers(0, SPAN_MAX), st.integers(0, 56).map(lambda bits: 1 << bits))
@@ -44,7 +44,7 @@ def test_adding_is_the_histogram_of_all_in_any_order(a: list[int], b: list[int],
 
 @given(st.lists(lists, max_size=5))
 def test_a_pile_is_the_histogram_of_all(parts: list[list[int]]) -> None:
-    pile = Pile()
+    pile = HistogramSum()
     for part in parts:
         pile.add(Histogram.of(part))
     assert pile.whole() == Histogram.of([span for part in parts for span in part])

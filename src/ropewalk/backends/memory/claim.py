@@ -14,7 +14,7 @@ from ropewalk.backends.memory.unit_of_work import Change
 from ropewalk.backends.workflow.propagation import both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.lease import StartedTickets, may_take_back, merged_ranges
-from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
+from ropewalk.domain.jobs.order import TenantQueue, first_line, take_turns
 from ropewalk.domain.jobs.quarantine import Quarantine, must_start_at_once
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.jobs.transition import Effects
@@ -73,7 +73,7 @@ class Claiming:
             (lane.name for lanes in met.values() for lane in lanes), self._now
         )
         lines = [self._in_order(line, lanes) for line, lanes in met.items()]
-        for job in islice(take_turns(lines, start_of(list(met), request.first, request.turn)), request.limit):
+        for job in islice(take_turns(lines, first_line(list(met), request.first, request.turn)), request.limit):
             self._give(job)
         for job in self._passed:
             self._tables.lanes.add(job, self._now)

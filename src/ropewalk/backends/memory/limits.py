@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ropewalk.backends.memory.job_index import Leases
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, LimitRules, Measure
 from ropewalk.domain.limits.headroom import FullLimit, HeadroomByLane, LimitHeadroom
 from ropewalk.domain.limits.rate import RateState, idle_at
 from ropewalk.domain.time import Instant
@@ -17,7 +17,7 @@ from ropewalk.ports.store.limits import LimitUse
 class FlowLimits:
     def __init__(self, leases: Leases) -> None:
         self._leases = leases
-        self._rules = Rules()
+        self._rules = LimitRules()
         self._states: dict[Measure, RateState] = {}
 
     def put(self, limit: FlowLimit) -> None:
@@ -26,14 +26,14 @@ class FlowLimits:
             return
         if before is None or before.rate is None or not before.rate.goes_on_as(limit.rate):
             self._forget(limit.id)
-        self._rules = Rules([*self._rules.limits.values(), limit])
+        self._rules = LimitRules([*self._rules.limits.values(), limit])
 
     def remove(self, tenant: str, kind: LimitKind, name: str) -> bool:
         gone: LimitId = (tenant, kind, name)
         if gone not in self._rules.limits:
             return False
         self._forget(gone)
-        self._rules = Rules(limit for limit in self._rules.limits.values() if limit.id != gone)
+        self._rules = LimitRules(limit for limit in self._rules.limits.values() if limit.id != gone)
         return True
 
     def uses(self, tenant: str) -> list[LimitUse]:

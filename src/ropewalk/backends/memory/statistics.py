@@ -33,20 +33,20 @@ class Counts:
         gone = self._folded.setdefault((EVER, 0, _lane(job)), Counters()).gone
         gone[job.status] = gone.get(job.status, 0) + 1
 
-    def stats(self, tenant: str, asked: StatsQuery, live: Iterable[JobRecord], now: Instant) -> Statistics:
+    def stats(self, tenant: str, query: StatsQuery, live: Iterable[JobRecord], now: Instant) -> Statistics:
         """A scan over what is live says how many jobs are where; what has ended was counted."""
-        window = Window.of(asked, now)
-        mine = (job for job in live if _wanted(asked, tenant, _lane(job)))
+        window = Window.of(query, now)
+        mine = (job for job in live if _wanted(query, tenant, _lane(job)))
         apart = Counter((_place(_lane(job)), job.state_at(now)) for job in mine)
         return aggregate(
-            asked,
+            query,
             window,
             within=[
                 (at, _place(lane), counters)
                 for at, lane, counters in self._by(window.span_us)
-                if window.since <= at < window.end and _wanted(asked, tenant, lane)
+                if window.since <= at < window.end and _wanted(query, tenant, lane)
             ],
-            ever=[(_place(lane), counters) for _, lane, counters in self._by(EVER) if _wanted(asked, tenant, lane)],
+            ever=[(_place(lane), counters) for _, lane, counters in self._by(EVER) if _wanted(query, tenant, lane)],
             apart=[(place, state, jobs) for (place, state), jobs in apart.items()],
         )
 
@@ -89,6 +89,6 @@ def _place(lane: Lane) -> Place:
     return lane[1], lane[2]
 
 
-def _wanted(asked: StatsQuery, tenant: str, lane: Lane) -> bool:
+def _wanted(query: StatsQuery, tenant: str, lane: Lane) -> bool:
     owner, queue, job_type = lane
-    return owner == tenant and asked.queue in (None, queue) and asked.type in (None, job_type)
+    return owner == tenant and query.queue in (None, queue) and query.type in (None, job_type)

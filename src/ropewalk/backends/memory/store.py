@@ -326,10 +326,10 @@ class MemoryStore(MemoryReading, CompleteStore):
 
     # ── counting
 
-    async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
+    async def stats(self, tenant: str, query: StatsQuery) -> Statistics:
         with self._lock:
             live = queries.live(self._tables, tenant)
-            return self._tables.counts.stats(tenant, asked, live, self._runtime.now())
+            return self._tables.counts.stats(tenant, query, live, self._runtime.now())
 
     async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
         with self._lock:

@@ -17,7 +17,7 @@ import msgspec
 
 from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.tx import Tx
-from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitKind, Rules
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitKind, LimitRules
 from ropewalk.domain.limits.quota import Quota, Quotas
 from ropewalk.domain.limits.rate import Algorithm, Rate
 from ropewalk.domain.time import SECOND, Span
@@ -68,7 +68,7 @@ class LaneBook:
         self.quotas = QuotaBook() if quotas is None else quotas
         self._ids: dict[LaneName, int] = {}
         self._names: dict[int, LaneName] = {}
-        self._rules = Rules()
+        self._rules = LimitRules()
         self._rules_of: int | None = None
         """The value of the control counter at which the limits were read."""
 
@@ -109,10 +109,10 @@ class LaneBook:
         """The names that are known without reading, for callers that cannot read."""
         return self._names
 
-    def rules(self, tx: Tx, control: int) -> Rules:
+    def rules(self, tx: Tx, control: int) -> LimitRules:
         """Returns the limits at this value of the control counter, and reads them if it has changed."""
         if control != self._rules_of:
-            self._rules = Rules(limits_in(tx, tx.value(tx.sql.all_limits)))
+            self._rules = LimitRules(limits_in(tx, tx.value(tx.sql.all_limits)))
             self._rules_of = control
         return self._rules
 

@@ -17,7 +17,7 @@ from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.lanes import LaneBook, limits_in
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.record import JobRecord
-from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, Measure, Rules
+from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitId, LimitKind, LimitRules, Measure
 from ropewalk.domain.limits.headroom import FullLimit, HeadroomByLane, LimitHeadroom
 from ropewalk.domain.limits.rate import RateState, idle_at
 from ropewalk.domain.time import MINUTE
@@ -32,7 +32,7 @@ _states = Rows("fleet_rate", tuple[str, LimitKind, str, str, RateState])
 class Flow:
     """The limits in one claim: which lanes, by their numbers, have room."""
 
-    def __init__(self, tx: Tx, lanes: LaneBook, rules: Rules) -> None:
+    def __init__(self, tx: Tx, lanes: LaneBook, rules: LimitRules) -> None:
         self._tx = tx
         self._lanes = lanes
         self._rules = rules
@@ -155,5 +155,5 @@ def running(tx: Tx, lanes: LaneBook) -> Counted:
     return {names[lane]: number for lane, number in counts.items() if lane in names}
 
 
-def _rules(tx: Tx) -> Rules:
-    return Rules(limits_in(tx, tx.value(tx.sql.all_limits)))
+def _rules(tx: Tx) -> LimitRules:
+    return LimitRules(limits_in(tx, tx.value(tx.sql.all_limits)))

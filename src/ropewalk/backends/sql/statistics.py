@@ -117,9 +117,9 @@ def fold_counters(tx: Tx, keep_us: Span | None, limit: int) -> int:
     return len(rows)
 
 
-def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
-    window = Window.of(asked, tx.now)
-    whose = (tenant, asked.queue, asked.type)
+def stats(tx: Tx, tenant: str, query: StatsQuery) -> Statistics:
+    window = Window.of(query, tx.now)
+    whose = (tenant, query.queue, query.type)
     places = {lane: (queue, of) for lane, queue, of in _places.decode(tx, tx.value(tx.sql.lanes_counted, whose))}
     lanes = _json(list(places))
     found = _told.decode(tx, tx.value(tx.sql.counters_of, (lanes, window.span_us, window.since, window.end)))
@@ -127,7 +127,7 @@ def stats(tx: Tx, tenant: str, asked: StatsQuery) -> Statistics:
     for lane, state, jobs in _apart.decode(tx.value(tx.sql.not_ready, (tenant, tx.now))):
         apart[_above(lane), state] += jobs
     return aggregate(
-        asked,
+        query,
         window,
         within=[
             (at, places[lane], counters)

@@ -289,8 +289,8 @@ class SqlStore(SqlReading, DatabaseStore, ABC):
 
     # ── counting
 
-    async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
-        return await self._read(lambda tx: statistics.stats(tx, tenant, asked))
+    async def stats(self, tenant: str, query: StatsQuery) -> Statistics:
+        return await self._read(lambda tx: statistics.stats(tx, tenant, query))
 
     async def tenants_with(self, ended: Status, types: Sequence[str]) -> list[str]:
         return await self._read(lambda tx: statistics.tenants_with(tx, ended, types))

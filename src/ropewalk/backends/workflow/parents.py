@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from ropewalk.backends.workflow.scopes import chain_head, chain_told, owned_scope, root_of
+from ropewalk.backends.workflow.scopes import chain_failure, chain_head, owned_scope, root_of
 from ropewalk.backends.workflow.unit_of_work import Resolve, UnitOfWork
 from ropewalk.domain.jobs.flags import CHAINED, CONTINUED
 from ropewalk.domain.jobs.record import JobRecord, NewJob
@@ -22,7 +22,7 @@ class Parent(Struct, frozen=True):
     job: JobRecord | None
     ending: Ending | None
     """None while it has not ended"""
-    told: str | None = None
+    failure: str | None = None
     """What ended and why, where that is not the job alone. See ParentEnd."""
 
     def edge(self, seq: int, position: int) -> Edge:
@@ -89,7 +89,7 @@ def depth_below(parents: list[Parent], depth_max: int) -> int:
 
 
 def ends(parents: list[Parent]) -> list[ParentEnd]:
-    return [ParentEnd(each.ref.id, each.ending, each.told) for each in parents if each.ending is not None]
+    return [ParentEnd(each.ref.id, each.ending, each.failure) for each in parents if each.ending is not None]
 
 
 def highest_priority(parents: list[Parent]) -> int | None:
@@ -124,7 +124,9 @@ def resolve_now(unit_of_work: UnitOfWork, left: Resolve) -> Resolve | None:
     for job in unit_of_work.load([left.parent]):
         parent = _parent(unit_of_work, ParentRef(left.kind, job.id), job)
         if parent.job is not None:
-            return None if parent.ending is None else structs.replace(left, ending=parent.ending, told=parent.told)
+            return (
+                None if parent.ending is None else structs.replace(left, ending=parent.ending, failure=parent.failure)
+            )
     return left
 
 
@@ -156,4 +158,4 @@ def _chain(unit_of_work: UnitOfWork, ref: ParentRef, job: JobRecord) -> Parent:
         return Parent(ref, None, Ending.COMPLETED)  # how the chain ended went with the member that ended it
     if not tail.terminal:
         return Parent(ref, first or job, None)
-    return Parent(ref, first or job, ending_of(tail.status), chain_told(tail, job.chain_id))
+    return Parent(ref, first or job, ending_of(tail.status), chain_failure(tail, job.chain_id))

@@ -129,7 +129,7 @@ class Propagation:
         for edge in edges:
             resolve = asked[edge.kind, edge.parent]
             by_ending[resolve.ending].append(edge)
-            by_child[edge.seq].append(ParentEnd(edge.parent_id, resolve.ending, resolve.told))
+            by_child[edge.seq].append(ParentEnd(edge.parent_id, resolve.ending, resolve.failure))
         for ending, resolved in by_ending.items():
             self._unit_of_work.set_ending(resolved, ending)
         waiting = [job for job in self._unit_of_work.load(by_child) if job.gate is not None and not job.start_rev]

@@ -70,15 +70,15 @@ def endings_of(job: JobRecord, *, continued: bool = False) -> list[Item]:
         items.append(Resolve(ParentKind.JOB, job.seq, job.id, ending))
     if job.flags & (HAS_DEPENDANTS | CHAINED) and not continued:
         first = job.chain_id or job.id
-        items.append(Resolve(ParentKind.CHAIN, chain_head(job), first, ending, chain_told(job, first)))
+        items.append(Resolve(ParentKind.CHAIN, chain_head(job), first, ending, chain_failure(job, first)))
     if job.flags & HAS_DEPENDANTS and not job.flags & OWNS_SCOPE:
         items.append(Resolve(ParentKind.TREE, job.seq, job.id, ending))
     items.extend(_counts(job))
     return items
 
 
-def chain_told(last: JobRecord, first_id: str) -> str | None:
-    """How a chain ended, for whoever depends on it; None where its first job was the last, or it succeeded."""
+def chain_failure(last: JobRecord, first_id: str) -> str | None:
+    """Says for dependants how a chain failed; None if it succeeded, or consists of its first job alone."""
     if last.id == first_id or last.status is Status.COMPLETED:
         return None
     return f"the chain of {first_id}, whose job {last.id} ended as {ending_of(last.status).value}"

@@ -170,11 +170,11 @@ class Draft:
         name = (new.tenant, new.type, key.key)
         hashed = input_hash(new.input)
         held = self._keys.get(name) or self._unit_of_work.key(*name)
-        verdict = judge_key(held, key, hashed, self._unit_of_work.now)
-        if held is None or verdict is KeyMatch.FREE:
+        match = judge_key(held, key, hashed, self._unit_of_work.now)
+        if held is None or match is KeyMatch.FREE:
             self._keys[name] = opened(new, key, hashed, self._unit_of_work.now)
             return None
-        if verdict is KeyMatch.CONFLICT:
+        if match is KeyMatch.CONFLICT:
             raise key_taken(held)
         self._keys[name] = structs.replace(held, keep_us=max(held.keep_us, key.window_us))
         fresh = self._fresh.get((new.tenant, held.job_id))

@@ -29,7 +29,7 @@ class Resolve(Struct, frozen=True):
     parent: int
     parent_id: str
     ending: Ending
-    told: str | None = None
+    failure: str | None = None
     """What ended and why, where that is not one job alone. See ParentEnd."""
 
 

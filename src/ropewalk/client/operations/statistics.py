@@ -35,7 +35,7 @@ class StatisticsOperations(TenantOperations):
         >>> stats = await app.stats(last=timedelta(hours=24), by="queue")
         >>> stats.flow.completed, stats.finished_per_second, stats.flow.run.p95_us
         """
-        asked = StatsQuery(
+        query = StatsQuery(
             last_us=checks.positive_span(last, "last"),
             until=None if until is None else to_instant(until, "until"),
             by=checks.choice(by, "by", get_args(By)),
@@ -43,4 +43,4 @@ class StatisticsOperations(TenantOperations):
             type=None if type is None else type_name(type, "type"),
             slices=checks.between(slices, "slices", 1, SLICES_MAX),
         )
-        return await STATISTICS.of(await self._store()).stats(self._tenant, asked)
+        return await STATISTICS.of(await self._store()).stats(self._tenant, query)

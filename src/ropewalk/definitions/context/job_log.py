@@ -16,7 +16,7 @@ from ropewalk.definitions.context.attempt_port import AttemptPort
 from ropewalk.domain.ids import trace_ids
 from ropewalk.domain.logs import fields_json, text
 from ropewalk.domain.redaction import concealed, redacted
-from ropewalk.domain.shown_errors import shown_error, told
+from ropewalk.domain.shown_errors import safe_error_text, shown_error
 from ropewalk.domain.user_calls import guarded
 
 LOGGER: Final = "ropewalk.job"
@@ -77,7 +77,7 @@ class JobLog(logging.LoggerAdapter[logging.Logger]):
             fields["context"] = _context(self._port)
         error = _error_of(kwargs.get("exc_info"))
         if error is not None:  # in one line: the traceback goes to the logger
-            fields["error"] = text(f"{type(error).__name__}: {told(error, self._keys())}")
+            fields["error"] = text(f"{type(error).__name__}: {safe_error_text(error, self._keys())}")
         return fields
 
 
@@ -113,7 +113,7 @@ def _context(port: AttemptPort) -> Mapping[str, object]:
         shown = concealed(arguments, port.job_type.resolve().secrets)
         return dict(redacted(guarded(derive, shown), keys))
     except Exception as error:  # the user's function may raise anything
-        return {"log_context_failed": f"{type(error).__name__}: {told(error, keys)}"}
+        return {"log_context_failed": f"{type(error).__name__}: {safe_error_text(error, keys)}"}
 
 
 def _formatted(msg: object, args: tuple[object, ...]) -> str:

@@ -15,7 +15,7 @@ from ropewalk.definitions.option_checks import takes_attempt
 from ropewalk.definitions.options import Classifier, TypeOptions
 from ropewalk.domain.failure import Category, ErrorInfo, clipped
 from ropewalk.domain.jobs.outcome import Aborted, Deferred, Errored, Misfit, Outcome, Suspended
-from ropewalk.domain.shown_errors import told, traceback_text
+from ropewalk.domain.shown_errors import safe_error_text, traceback_text
 from ropewalk.domain.shown_values import shown
 from ropewalk.domain.time import to_delay, to_instant
 from ropewalk.domain.user_calls import guarded
@@ -91,7 +91,7 @@ def error_info(
         category=category,
         code=code,
         type=type(error).__name__,
-        message=clipped(told(error, secrets)),
+        message=clipped(safe_error_text(error, secrets)),
         traceback=clipped(trace),
     )
 

@@ -1,7 +1,8 @@
-"""The life of a job as a gap-free list of transitions, assembled from what is kept anyway.
+"""The history of a job: a list of its recorded changes without gaps, assembled from what a store keeps anyway.
 
-A plain job keeps no history rows: being queued, started and completed are columns of its own record. Attempts that
-ended otherwise and what operators did are rows. Put together there is exactly one entry per `rev`, 1 … job.rev.
+A plain job has no history rows: columns of its own record say when it was queued, started and completed. Attempts that
+ended in another way, and what operators did to the job, are rows. Together they give exactly one entry for each `rev`
+from 1 to `job.rev`.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from ropewalk.domain.time import Instant
 
 
 class HistoryEntry(Struct, frozen=True, kw_only=True):
+    """One recorded change of a job."""
+
     rev: int
     kind: str
-    """queued, started, complete, retry, fail, bury, … (a move's name) or an operator's action"""
+    """The change is named "queued", "started", after a move ("complete", "retry", "bury", …), or after what an operator
+    did ("cancel_requested", "retried", "updated", …)."""
     at: Instant
     attempt: int | None = None
     worker: str | None = None
@@ -28,6 +32,7 @@ class HistoryEntry(Struct, frozen=True, kw_only=True):
 
 
 def assemble(job: JobRecord, attempts: Iterable[AttemptRecord], events: Iterable[EventRecord]) -> list[HistoryEntry]:
+    """Returns the history of a job, ordered by `rev`."""
     entries = [HistoryEntry(rev=1, kind="queued", at=job.created_at)]
     for ended in attempts:
         entries.append(_started(ended.start_rev, ended.started_at, ended.attempt, ended.owner))

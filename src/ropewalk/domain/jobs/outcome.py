@@ -1,4 +1,4 @@
-"""How an attempt ended, as the worker saw it. transition.decide turns it into a settlement."""
+"""Outcomes: how an attempt ended, as the worker saw it. `transition.decide` turns an outcome into a settlement."""
 
 from __future__ import annotations
 
@@ -15,24 +15,28 @@ class Completed(Struct, frozen=True, gc=False):
     """The handler returned."""
 
     result: bytes | None
+    """The encoded result."""
     plan: CompletionPlan | None = None
+    """The jobs and the contribution that come with the completion."""
 
 
 class Errored(Struct, frozen=True):
-    """Any error not otherwise classified, a timeout included; `after_us` replaces the backoff."""
+    """The attempt failed with an error or a timeout, and the job may be tried again."""
 
     error: ErrorInfo
     after_us: Span | None = None
+    """The job waits this long for its next attempt, instead of the backoff."""
 
 
 class Crashed(Struct, frozen=True):
-    """The handler's own process died under it: counts an attempt and a crash, like a lost worker."""
+    """The process of the handler died during the attempt. This counts as an attempt and a crash, like the loss of a
+    worker."""
 
     error: ErrorInfo
 
 
 class Aborted(Struct, frozen=True):
-    """A permanent error: no further attempt."""
+    """The attempt failed with a permanent error, after which there is no further attempt."""
 
     error: ErrorInfo
 
@@ -42,11 +46,11 @@ class Misfit(Struct, frozen=True):
 
     error: ErrorInfo
     delay_us: Span | None = None
-    """How long the job waits for a worker whose code they may fit; None where it fails for good."""
+    """The job waits this long for another worker, whose code they may fit; None if the job fails for good."""
 
 
 class Deferred(Struct, frozen=True):
-    """Not now. Exactly one of the two is set."""
+    """The handler asked to run later: after `delay_us` or at the instant `at`, of which exactly one is set."""
 
     delay_us: Span | None = None
     at: Instant | None = None
@@ -59,19 +63,20 @@ class Suspended(Struct, frozen=True):
 
 
 class Expired(Struct, frozen=True):
-    """The job's deadline passed while it ran."""
+    """The deadline of the job passed while the handler ran."""
 
 
 class Cancelled(Struct, frozen=True):
-    """A cancellation reached the handler."""
+    """The handler ended because the job was cancelled."""
 
     error: ErrorInfo | None = None
 
 
 class Released(Struct, frozen=True):
-    """Given back: drained, declined, or never started."""
+    """The worker gave the job back, because it drains, declined the job, or never started it."""
 
     delay_us: Span = 0
+    """The job is ready again after this long."""
 
 
 NotCompleted: TypeAlias = Errored | Crashed | Aborted | Misfit | Deferred | Suspended | Expired | Cancelled | Released

@@ -1,9 +1,9 @@
 """Which jobs may not wait in the buffer of a worker, and how many suspects may run together on one worker.
 
-A suspect is a job that was running when a worker died. One of them may be what killed it, and each further death costs
-all suspects beside it another crash. So they all may run again at once after their first crash, half as many together
-after each further one, and a suspect for which the next crash would be the end is the only one of its worker: when one
-suspect kills that worker, no other ends with it.
+A suspect is a job that was running when a worker died. One of the suspects may have killed the worker, and if it kills
+another one, every suspect beside it has one more crash. Therefore as many suspects as there are slots may run together
+after their first crash, and half as many after each further crash. A suspect that the next crash would end must be the
+only suspect on its worker, so that no other suspect can end its life.
 """
 
 from __future__ import annotations
@@ -18,37 +18,38 @@ from ropewalk.domain.jobs.retry import is_last
 from ropewalk.domain.jobs.states import Status
 
 UNBOUNDED: Final = 1 << 30
+"""This stands for a number of suspects or slots without a bound."""
 
 
 class Suspects(Struct, frozen=True):
-    """The suspects that a worker holds."""
+    """The suspects among the jobs that a worker has leased."""
 
     number: int = 0
-    """How many they are."""
-    company: int = UNBOUNDED
-    """How many there may be together, because of those that are here."""
+    """The number of these suspects."""
+    together_max: int = UNBOUNDED
+    """These suspects allow at most this many suspects on their worker, themselves included."""
     slots: int = UNBOUNDED
-    """How many jobs the worker can run at once."""
+    """The worker can run this many jobs at once."""
 
     @classmethod
     def of(cls, jobs: Iterable[JobRecord], slots: int) -> Suspects:
-        companies = [company(job, slots) for job in jobs]
-        return cls(len(companies), min(companies, default=UNBOUNDED), slots)
+        bounds = [together_max(job, slots) for job in jobs]
+        return cls(len(bounds), min(bounds, default=UNBOUNDED), slots)
 
 
 def must_start_at_once(job: JobRecord) -> bool:
     """Whether this ready job may only be given to a free slot, and not to the buffer of a worker.
 
-    When a worker dies, what it had in its buffer may be counted as started: then a last attempt is over without having
-    run, and a suspect has one more crash to its name, which it did not cause.
+    When a worker dies, the jobs in its buffer may be counted as started. A last attempt would then be over without
+    having run, and a suspect would have one more crash, which it did not cause.
     """
     return job.suspect or is_last(job.attempt + 1, job.max_attempts)
 
 
-def company(job: JobRecord, slots: int) -> int:
-    """How many suspects may run together with this one on a worker with so many slots, itself included.
+def together_max(job: JobRecord, slots: int) -> int:
+    """Returns how many suspects may be on one worker with so many slots if this one is among them.
 
-    A waiting job is seen as if it had started.
+    A waiting job is judged as if its next attempt had begun.
     """
     starts = job.attempt + (job.status is Status.WAITING)
     if is_last(starts, job.max_attempts) or job.crashes + 1 >= job.max_crashes:
@@ -57,26 +58,27 @@ def company(job: JobRecord, slots: int) -> int:
 
 
 class Quarantine:
-    """Which suspects a claim may add to those that its worker holds.
+    """Decides which suspects a claim may add to those that its worker has leased.
 
-    They keep their order: where one may not join, none of those behind it is given either, or it might wait for ever.
+    Suspects keep their order: if one is refused, all suspects behind it are refused, too, because it might otherwise
+    wait for ever.
     """
 
-    def __init__(self, held: Suspects) -> None:
-        self._number = held.number
-        self._company = held.company
-        self._slots = held.slots
-        self.closed = held.number >= held.company
-        """Whether no suspect can be given any more."""
+    def __init__(self, suspects: Suspects) -> None:
+        self._number = suspects.number
+        self._together_max = suspects.together_max
+        self._slots = suspects.slots
+        self.closed = suspects.number >= suspects.together_max
+        """Whether this claim gives out no further suspect."""
 
     def admits(self, job: JobRecord) -> bool:
-        """Whether this suspect may join. If it may not, those behind it may not either."""
-        if not self.closed and self._number >= min(self._company, company(job, self._slots)):
+        """Whether this suspect may be given out. If not, the quarantine is closed for all suspects behind it."""
+        if not self.closed and self._number >= min(self._together_max, together_max(job, self._slots)):
             self.closed = True
         return not self.closed
 
     def give(self, job: JobRecord) -> None:
-        """This suspect joins."""
+        """Counts a suspect that was given out."""
         self._number += 1
-        self._company = min(self._company, company(job, self._slots))
-        self.closed = self._number >= self._company
+        self._together_max = min(self._together_max, together_max(job, self._slots))
+        self.closed = self._number >= self._together_max

@@ -82,7 +82,7 @@ class FlowLimit(Struct, frozen=True, kw_only=True):
         return before is None or (self != before and (before.declared or not self.declared))
 
 
-class Rules:
+class LimitRules:
     """All limits of the fleet. They know which of them apply to a lane."""
 
     def __init__(self, limits: Iterable[FlowLimit] = ()) -> None:

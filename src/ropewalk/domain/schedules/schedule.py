@@ -73,7 +73,7 @@ def every_after(anchor: Instant, interval_us: Span, after: Instant) -> Instant:
     return anchor + ((after - anchor) // interval_us + 1) * interval_us
 
 
-def settled(timing: Timing, stored: Timing | None, now: Instant) -> Timing:
+def checked_timing(timing: Timing, stored: Timing | None, now: Instant) -> Timing:
     """As it is to be stored: checked, and an interval with its anchor, which it keeps while it stays the same."""
     match timing:
         case ByCron(expression=expression, timezone=timezone):
@@ -204,7 +204,7 @@ def _as_stored(plan: Plan, stored: Plan | None, now: Instant) -> Plan:
     if plan.missed not in {"skip", "once", "all"}:
         raise InvalidInput(f"missed={plan.missed!r} is unknown: give 'skip', 'once' or 'all'", field="missed")
     work = plan.work if isinstance(plan.work, str) else structs.replace(plan.work, id="")
-    timing = settled(plan.timing, None if stored is None else stored.timing, now)
+    timing = checked_timing(plan.timing, None if stored is None else stored.timing, now)
     return structs.replace(plan, timing=timing, work=work)
 
 

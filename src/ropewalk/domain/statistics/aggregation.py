@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from ropewalk.domain.jobs.states import TERMINAL, State, Status
 from ropewalk.domain.statistics.counters import MINUTES_KEPT_US, Counters
-from ropewalk.domain.statistics.histogram import Pile
+from ropewalk.domain.statistics.histogram import HistogramSum
 from ropewalk.domain.statistics.statistics import Flow, Latency, Share, Slice, Standing, Statistics
 from ropewalk.domain.time import HOUR, MINUTE, Instant, Span
 
@@ -33,7 +33,7 @@ class StatsQuery(Struct, frozen=True, kw_only=True):
 
 
 class Window(Struct, frozen=True, kw_only=True):
-    """The stretch of time an answer is about: what was asked for, widened to whole spans and slices."""
+    """The stretch of time an answer is about: what was query for, widened to whole spans and slices."""
 
     since: Instant
     until: Instant
@@ -44,19 +44,19 @@ class Window(Struct, frozen=True, kw_only=True):
     slice_us: Span
 
     @classmethod
-    def of(cls, asked: StatsQuery, now: Instant) -> Window:
-        until = now if asked.until is None else min(asked.until, now)
-        since = until - asked.last_us
-        by_minute = asked.last_us <= BY_MINUTE_MAX and since - since % MINUTE >= now - MINUTES_KEPT_US
+    def of(cls, query: StatsQuery, now: Instant) -> Window:
+        until = now if query.until is None else min(query.until, now)
+        since = until - query.last_us
+        by_minute = query.last_us <= BY_MINUTE_MAX and since - since % MINUTE >= now - MINUTES_KEPT_US
         span = MINUTE if by_minute else HOUR
-        spans = -(-asked.last_us // span)
-        slice_us = -(-spans // asked.slices) * span
+        spans = -(-query.last_us // span)
+        slice_us = -(-spans // query.slices) * span
         end = (until // span + 1) * span if until == now else -(-until // span) * span
         return cls(since=since - since % slice_us, until=min(now, end), end=end, span_us=span, slice_us=slice_us)
 
 
 def aggregate(
-    asked: StatsQuery,
+    query: StatsQuery,
     window: Window,
     *,
     within: Iterable[tuple[Instant, Place, Counters]],
@@ -72,7 +72,7 @@ def aggregate(
     for at, place, counters in within:
         begin = at - (at - window.since) % window.slice_us
         (slices.get(begin) or slices.setdefault(begin, _Sum())).add(counters)
-        name = _name(place, asked.by)
+        name = _name(place, query.by)
         (shares.get(name) or shares.setdefault(name, _Sum())).add(counters)
     told = {name: part.whole() for name, part in shares.items()}
     for counters in told.values():
@@ -97,7 +97,7 @@ class _Sum:
 
     def __init__(self) -> None:
         self._counts = Counters()
-        self._wait, self._run, self._total = Pile(), Pile(), Pile()
+        self._wait, self._run, self._total = HistogramSum(), HistogramSum(), HistogramSum()
 
     def add(self, counters: Counters) -> None:
         self._counts.add_counts(counters)

@@ -32,7 +32,7 @@ class ParentEnd(Struct, frozen=True):
 
     id: str
     ending: Ending
-    told: str | None = None
+    failure: str | None = None
     """If the parent is a group, a tree or a chain that did not succeed, this text names it and the reason."""
 
 
@@ -79,7 +79,7 @@ def parents_ended(job: JobRecord, ended: Sequence[ParentEnd], now: Instant) -> E
             error = ErrorInfo(
                 category=Category.PERMANENT,
                 code=DEPENDENCY_FAILED,
-                message=f"it depends on {culprit.told or f'{culprit.id}, which ended as {culprit.ending.value}'}",
+                message=f"it depends on {culprit.failure or f'{culprit.id}, which ended as {culprit.ending.value}'}",
                 context={"parent": culprit.id, "ending": culprit.ending.value},
             )
             return doom(job, policy, error, now)

@@ -18,7 +18,7 @@ from ropewalk.domain.time import Span
 class StatisticsStore(Protocol):
     """Counts of what happened, added up."""
 
-    async def stats(self, tenant: str, asked: StatsQuery) -> Statistics:
+    async def stats(self, tenant: str, query: StatsQuery) -> Statistics:
         """domain.statistics.aggregation.aggregate over what was counted. Its cost does not depend on how many jobs are
         finished, nor on how many are ready."""
         ...

@@ -28,7 +28,7 @@ from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.propagation import Propagation, both
 from ropewalk.domain.jobs import transition
 from ropewalk.domain.jobs.lease import may_take_back
-from ropewalk.domain.jobs.order import TenantQueue, start_of, take_turns
+from ropewalk.domain.jobs.order import TenantQueue, first_line, take_turns
 from ropewalk.domain.jobs.quarantine import Quarantine, must_start_at_once
 from ropewalk.domain.jobs.record import JobRecord
 from ropewalk.domain.limits.headroom import SOON_US, TypeHeadroom
@@ -190,7 +190,7 @@ class Claiming:
         chunk = max(1, self._cache.readable(self._request) // max(1, number))
         heads = self._heads(lines.values(), chunk + 1) if number > READ_ONE_BY_ONE_MAX else None
         in_order = [self._in_order(line, sublanes, chunk, heads) for line, sublanes in lines.items()]
-        start = start_of(list(lines), self._request.first, self._request.turn)
+        start = first_line(list(lines), self._request.first, self._request.turn)
         wanted = self._request.limit - len(self._given)
         headroom, room = self._flow.headroom if self._flow.headroom else None, self._room
         for job in islice(take_turns(in_order, start), wanted):
