@@ -12,7 +12,7 @@ from msgspec import structs
 from ropewalk.backends.sql import records
 from ropewalk.backends.sql.blocks import parts_of
 from ropewalk.backends.sql.completion import complete
-from ropewalk.backends.sql.rows import load
+from ropewalk.backends.sql.records import load
 from ropewalk.backends.sql.store import SqlStore
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.flags import SETTLES_ALONE, SETTLES_IN_SCOPE, STEPPED

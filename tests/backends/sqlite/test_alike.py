@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ropewalk.backends.sql import rows, submission
+from ropewalk.backends.sql import records, submission
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.domain.jobs.record import NewJob, are_alike, new_record
@@ -51,6 +51,6 @@ def check(db: sqlite.Connection, batches: list[list[NewJob]]) -> None:
         answers = submission.submit(tx, LaneBook(), [Submission(jobs=batch) for batch in batches])
         jobs = [new for batch in batches for new in batch]
         expected = [new_record(new, seq=seq, now=tx.now) for seq, new in enumerate(jobs, first)]
-        assert rows.load(tx, [job.seq for job in expected]) == expected
+        assert records.load(tx, [job.seq for job in expected]) == expected
         flat = iter(expected)
         assert answers == [[Accepted.of(next(flat), tx.now, duplicate=False) for _ in batch] for batch in batches]

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from ropewalk.backends.sqlite import SqliteStore, listening
+from ropewalk.backends.sqlite import SqliteStore, listening, notifier
 from ropewalk.backends.sqlite.listening import ADDRESS_BYTES_MAX, LETTER_BYTES_MAX, Mailbox, directory_for
 from ropewalk.backends.sqlite.notifier import fitting
 from ropewalk.ports.notifier import Hint
@@ -126,7 +126,7 @@ async def test_the_thread_ends_some_time_after_the_last_listener_left(
     assert not directory_for(path).exists()
     again = Heard(store)
     hint = Hint(control=True)
-    listening.send(directory_for(path), fitting(hint), but_not_to=None)
+    notifier.send(directory_for(path), fitting(hint), but_not_to=None)
     await again.first(hint)
 
 
@@ -174,9 +174,9 @@ async def test_a_listener_that_is_stuck_blocks_nobody(store: SqliteStore, path: 
 async def test_what_is_no_hint_is_passed_over(store: SqliteStore, path: Path) -> None:
     heard = Heard(store)
     for letter in (b"", b"{", b'{"ready": 7}', b"\xff"):
-        listening.send(directory_for(path), letter, but_not_to=None)
+        notifier.send(directory_for(path), letter, but_not_to=None)
     hint = Hint(finished=("a",))
-    listening.send(directory_for(path), fitting(hint), but_not_to=None)
+    notifier.send(directory_for(path), fitting(hint), but_not_to=None)
     await heard.first(hint)
     assert heard.hints == [hint]
     heard.unsubscribe()

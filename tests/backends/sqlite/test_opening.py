@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ropewalk.backends.sqlite import SqliteStore, filesystem, lock_wait, opening
+from ropewalk.backends.sqlite import SqliteStore, filesystem, library, opening
 from ropewalk.backends.sqlite.filesystem import mounted_type
 from ropewalk.backends.sqlite.library import has_wal_reset_bug, sqlite, warn_about_library
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreRefused, StoreUnavailable, WeakDurability
@@ -201,7 +201,7 @@ async def test_nobody_weakens_a_file_that_is_in_use(store: SqliteStore, path: Pa
 async def test_locked_for_too_long(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = SqliteStore(path, SystemRuntime())
     await store.open()
-    monkeypatch.setattr(lock_wait, "LOCKED_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(library, "LOCKED_SECONDS_MAX", 0.05)
     other = sqlite.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match="locked by another process"):
@@ -224,8 +224,8 @@ async def test_the_wait_for_a_lock_ends_in_time_on_a_busy_machine(path: Path, mo
     """Steps take longer there than they were meant to: the wait is measured, not counted in steps."""
     store = SqliteStore(path, SystemRuntime())
     await store.open()
-    monkeypatch.setattr(lock_wait, "LOCKED_SECONDS_MAX", 0.5)
-    monkeypatch.setattr(lock_wait, "_NEVER_SET", BusyMachine())
+    monkeypatch.setattr(library, "LOCKED_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(library, "_NEVER_SET", BusyMachine())
     new = path.with_name("new.db")
     others = [sqlite.connect(each, isolation_level=None) for each in (path, new)]
     for other in others:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from ropewalk.backends.sql import records, rows
+from ropewalk.backends.sql import records
 from ropewalk.backends.sql.claim.cache import BEFORE_ALL
 from ropewalk.backends.sql.claim.snapshot import first_of_each, next_of, rank_of
 from ropewalk.backends.sql.lanes import LaneBook
@@ -122,7 +122,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite.Connection]:
 def test_new_records(db: sqlite.Connection, batch: list[dict[str, Any]]) -> None:
     with Undone(db) as tx:
         jobs = inserted(tx, batch)
-        assert rows.load(tx, [job.seq for job in jobs]) == jobs
+        assert records.load(tx, [job.seq for job in jobs]) == jobs
 
 
 @given(st.lists(st.tuples(born, placed), min_size=1, max_size=5))
@@ -133,7 +133,7 @@ def test_new_records_in_their_place(db: sqlite.Connection, batch: list[tuple[dic
             for number, (new, place) in enumerate(batch, 1)
         ]
         records.insert(tx, LaneBook(), jobs)
-        assert rows.load(tx, [job.seq for job in jobs]) == jobs
+        assert records.load(tx, [job.seq for job in jobs]) == jobs
 
 
 @given(born, st.lists(st.binary(max_size=20), min_size=1, max_size=5), st.booleans())
@@ -145,7 +145,7 @@ def test_new_records_that_are_alike(
         jobs = [new_record(named(number, shared | each), seq=number, now=tx.now) for number, each in enumerate(own, 1)]
         names = ("seq", "id", "input", *(["spawn_key"] if spawned else []))
         records.insert_alike(tx, LaneBook(), jobs[0], {name: [getattr(job, name) for job in jobs] for name in names})
-        assert rows.load(tx, [job.seq for job in jobs]) == jobs
+        assert records.load(tx, [job.seq for job in jobs]) == jobs
 
 
 @given(st.lists(st.tuples(born, lived), min_size=1, max_size=5))
@@ -157,7 +157,7 @@ def test_changed_records(db: sqlite.Connection, batch: list[tuple[dict[str, Any]
             for job, (_, fields) in zip(jobs, batch, strict=True)
         ]
         records.save(tx, changed)
-        assert rows.load(tx, [job.seq for job in reversed(jobs)]) == changed[::-1]
+        assert records.load(tx, [job.seq for job in reversed(jobs)]) == changed[::-1]
 
 
 def test_a_record_is_saved_only_under_its_fence(db: sqlite.Connection) -> None:
@@ -179,7 +179,7 @@ def test_more_than_fits_into_one_value_is_loaded_in_parts(db: sqlite.Connection)
     with Undone(db) as tx:
         jobs = inserted(tx, [{"input": bytes([number])} for number in range(9)])
         narrow = Narrow(db)
-        loaded = rows.load(Tx(narrow, tx.now), [job.seq for job in jobs])  # type: ignore[arg-type]  # stands in for db
+        loaded = records.load(Tx(narrow, tx.now), [job.seq for job in jobs])  # type: ignore[arg-type]  # stands in for db
         assert loaded == jobs
         assert narrow.refused > 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ropewalk.backends.sql.rows import Extras
+from ropewalk.backends.sql.records import Extras
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.opening import APPLICATION_ID, open_writer
 from ropewalk.domain.jobs.record import JobRecord

@@ -9,7 +9,7 @@ from typing import Any
 from ropewalk.backends.sql import completion
 from ropewalk.backends.sql import submission as submitting
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.rows import load
+from ropewalk.backends.sql.records import load
 from ropewalk.backends.sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sqlite import SqliteStore
 from ropewalk.backends.sqlite.opening import open_writer

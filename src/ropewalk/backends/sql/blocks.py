@@ -74,11 +74,12 @@ def parts_of(block: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in _THEN.split(block))
 
 
-def chunk_sizes(rows: int, largest: int) -> list[int]:
+@lru_cache(maxsize=1024)
+def chunk_sizes(rows: int, largest: int) -> tuple[int, ...]:
     """Splits `rows` into powers of two up to `largest`: there are few distinct statements, and each is prepared
     once."""
     whole, rest = divmod(rows, largest)
-    return [largest] * whole + [1 << bit for bit in reversed(range(largest.bit_length())) if rest & 1 << bit]
+    return (*[largest] * whole, *(1 << bit for bit in reversed(range(largest.bit_length())) if rest & 1 << bit))
 
 
 def _choose_variants(blocks: dict[str, str], *, careful: bool) -> None:

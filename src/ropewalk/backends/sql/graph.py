@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ropewalk.backends.sql.damage import Rows
-from ropewalk.backends.sql.rows import json_text
+from ropewalk.backends.sql.records import json_text
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.backends.workflow.scopes import orphan_of
 from ropewalk.domain.time import Span

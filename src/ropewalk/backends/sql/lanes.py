@@ -5,13 +5,14 @@ of one (tenant, queue, type), which may be very many, have numbers beside one an
 key: a claim skips all of them in one step, or looks at some.
 
 The control counter of the store grows whenever a limit or a quota changes or a queue is paused. What was read at one
-value of the counter is valid as long as the counter has this value.
+value of the counter is valid as long as the counter has this value. It is in the only row of table meta, beside the
+last seq and the epoch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NoReturn
 
 import msgspec
 
@@ -21,6 +22,7 @@ from ropewalk.domain.limits.fleet_limit import FlowLimit, LaneName, LimitKind, L
 from ropewalk.domain.limits.quota import Quota, Quotas
 from ropewalk.domain.limits.rate import Algorithm, Rate
 from ropewalk.domain.time import SECOND, Span
+from ropewalk.errors import StoreRefused
 
 KEYS_MAX: Final = 1 << 40
 """The lanes of the limit keys of lane n have numbers from n * KEYS_MAX on, and their sublanes from twice that on."""
@@ -156,3 +158,26 @@ def _rate(count: int | None, window_us: Span | None, algorithm: Algorithm | None
     if count is None or window_us is None or algorithm is None:
         return None
     return Rate(count, per=window_us / SECOND, algorithm=algorithm)
+
+
+def epoch_and_control(tx: Tx) -> tuple[int, int]:
+    found = tx.row(tx.sql.epoch)
+    assert found is not None
+    epoch, control = found
+    check_numbers(epoch, control)
+    return epoch, control
+
+
+def check_numbers(epoch: object, control: object) -> None:
+    """Raises StoreRefused where a column holds something else than a number, which SQLite lets anybody write."""
+    if type(epoch) is not int:
+        refuse_damaged("epoch")
+    if type(control) is not int:
+        refuse_damaged("control")
+
+
+def refuse_damaged(column: str) -> NoReturn:
+    raise StoreRefused(
+        f"the only row of table meta cannot be read: {column} is no integer, so no job can be enqueued or claimed; "
+        "repair that column (last_seq: the largest seq in table job, at least; epoch and control: more than they were)"
+    )

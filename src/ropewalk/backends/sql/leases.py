@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from ropewalk.backends.sql import logs
 from ropewalk.backends.sql.damage import Rows
-from ropewalk.backends.sql.rows import json_text, load
+from ropewalk.backends.sql.records import json_text, load
 from ropewalk.backends.sql.tx import Row, Tx
 from ropewalk.domain.jobs import lease
 from ropewalk.domain.jobs.lease import LossReason, loss_reason

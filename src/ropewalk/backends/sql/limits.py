@@ -29,8 +29,8 @@ _counts = msgspec.json.Decoder(list[tuple[int, int]])
 _states = Rows("fleet_rate", tuple[str, LimitKind, str, str, RateState])
 
 
-class Flow:
-    """The limits in one claim: which lanes, by their numbers, have room."""
+class ClaimLimits:
+    """The limits in one claim, or in one submission that a worker claims at once: which lanes have room."""
 
     def __init__(self, tx: Tx, lanes: LaneBook, rules: LimitRules) -> None:
         self._tx = tx
@@ -42,7 +42,7 @@ class Flow:
         self._known: dict[Measure, LimitHeadroom] = {}
         self.headroom: HeadroomByLane[int] = HeadroomByLane(tx.now)
 
-    def meet(self, lanes: Collection[int]) -> None:
+    def measure(self, lanes: Collection[int]) -> None:
         """Locks and measures the limits on these lanes."""
         for lane, headrooms in self._on(lanes).items():
             if headrooms is None:
@@ -51,12 +51,13 @@ class Flow:
                 self.headroom.put(lane, headrooms)
 
     def open_among(self, lanes: Collection[int]) -> list[int]:
-        """Returns the lanes whose limits have room, and puts the others under their limits in this claim."""
+        """Returns the lanes whose limits have room. The limits of the other lanes count as measured: nothing is given
+        out there, and the claim knows when there may be room again."""
         on = self._on(lanes)
         found = [
             lane for lane in lanes if (headrooms := on[lane]) is not None and not any(each.full for each in headrooms)
         ]
-        self.meet([lane for lane in lanes if lane not in found])
+        self.measure([lane for lane in lanes if lane not in found])
         return found
 
     def _on(self, lanes: Collection[int]) -> dict[int, list[LimitHeadroom] | None]:
@@ -78,7 +79,8 @@ class Flow:
                 rows.append((*each.measure.limit, each.measure.name, idle_at(rate, grant.state), state))
         self._tx.run_rows(self._tx.sql.put_rates, rows)
 
-    def full(self, measures: Iterable[Measure]) -> list[FullLimit]:
+    def exhausted(self, measures: Iterable[Measure]) -> list[FullLimit]:
+        """Returns those of the limits that have no room."""
         self._hold({each.limit for each in measures})
         free = [each for each in measures if self._held[each.limit] is not None]
         self._measure(set(free))
@@ -139,8 +141,8 @@ def uses(tx: Tx, tenant: str) -> list[LimitUse]:
 def full_limits_for(tx: Tx, job: JobRecord) -> list[FullLimit]:
     """Returns the exhausted limits that keep a job from starting. Nothing is locked, because this only reads."""
     rules = _rules(tx)
-    flow = Flow(tx, tx.lanes, rules)
-    return flow.full(rules.on(job.lane.above)) or flow.full(rules.on(job.lane))
+    limits = ClaimLimits(tx, tx.lanes, rules)
+    return limits.exhausted(rules.on(job.lane.above)) or limits.exhausted(rules.on(job.lane))
 
 
 def prune(tx: Tx, limit: int) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from ropewalk.backends.sql import records
 from ropewalk.backends.sql.damage import Rows, carefully
 from ropewalk.backends.sql.lanes import limits_in, quotas_of
-from ropewalk.backends.sql.rows import load
+from ropewalk.backends.sql.records import load
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.record import DEFAULT_TENANT, RECORD_FORMAT, AttemptRecord, EventRecord, JobRecord

@@ -14,8 +14,7 @@ import msgspec
 
 from ropewalk.backends.sql import limits
 from ropewalk.backends.sql.damage import Rows
-from ropewalk.backends.sql.lanes import quotas_of
-from ropewalk.backends.sql.meta import epoch_and_control
+from ropewalk.backends.sql.lanes import epoch_and_control, quotas_of
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.limits.quota import COUNTED_MAX, Admission, Allowance, Quota, QuotaCharge, QuotaUse
 from ropewalk.domain.limits.rate import used

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import structs
 
-from ropewalk.backends.sql.rows import Pieces, load
+from ropewalk.backends.sql.records import Pieces, load
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.domain.jobs.flags import STEPPED
 from ropewalk.domain.jobs.lease import LossReason, loss_reason

@@ -21,9 +21,8 @@ from itertools import islice
 from typing import TypeAlias
 
 from ropewalk.backends.sql import quotas, records
-from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.limits import Flow
-from ropewalk.backends.sql.meta import epoch_and_control
+from ropewalk.backends.sql.lanes import LaneBook, epoch_and_control
+from ropewalk.backends.sql.limits import ClaimLimits
 from ropewalk.backends.sql.tx import AlreadyThere, SqlValue, Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
 from ropewalk.backends.workflow.propagation import Propagation
@@ -120,12 +119,12 @@ class Intake:
         if duplicate or not in_time or not job.ready_at(tx.now) or tx.row(tx.sql.is_paused, (job.tenant, job.queue)):
             return
         epoch, control = epoch_and_control(tx)
-        lane, flow = self._lanes.id_of(tx, job.lane), Flow(tx, self._lanes, self._lanes.rules(tx, control))
-        flow.meet([lane])
-        if not flow.headroom.admits(lane):
+        lane, limits = self._lanes.id_of(tx, job.lane), ClaimLimits(tx, self._lanes, self._lanes.rules(tx, control))
+        limits.measure([lane])
+        if not limits.headroom.admits(lane):
             return
-        flow.headroom.give(lane)
-        flow.write_rates()
+        limits.headroom.give(lane)
+        limits.write_rates()
         transition.claim(job, owner=skip.owner, ticket=skip.ticket, epoch=epoch, lease_us=skip.lease_us, now=tx.now)
         records.lease(tx, [job], owner=skip.owner, epoch=epoch)
 
@@ -186,10 +185,12 @@ def _submit_plain(tx: Tx, lanes: LaneBook, submissions: Sequence[Submission], ad
         accepted = iter(_add_alike(tx, lanes, jobs, control=control))
     else:
         seqs, control = tx.take_numbers(len(jobs))
-        admission = admit(tx, control, submissions)
-        admission.admit(jobs)
+        admission = admit(tx, control, submissions) if tx.lanes.quotas.look(tx, control).by_tenant else None
+        if admission is not None:
+            admission.admit(jobs)
         accepted = iter(_add_alike(tx, lanes, jobs, seqs) if alike else _add_all(tx, lanes, jobs, seqs))
-        quotas.write_charges(tx, admission)
+        if admission is not None:
+            quotas.write_charges(tx, admission)
     return [list(islice(accepted, len(submission.jobs))) for submission in submissions]
 
 

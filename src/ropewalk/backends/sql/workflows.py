@@ -13,7 +13,7 @@ from ropewalk.backends.sql import maintenance, records, steps
 from ropewalk.backends.sql.damage import Rows
 from ropewalk.backends.sql.graph import edges_of
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.rows import Pieces, load
+from ropewalk.backends.sql.records import Pieces, load
 from ropewalk.backends.sql.steps import READ_AT_ONCE_MAX
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork

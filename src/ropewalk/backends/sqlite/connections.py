@@ -17,8 +17,15 @@ from typing import Any, Final
 from ropewalk.backends.sql.connection_thread import ConnectionThread, Request, deliver
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sqlite.checkpoint import Checkpointer
-from ropewalk.backends.sqlite.library import breaks_connection, is_busy, met_damage, sqlite, translated
-from ropewalk.backends.sqlite.lock_wait import LOCKED_SECONDS_MAX, LockWait
+from ropewalk.backends.sqlite.library import (
+    LOCKED_SECONDS_MAX,
+    LockWait,
+    breaks_connection,
+    is_busy,
+    met_damage,
+    sqlite,
+    translated,
+)
 from ropewalk.backends.sqlite.opening import open_reader, open_writer
 from ropewalk.backends.sqlite.tx import Tx
 from ropewalk.errors import StoreRefused, StoreUnavailable
@@ -80,14 +87,19 @@ class Writer(ConnectionThread):
         super().__init__(runtime, "ropewalk-sqlite-writer")
 
     async def _serve(self, requests: list[Request[Any]]) -> None:
-        wait = LockWait()
-        while not self._try(requests):
-            if wait.over:
-                self._fail(requests, StoreUnavailable(_locked(self._path)))
-                break
-            wait.step(STEP_SECONDS_MAX * self._runtime.random())
+        if not self._try(requests):
+            self._try_while_locked(requests)
         deliver(requests)
         self._checkpoint()
+
+    def _try_while_locked(self, requests: list[Request[Any]]) -> None:
+        """Tries again until the other process lets go of the lock, or the limit of time is over."""
+        wait = LockWait()
+        while not wait.over:
+            wait.step(STEP_SECONDS_MAX * self._runtime.random())
+            if self._try(requests):
+                return
+        self._fail(requests, StoreUnavailable(_locked(self._path)))
 
     def _try(self, requests: list[Request[Any]]) -> bool:
         """Run them in one transaction; False when another process holds the lock."""

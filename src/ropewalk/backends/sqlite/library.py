@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
+import time
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -137,3 +139,26 @@ _TOLD: Final[dict[int, tuple[type[RopewalkError], str]]] = {
     _CANTOPEN: (StoreUnavailable, "check that the directory exists and is writable for this user"),
     _NOTADB: (StoreRefused, "it is not an SQLite database; give the path of another file"),
 }
+
+
+LOCKED_SECONDS_MAX: Final = 10.0
+"""How long we wait for another process that holds the file locked."""
+_NEVER_SET: Final = threading.Event()
+
+
+class LockWait:
+    """Begins when it is made."""
+
+    def __init__(self) -> None:
+        self._ends_at = _real_seconds() + LOCKED_SECONDS_MAX
+
+    @property
+    def over(self) -> bool:
+        return _real_seconds() >= self._ends_at
+
+    def step(self, seconds: float) -> None:
+        _NEVER_SET.wait(seconds)
+
+
+def _real_seconds() -> float:
+    return time.monotonic()  # noqa: TID251  the runtime's clock may be a fake one, and this wait is for another process

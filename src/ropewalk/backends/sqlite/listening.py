@@ -86,31 +86,6 @@ def directory_for(path: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"ropewalk-{blake2b(os.fsencode(path), digest_size=8).hexdigest()}"
 
 
-def send(directory: Path, letter: bytes, *, but_not_to: Path | None) -> None:
-    """To everybody who listens; removes the addresses of those who died."""
-    try:
-        addresses = [directory / name for name in os.listdir(directory)]  # noqa: PTH208  half the cost of iterdir
-    except OSError:
-        return
-    others = [address for address in addresses if address != but_not_to]
-    if not others or not hasattr(socket, "AF_UNIX"):
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.settimeout(0)
-        for address in others:
-            _send(sender, letter, address)
-
-
-def _send(sender: socket.socket, letter: bytes, address: Path) -> None:
-    try:
-        sender.sendto(letter, str(address))
-    except ConnectionRefusedError:
-        with suppress(OSError):
-            address.unlink()
-    except OSError:
-        return  # full, gone or not ours: it is only a hint
-
-
 def _make(directory: Path) -> None:
     """Where everybody may write, only a directory of our own will do."""
     in_shared = directory.parent == Path(tempfile.gettempdir())
@@ -149,11 +124,8 @@ class Listening:
         self._stopped = False
         self._begun = False
         self._mailbox = _mailbox(directory, runtime.token())
+        self.address = None if self._mailbox is None else self._mailbox.address
         self.thread = runtime.thread(self._main, name="ropewalk-sqlite-listener")
-
-    @property
-    def address(self) -> Path | None:
-        return None if self._mailbox is None else self._mailbox.address
 
     def stop(self) -> None:
         with self._lock:

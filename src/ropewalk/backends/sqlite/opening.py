@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from ropewalk.backends.sql.migrations import Compat, Migration, missing, read_migrations, refuse_outdated, state_of
 from ropewalk.backends.sqlite.filesystem import network_type
-from ropewalk.backends.sqlite.library import is_busy, sqlite, warn_about_library
-from ropewalk.backends.sqlite.lock_wait import LockWait
+from ropewalk.backends.sqlite.library import LockWait, is_busy, sqlite, warn_about_library
 from ropewalk.errors import InvalidInput, SchemaMismatch, StoreUnavailable, WeakDurability
 from ropewalk.ports.store.migrations import SchemaState
 

@@ -17,12 +17,11 @@ from typing import Any, Final
 import msgspec
 
 from ropewalk.backends.sql.blocks import chunk_sizes, for_rows, parts_of
-from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.meta import check_numbers, refuse_damaged
+from ropewalk.backends.sql.lanes import LaneBook, check_numbers, refuse_damaged
 from ropewalk.backends.sql.statements import Statements
 from ropewalk.backends.sql.tx import AlreadyThere, Row, SqlValue, TooMuch, Values
 from ropewalk.backends.sqlite.columns import insert_block
-from ropewalk.backends.sqlite.contiguous_ranges import Ways, parted, ranges_of
+from ropewalk.backends.sqlite.contiguous_ranges import FEWEST, Ways, parted, ranges_of
 from ropewalk.backends.sqlite.library import sqlite
 from ropewalk.backends.sqlite.statements import CAREFUL, SQL
 from ropewalk.domain.time import Instant
@@ -62,7 +61,7 @@ class Tx:
     def run_rows(self, block: str, rows: Sequence[Row], *rest: SqlValue) -> int:
         """The same for many rows at once; `rest` follows them in the statement."""
         ways, before = ranges_of(block), self._db.total_changes
-        pieces, others = parted(rows, ways.alike)
+        pieces, others = parted(rows, ways.alike) if len(rows) >= FEWEST else ([], rows)
         self._run_pieces(ways, pieces, others, rest)
         return self._db.total_changes - before
 
@@ -89,7 +88,7 @@ class Tx:
         It is two statements: one tells, of rows named by their first two values; the other changes them.
         """
         which, change = map(ranges_of, parts_of(block))
-        pieces, others = parted(sorted(rows, key=_number), which.alike)
+        pieces, others = parted(sorted(rows, key=_number), which.alike) if len(rows) >= FEWEST else ([], rows)
         answers = [self.value(which.of_neighbours, (*said, *rest)) for said in pieces]
         if others:
             asked = msgspec.json.encode({row[0]: row[1] for row in others}).decode()

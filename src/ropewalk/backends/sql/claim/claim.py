@@ -21,7 +21,7 @@ from ropewalk.backends.sql.claim.single_sublane import claim_single_sublane
 from ropewalk.backends.sql.claim.snapshot import ClaimSnapshot, Heads, asked_by, first_of_each, next_of, rank_of
 from ropewalk.backends.sql.damage import DamagedJobs
 from ropewalk.backends.sql.lanes import LaneBook
-from ropewalk.backends.sql.limits import Flow
+from ropewalk.backends.sql.limits import ClaimLimits
 from ropewalk.backends.sql.maintenance import catch_up, expire, give_back
 from ropewalk.backends.sql.tx import Tx
 from ropewalk.backends.sql.unit_of_work import SqlUnitOfWork
@@ -55,9 +55,8 @@ _ints = msgspec.json.Decoder(list[int])
 def claim(tx: Tx, lanes: LaneBook, cache: ClaimCache, request: ClaimRequest) -> Claimed:
     """Leases ready jobs to a worker: by one statement if possible, otherwise by reading and choosing them
     (Claiming)."""
-    at_once = claim_single_sublane(tx, lanes, cache, request)
-    if at_once is not None:
-        return at_once
+    if cache.single is not None and (claimed := claim_single_sublane(tx, lanes, cache, request)) is not None:
+        return claimed
     if tx.sql.note_started:
         tx.run(tx.sql.note_started, asked_by(request))
     before = Consequences()
@@ -109,7 +108,8 @@ class Claiming:
         self._seen: set[int] = set()
         self._more_keys = False
         self._room = TypeHeadroom(self._request.room) if self._request.room else None
-        self._flow = Flow(self._tx, self._lanes, self._rules)
+        self._limits = ClaimLimits(self._tx, self._lanes, self._rules) if self._rules else None
+        """The limits in this claim; None if the store has none."""
 
     def run(self, before: Consequences) -> Claimed:
         """Chooses jobs, leases them, and returns the answer. `before` contains the consequences of earlier steps of the
@@ -123,7 +123,8 @@ class Claiming:
             self._look()
         self._cache.single = self._single()
         jobs = self._lease()
-        self._flow.write_rates()
+        if self._limits is not None:
+            self._limits.write_rates()
         # This comes last, because a compensation that is made here is a job for the next claim.
         expired = self._expire() if self._overdue else Consequences()
         return Claimed(
@@ -169,7 +170,7 @@ class Claiming:
         known = [lane for lane in above if lane in names]
         served = {lane: line for lane in known if (line := self._snapshot.line_of(names[lane])) is not None}
         self._keyed.update(served.values())
-        open_ones = self._flow.open_among(served)
+        open_ones = list(served) if self._limits is None else self._limits.open_among(served)
         for lane in open_ones:
             most = max(KEYS_LOOKED_AT_MIN, KEYS_LOOKED_AT_MAX // len(open_ones))
             found, more = self._cache.keys_of(lane, most, self._read_keys)
@@ -192,7 +193,8 @@ class Claiming:
         in_order = [self._in_order(line, sublanes, chunk, heads) for line, sublanes in lines.items()]
         start = first_line(list(lines), self._request.first, self._request.turn)
         wanted = self._request.limit - len(self._given)
-        headroom, room = self._flow.headroom if self._flow.headroom else None, self._room
+        headroom = self._limits.headroom if self._limits is not None and self._limits.headroom else None
+        room = self._room
         for job in islice(take_turns(in_order, start), wanted):
             self._given.append(job)
             if job.crashes:
@@ -214,8 +216,8 @@ class Claiming:
             line = self._snapshot.line_of(names[sublane // 2])
             if line is not None:
                 found.setdefault(line, []).append(sublane)
-        if self._rules:
-            self._flow.meet({sublane // 2 for of_line in found.values() for sublane in of_line})
+        if self._limits is not None:
+            self._limits.measure({sublane // 2 for of_line in found.values() for sublane in of_line})
         return {
             line: [sublane for sublane in found[line] if self._open(sublane // 2, names[sublane // 2].type)]
             for line in sorted(found)
@@ -224,11 +226,13 @@ class Claiming:
     @property
     def _bounded(self) -> bool:
         """Whether there are limits in this claim, so that a lane may have no room."""
-        return self._room is not None or bool(self._flow.headroom)
+        return self._room is not None or (self._limits is not None and bool(self._limits.headroom))
 
     def _open(self, lane: int, job_type: str) -> bool:
         """Whether one more job of this lane may be given out."""
-        return (self._room is None or self._room.admits(job_type)) and self._flow.headroom.admits(lane)
+        if self._room is not None and not self._room.admits(job_type):
+            return False
+        return self._limits is None or self._limits.headroom.admits(lane)
 
     def _heads(self, lines: Iterable[list[int]], count: int) -> Heads:
         """Reads the first jobs of each of many sublanes by one statement."""
@@ -309,7 +313,8 @@ class Claiming:
         next_wait = self._snapshot.next_wait
         if self._tx.passed_over and self._snapshot.wait_is_over:
             next_wait = None  # The job of this wait was passed over: another claim at once is no use.
-        times = (next_ready, self._flow.headroom.room_at(), unseen, next_wait)
+        room_at = None if self._limits is None else self._limits.headroom.room_at()
+        times = (next_ready, room_at, unseen, next_wait)
         return min((each for each in times if each is not None), default=None)
 
     def _lane_of(self, job: JobRecord) -> int:

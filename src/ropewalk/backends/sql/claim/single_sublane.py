@@ -22,7 +22,7 @@ from ropewalk.backends.sql.columns import AS_READY, SHARED_IN_LANE
 from ropewalk.backends.sql.damage import ids_of
 from ropewalk.backends.sql.lanes import LaneBook
 from ropewalk.backends.sql.maintenance import set_aside
-from ropewalk.backends.sql.rows import load, records_of
+from ropewalk.backends.sql.records import load, records_of
 from ropewalk.backends.sql.tx import SqlValue, Tx
 from ropewalk.domain.jobs.flags import OWN_LEASE
 from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord

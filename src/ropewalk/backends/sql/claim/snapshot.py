@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from ropewalk.backends.sql.claim.cache import Rank
-from ropewalk.backends.sql.meta import check_numbers
-from ropewalk.backends.sql.rows import records_in
+from ropewalk.backends.sql.lanes import check_numbers
+from ropewalk.backends.sql.records import records_in
 from ropewalk.backends.sql.tx import SqlValue, TooMuch, Tx
 from ropewalk.domain.jobs.order import TenantQueue
 from ropewalk.domain.jobs.record import RECORD_FORMAT, JobRecord
