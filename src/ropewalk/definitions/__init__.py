@@ -1,1 +1,1 @@
-"""What users write: job types, jobs, results, the context's face, and how their values travel. Never runs anything."""
+"""What users write: job types, jobs, options, results and the context, with the codec of their values. Runs nothing."""

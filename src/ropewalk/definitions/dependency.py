@@ -1,4 +1,4 @@
-"""`depends_on=` and what goes with it: how users say what a job waits for, and the gate that is submitted for it."""
+"""The options that say what a job waits for, such as `depends_on=`, and the gate that is submitted for them."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ropewalk.errors import InvalidInput, LimitExceeded
 
 
 class HasId(Protocol):
-    """A job, or a handle to one."""
+    """A job or a handle to one: anything with the id of a job."""
 
     @property
     def id(self) -> str: ...
 
 
-Named: TypeAlias = HasId | str
-"""a job, a handle, or the id of one"""
+JobReference: TypeAlias = HasId | str
+"""A job, a handle, or the id of a job."""
 
 
-class _Whole:
-    """More than the job alone."""
+class _JobSet:
+    """The jobs that belong to one job, named by its id."""
 
     __slots__ = ("id",)
 
-    def __init__(self, of: Named) -> None:
+    def __init__(self, of: JobReference) -> None:
         self.id: Final = _id_of(of)
 
     def __repr__(self) -> str:
@@ -45,92 +45,103 @@ class _Whole:
         return hash((type(self), self.id))
 
 
-class Group(_Whole):
-    """In depends_on: the job with everything queued under it, at any depth. Of a root, that is its group."""
+class Group(_JobSet):
+    """In depends_on: the job with everything queued under it, at any depth. For a root job, this is its group."""
 
     __slots__ = ()
 
 
-class Chain(_Whole):
-    """In depends_on: the chain this job is in, until one ends without continuing."""
+class Chain(_JobSet):
+    """In depends_on: the chain that this job belongs to, which ends with the first member that does not continue it."""
 
     __slots__ = ()
 
 
 class Count(Struct, frozen=True):
-    """In when: at least `n` of those depended on have succeeded, or (of="done") ended in any way."""
+    """In when: at least `n` of the jobs in depends_on have succeeded, or, with of="done", ended in any way."""
 
     n: int
+    """How many jobs it takes."""
     of: Of = "success"
+    """Which jobs count: those that succeeded, or those that are done."""
 
     def __post_init__(self) -> None:
         checks.positive(self.n, "n")
         checks.choice(self.of, "of", get_args(Of))
 
 
-class Trees(Struct, frozen=True):
-    """The jobs of one Result that another cohort of it waits for, each with all that is under it.
+class CohortTrees(Struct, frozen=True):
+    """The jobs of one cohort of a Result, each with everything under it; the next cohort depends on them.
 
-    Bounded as a whole where the Result is lowered, not by dependencies_max.
+    Their number is bounded for the whole Result (cohort_edges_max), and not by dependencies_max.
     """
 
     refs: tuple[ParentRef, ...]
 
 
-Parent: TypeAlias = Named | Group | Chain
+Parent: TypeAlias = JobReference | Group | Chain
+"""Something that a job can depend on."""
+
 Condition: TypeAlias = NamedCondition | Count
+"""How many of the parents must have ended or succeeded."""
 
 ENDED: Final = frozenset(State(status.value) for status in TERMINAL)
+"""The states of jobs that have ended."""
+
 GATE_OPTIONS: Final = ("when", "on_unsatisfied", "gate_timeout", "allow_missing")
+"""The options that need depends_on."""
 
 
 class Parents(Struct, frozen=True):
-    """What depends_on names, each once, in order."""
+    """What depends_on names."""
 
     refs: tuple[ParentRef, ...]
+    """Every parent once, in order."""
     counted: int
-    """of them, those that were named one by one"""
+    """The number of parents that were named one by one, and not as CohortTrees."""
 
 
 def parents(value: object, field: str) -> Parents:
-    """Checked like every other option (checks.py)."""
+    """Check the value of depends_on. Raises InvalidInput."""
     named: dict[ParentRef, None] = {}
     whole: dict[ParentRef, None] = {}
-    for each in listed(value):
-        if isinstance(each, Trees):
+    for each in as_tuple(value):
+        if isinstance(each, CohortTrees):
             whole.update(dict.fromkeys(each.refs))
         else:
             named[_ref(each, field)] = None
     return Parents((*whole, *(ref for ref in named if ref not in whole)), counted=len(named))
 
 
-def listed(value: object) -> tuple[object, ...]:
-    """depends_on takes one, or several."""
+def as_tuple(value: object) -> tuple[object, ...]:
+    """The parents in depends_on, which takes one or several."""
     return checks.several(checks.reusable(value, "depends_on"), "depends_on", lambda each, _: each)
 
 
 def condition(value: object, field: str) -> Condition:
+    """Check the value of when. Raises InvalidInput."""
     if isinstance(value, Count):
         return value
     return cast("Condition", checks.choice(value, field, get_args(NamedCondition), also="Count(n, of=...)"))
 
 
 def policy(value: object, field: str) -> Policy | None:
+    """Check the value of on_unsatisfied. Raises InvalidInput."""
     return None if value is None else cast("Policy", checks.choice(value, field, get_args(Policy), also="None"))
 
 
 def condition_met(when: Condition, states: Iterable[State | str | None]) -> bool:
-    """Whether jobs in these states fulfil a condition of `when=`. Pure: it looks at nothing else.
+    """Whether jobs in these states satisfy a condition of `when=`. It is a pure function of these arguments.
 
-    None stands for a job that is not there, which has neither ended nor succeeded.
+    None stands for a job that does not exist; it has neither ended nor succeeded.
 
     >>> ids = [first.id, second.id]
     >>> found = await app.states(ids)
     >>> condition_met("all_done", [found.get(each) for each in ids])
     """
-    asked = condition(when, "when")
+    wanted = condition(when, "when")
     found = checks.several(states, "states", _state)
-    need, of = (asked.n, asked.of) if isinstance(asked, Count) else needed(asked, len(found))
+    need, of = (wanted.n, wanted.of) if isinstance(wanted, Count) else needed(wanted, len(found))
     hits = sum(state is State.COMPLETED if of == "success" else state in ENDED for state in found)
     return hits >= need
 
@@ -140,7 +151,7 @@ def _state(value: object, field: str) -> State | None:
 
 
 def gate_of(job_id: str, given: Mapping[str, Any], bounds: Bounds) -> NewGate | None:
-    """The gate these (checked) options ask for. Depending on nothing, an empty list, is no gate."""
+    """The gate that these checked options describe; None without depends_on, or if it is an empty list."""
     named: Parents | None = given.get("depends_on")
     if named is None:
         for option in GATE_OPTIONS:

@@ -1,4 +1,4 @@
-"""The check of every option that a job can be given: at `Job.using`, at `Result.next`, and when it is enqueued."""
+"""Checks the options of jobs, which are given to `Job.using`, to `Result.next` and to the enqueuing calls."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ENQUEUE_OPTIONS: Final = frozenset(EnqueueOptions.__annotations__)
 
 
 def checked_options(given: Mapping[str, object]) -> dict[str, Any]:
-    """The options in the domain's terms (spans and instants in µs). Raises InvalidInput naming what is wrong."""
+    """The options in the units of the domain, with times in µs. Raises InvalidInput naming the option that is wrong."""
     checks.known_names(given, ENQUEUE_OPTIONS, "option of a job")
     return {name: _CHECKS[name](value, name) if name in _CHECKS else value for name, value in given.items()}
 
 
 def check(given: EnqueueOptions) -> None:
-    """Refuse what could not be enqueued, where the options are given."""
+    """Refuse wrong options where they are given, before the job is enqueued. Raises InvalidInput."""
     checked_options(cast("Mapping[str, object]", given))
 
 

@@ -1,4 +1,4 @@
-"""Exceptions with which the library itself ends the attempt of a handler, in a way that only it knows."""
+"""Exceptions that the library raises in a handler and that end its attempt in a way of their own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from ropewalk.domain.workflow.completion import Suspension
 from ropewalk.errors import Abort, RopewalkError
 
 BAD_RESULT: Final = "bad_result"
-"""The code of a job that fails because its result, or the value of one of its steps, does not fit."""
+"""The code of the error if the result of a job, or the value of one of its steps, does not fit."""
 
 
 class Suspend(BaseException):
-    """Raised by ctx.sleep and ctx.wait_for. The handler runs again from the top when the wait is over."""
+    """Raised by ctx.sleep and ctx.wait_for, so that the handler ends and runs again from the top after the wait.
+
+    It is no Exception, so that it passes through `except Exception` in the handler.
+    """
 
     def __init__(self, suspension: Suspension) -> None:
         super().__init__(f"suspended at {suspension.name!r}")
@@ -20,11 +23,11 @@ class Suspend(BaseException):
 
 
 class Nondeterministic(RopewalkError):
-    """The handler did not come by its stored steps as it did before: a permanent failure, code `nondeterministic`."""
+    """The handler ran other steps than the stored ones, so the job fails for good with the code `nondeterministic`."""
 
 
 class AbortWithCode(Abort):
-    """The job ends as failed at once, with `cause` as its error and with this code."""
+    """The job fails for good, with `cause` as its error and with this code."""
 
     def __init__(self, cause: Exception, code: str) -> None:
         super().__init__(cause)

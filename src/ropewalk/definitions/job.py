@@ -1,6 +1,6 @@
-"""A job as it is built: immutable, checked, encoded, with its id. Nothing is queued until it is enqueued.
+"""A job as a user builds it: immutable, with checked and encoded arguments and an id, but not enqueued yet.
 
-Ids of jobs, given when a job is built: so the one place of definitions that asks for time and chance.
+A job gets its id when it is built. So this is the one module of the definitions that uses the clock and randomness.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 ENTROPY_BATCH = 256
-"""ids per read of the system's randomness: one read costs as much as an id"""
+"""Randomness is read for so many ids at once, because one read of the system's randomness costs as much as an id."""
 
 
 class MonotonicIds:
-    """UUIDv7 texts that only go up, within this process, from any thread; a forked child draws its own randomness."""
+    """Makes UUIDv7 ids that grow within this process; any thread may call it. A forked process draws new randomness."""
 
     _lock: Lock
     _random_parts: Iterator[str]
@@ -54,7 +54,7 @@ class MonotonicIds:
                 self._go_to(now_ms)
             elif self._counter < 0xFFF:
                 self._counter += 1
-            else:  # more than 4096 ids in this ms, or the clock went back: run ahead of it
+            else:  # there were more than 4096 ids in this ms, or the clock went back: run ahead of the clock
                 self._go_to(self._ms + 1)
             part = next(self._random_parts, None)
             if part is None:
@@ -79,7 +79,7 @@ def new_id() -> str:
 
 
 def set_id_generator(generate: Callable[[], str] | None) -> None:
-    """Make ids with `generate` from now on, in this process; None goes back to UUIDv7."""
+    """Make the ids of jobs with `generate` from now on, in this process; None returns to UUIDv7."""
     checks.function_or_none(generate, "generate")
     global _generate  # noqa: PLW0603 # jobs are built by module-level calls: there is no object to hold it
     _generate = _default if generate is None else generate
@@ -97,24 +97,25 @@ S_co = TypeVar("S_co", covariant=True)
 G_co = TypeVar("G_co", covariant=True)
 
 REPR_CHARS_MAX: Final = 120
+"""Characters of the arguments that the repr of a job shows."""
 
 AttemptKey: TypeAlias = tuple[int, int]
 """The number of a job in its store, and the fence of its attempt."""
 
 
 class Running(Protocol):
-    """The context of a running handler."""
+    """The part of the context of a running handler that this module needs."""
 
     @property
     def attempt_key(self) -> AttemptKey: ...
 
 
 RUNNING: Final[ContextVar[Running | None]] = ContextVar("ropewalk_context", default=None)
-"""The context of the handler that runs here."""
+"""The context of the handler that runs in this task or thread."""
 
 
 def running_attempt() -> AttemptKey | None:
-    """The attempt whose handler runs here; None outside handlers."""
+    """The attempt whose handler runs in this task or thread; None outside of handlers."""
     running = RUNNING.get()
     return None if running is None else running.attempt_key
 
@@ -123,26 +124,26 @@ NO_OPTIONS: Final = cast("EnqueueOptions", MappingProxyType({}))
 
 
 class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
-    """Made by calling a job type. Two jobs are equal when id, type, input and options are.
+    """A job that was built by calling a job type. Two jobs are equal if their id, type, input and options are.
 
-    Its `repr` hides what is annotated as Secret, and what is secret by its name.
+    The `repr` of a job hides arguments that are annotated as Secret or have a secret name.
     """
 
     id: str
     type: JobType[..., S_co, G_co]
     input: bytes
-    """the encoded arguments: what is stored"""
+    """The encoded arguments, as they are stored."""
     arguments: Mapping[str, object]
-    """as they were given, defaults filled in"""
+    """The arguments by name, as they were given, with the defaults of the others."""
     options: EnqueueOptions = NO_OPTIONS
-    """what `using` was given; read-only"""
+    """The options that were given to `using`; the mapping is read-only."""
     built_in: AttemptKey | None = None
-    """For the engine: the attempt whose handler built this job; None outside handlers."""
+    """For the engine: the attempt whose handler built this job; None if no handler did."""
     chosen_id: bool = False
-    """For the engine: whether `using(id=...)` has chosen the id."""
+    """For the engine: whether the user chose the id with `using(id=...)`."""
 
     def using(self, **options: Unpack[EnqueueOptions]) -> Job[S_co, G_co]:
-        """A copy with these options (over earlier ones), and with the same id unless `id` is among them."""
+        """A copy with these options, which replace earlier ones, and with the same id unless `id` is among them."""
         enqueue_options.check(options)
         chosen = "id" in options
         own_id = options.pop("id", self.id)
@@ -150,7 +151,7 @@ class Job(Struct, Generic[S_co, G_co], frozen=True, eq=False):
         return structs.replace(self, id=own_id, options=merged, chosen_id=chosen or self.chosen_id)
 
     def again(self) -> Job[S_co, G_co]:
-        """A copy with a new id: the same work, once more."""
+        """A copy with a new id, for doing the same work once more."""
         return structs.replace(self, id=new_id(), built_in=running_attempt(), chosen_id=False)
 
     def __eq__(self, other: object) -> bool:
@@ -188,7 +189,7 @@ def _is_job(value: object) -> TypeGuard[Job[Any, Any]]:
 
 
 def checked_job(value: object, call: str, field: str = "job") -> Job[Any, Any]:
-    """Refuse what is no job where one is to be queued. `call` is what was called, for the message."""
+    """The job that is to be queued. Raises InvalidInput if it is no job; `call` names what the user called."""
     if _is_job(value):
         return value
     if inspect.iscoroutine(value):

@@ -1,5 +1,6 @@
-"""A fleet-wide limit as code declares it: `@job(limit=Limit(concurrency=5))`. Workers put it into the store when they
-start; there it may be changed at run time, and what was changed there stays.
+"""The fleet-wide limit that a job type declares: `@job(limit=Limit(concurrency=5))`.
+
+Workers write it to the store when they start. There it can be changed at run time, and such a change is kept.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
 KeyOf: TypeAlias = Callable[[Mapping[str, object]], str]
+"""A function that computes the key of a limit from the arguments of a job."""
 
 
 class Limit(Struct, frozen=True, kw_only=True):
-    """How many jobs of a type run at once and start in a span of time, over all workers and tenants together.
+    """A limit on how many jobs of a type run at once or start in a span of time, over all workers and tenants together.
 
     >>> @job(limit=Limit(concurrency=5))                                            # of this type
     >>> @job(limit=Limit(key="stripe", rate=Rate(100, per=1)))                      # of all types that name the key
@@ -28,8 +30,11 @@ class Limit(Struct, frozen=True, kw_only=True):
     """
 
     concurrency: int | None = None
+    """How many jobs may run at once."""
     rate: Rate | None = None
+    """How many jobs may start in a span of time."""
     key: str | KeyOf | None = None
+    """The key under which the jobs are counted, or a function that computes it; None counts them by their type."""
 
     def __post_init__(self) -> None:
         checks.positive_or_none(self.concurrency, "concurrency")
@@ -43,10 +48,11 @@ class Limit(Struct, frozen=True, kw_only=True):
 
     @property
     def computed(self) -> bool:
+        """Whether the key is computed from the arguments of each job."""
         return callable(self.key)
 
     def key_of(self, job_type: str, arguments: Mapping[str, object]) -> str | None:
-        """The key a job of this type counts under. Those that are computed begin with the type's name."""
+        """The key under which a job of this type is counted. A computed key begins with the name of the type."""
         if not callable(self.key):
             return self.key
         key = guarded(self.key, arguments)
@@ -57,7 +63,7 @@ class Limit(Struct, frozen=True, kw_only=True):
         return f"{job_type}:{key}"
 
     def of(self, job_type: str) -> FlowLimit | None:
-        """As a store keeps it; None where it only names a key."""
+        """The limit as a store keeps it; None if it only names a key."""
         if self.concurrency is None and self.rate is None:
             return None
         name = f"{job_type}:{ANY}" if callable(self.key) else self.key
@@ -72,13 +78,14 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 
 def limit_of(value: object, field: str) -> Limit:
-    """What `@job(limit=...)` was given: a key alone, or more."""
+    """The limit in `@job(limit=...)`, where text is a limit with this key alone. Raises InvalidInput."""
     if isinstance(value, Limit):
         return value
     return Limit(key=check_key(checks.text(value, field), field))
 
 
 def check_key(key: str, field: str) -> str:
+    """Check that this key names one limit, and not a family of limits. Raises InvalidInput."""
     checks.text(key, field)
     if key.endswith(ANY):
         raise InvalidInput(f"{field}={key!r} ends in {ANY!r}, which names a family: a job names one key", field=field)

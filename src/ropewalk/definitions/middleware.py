@@ -1,8 +1,6 @@
-"""Middlewares, as people write them: what one looks like, which a type requires, and whether an app has those.
+"""The middlewares that users write: their form, the check that an app has those that a type requires, and their values.
 
-How they are wrapped around a handler is the engine's (worker/middleware_chain.py).
-
-What middlewares provided for one attempt, by class. Knows nothing of where the rest comes from.
+`worker/middleware_chain.py` wraps them around handlers.
 """
 
 from __future__ import annotations
@@ -22,41 +20,45 @@ if TYPE_CHECKING:
 
 
 SHAPE = "async def middleware(ctx, call_next)"
+"""The form of a middleware, for error messages."""
 
 
 class CallNext(Protocol):
-    """Goes on to the next middleware, at last to the handler; to be awaited, once. Its value is what that returned.
+    """Calls the next middleware, or the handler after the last one, and returns what it returned.
 
-    `call_next(ctx)` is the same: an attempt has one context.
+    A middleware awaits it once. `call_next(ctx)` means the same as `call_next()`, because an attempt has one context.
     """
 
     def __call__(self, ctx: Context | None = None, /) -> Coroutine[Any, Any, object]: ...
 
 
 class Middleware(Protocol):
-    """`async def middleware(ctx, call_next)`, or an object with such a `__call__`. What it returns is the result."""
+    """A function `async def middleware(ctx, call_next)`, or an object with such a `__call__`.
+
+    What it returns is the result of the job.
+    """
 
     def __call__(self, ctx: Context, call_next: CallNext, /) -> Coroutine[Any, Any, object]: ...
 
 
 Requirement: TypeAlias = Middleware | type[Middleware]
-"""this very one, or any of this class"""
+"""A middleware that a type requires: this object, or any object of this class."""
 
 
 def middlewares_of(value: object, field: str) -> tuple[Middleware, ...]:
-    """Raises InvalidInput naming what cannot be one."""
+    """Check one or several middlewares. Raises InvalidInput naming what is none."""
     return cast("tuple[Middleware, ...]", tuple(_checked(each, field) for each in _several(value, field)))
 
 
 def requirements_of(value: object, field: str) -> tuple[Requirement, ...]:
-    """The same for what a type requires, where a class stands for any object of it."""
+    """Check the middlewares that a type requires, of which some may be classes. Raises InvalidInput."""
     given = _several(value, field)
     required = tuple(each if inspect.isclass(each) else _checked(each, field) for each in given)
     return cast("tuple[Requirement, ...]", required)
 
 
 def check_required(types: Iterable[JobType[..., Any, Any]], middlewares: Sequence[Middleware]) -> None:
-    """Raises DefinitionError for a type whose handler counts on a middleware that would not be around it."""
+    """Raises DefinitionError if a type requires a middleware that is neither among these nor its own."""
     for job_type in types:
         options = job_type.options
         present = (*middlewares, *options.middlewares)
@@ -71,6 +73,7 @@ def check_required(types: Iterable[JobType[..., Any, Any]], middlewares: Sequenc
 
 
 def middleware_name(middleware: object) -> str:
+    """The name of a middleware, for messages and errors."""
     return getattr(middleware, "__qualname__", None) or type(middleware).__qualname__
 
 
@@ -89,7 +92,7 @@ def _why_not(each: object) -> str | None:
         return "is a class: give an object of it"
     if not callable(each):
         return f"is {each!r}, which cannot be called"
-    # A wrapper (functools.wraps) around an async function hands its coroutine through.
+    # A wrapper (functools.wraps) around an async function returns its coroutine.
     function = inspect.unwrap(each if _is_function(each) else each.__call__)
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         return "yields: where it does, `await call_next()`"
@@ -118,10 +121,13 @@ T = TypeVar("T")
 
 
 class Provided:
+    """The values that middlewares provided for one attempt, by class."""
+
     def __init__(self) -> None:
         self._values: dict[type, object] = {}
 
     def add(self, kind: type[T], value: T) -> None:
+        """Provide a value under this class. Raises InvalidInput if it is no object of it."""
         if not isinstance(kind, type):
             raise InvalidInput(f"provide({kind!r}, ...): give the class to find it by", field="kind")
         if not isinstance(value, kind):
@@ -132,7 +138,10 @@ class Provided:
         self._values[kind] = value
 
     def find(self, kind: type[T], elsewhere: Callable[[type[T]], T]) -> T:
-        """The one provided under this very class, else the newest that is of it, else what `elsewhere` has."""
+        """The value that was provided under this class; else the newest object of the class; else that of `elsewhere`.
+
+        Raises LookupError.
+        """
         if kind in self._values:
             return cast("T", self._values[kind])
         for value in reversed(self._values.values()):

@@ -1,4 +1,4 @@
-"""Checks of what only definitions have: leases, backoffs, classifiers. The general ones are in domain/checks.py."""
+"""Checks of options that only definitions have: leases, backoffs, classifiers. The others are in domain/checks.py."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from ropewalk.domain.jobs.retry import Backoff
 from ropewalk.domain.time import SECOND, Seconds, Span, to_span
 from ropewalk.errors import InvalidInput
 
-BY_PLACE: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+"""The kinds of parameters that take a positional argument."""
 
 
 def lease(value: Seconds, field: str) -> Span:
+    """Check the duration of a lease. Raises InvalidInput."""
     if (us := to_span(value, field)) < LEASE_MIN:
         raise wrong(field, value, f"at least {LEASE_MIN / SECOND:g} second")
     return us
 
 
 def backoff(value: object, field: str) -> Backoff:
-    """A backoff that travels with a job or an app's defaults: data, not a function."""
+    """Check a backoff that is stored with a job or in an app's defaults; a function cannot be. Raises InvalidInput."""
     if callable(value) and not isinstance(value, Backoff):
         raise InvalidInput(f"{field} is a function, which cannot be stored: give it to @job({field}=...)", field=field)
     return instance(value, field, Backoff, "Backoff.exponential(1, max=60)")
 
 
 def classifier(value: object, field: str) -> Callable[..., Any]:
+    """Check that this is a plain function of an exception, or of an exception and an attempt. Raises InvalidInput."""
     decide = function(value, field)
     signature = signature_of(decide)
     given = ("error", 1) if takes_attempt(decide) else ("error",)
@@ -46,17 +49,20 @@ def classifier(value: object, field: str) -> Callable[..., Any]:
 
 
 def takes_attempt(decide: Callable[..., object]) -> bool:
-    """Whether a classifier wants the number of the attempt: by a second parameter that it needs, or that is called so.
+    """Whether a classifier takes the number of the attempt as its second argument.
 
-    A second parameter that has a default value is a setting of the function's own.
+    It does if its second parameter has no default value or is named `attempt`. Any other second parameter is a setting
+    of the function's own.
     """
     signature = signature_of(decide)
-    places = [] if signature is None else [each for each in signature.parameters.values() if each.kind in BY_PLACE]
-    return len(places) > 1 and (places[1].default is Parameter.empty or places[1].name == "attempt")
+    parameters = (
+        [] if signature is None else [each for each in signature.parameters.values() if each.kind in POSITIONAL]
+    )
+    return len(parameters) > 1 and (parameters[1].default is Parameter.empty or parameters[1].name == "attempt")
 
 
 def signature_of(called: Callable[..., object]) -> inspect.Signature | None:
-    """None for what is written in C and does not tell."""
+    """The signature of a function; None for a function in C that has none."""
     try:
         return inspect.signature(called)
     except (TypeError, ValueError):

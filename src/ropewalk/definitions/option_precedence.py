@@ -1,8 +1,7 @@
-"""Which level of options decides: the call, `using`, the type's function of the arguments; then the type, the app.
+"""Decides which level of options counts: the call, `using`, the type's `options=` function, the type, the app.
 
-Each option is taken from the strongest level that gives it; a backoff is merged field by field. Options that answer
-one question (`delay` and `run_at`: when; `deadline` and `ttl`: how long) are one choice: a stronger `delay` also
-puts away a weaker `run_at`.
+Each option is taken from the strongest level that has it; a backoff is merged field by field. Two options that answer
+the same question exclude each other: a stronger `delay` also removes a weaker `run_at`, and `deadline` a weaker `ttl`.
 """
 
 from __future__ import annotations
@@ -22,36 +21,38 @@ from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
 ONE_CHOICE: Final = (("delay", "run_at"), ("deadline", "ttl"))
+"""Options that answer the same question: when a job starts, and until when it must have ended."""
 
 
 def options_of(job: Job[Any, Any], call: EnqueueOptions) -> dict[str, Any]:
-    """The options of one job, checked and in the domain's terms (spans and instants in µs)."""
+    """The checked options that the call, `using` and the type's `options=` function give to a job, with times in µs."""
     weaker: Mapping[str, object] = {}
     if job.type.options.options is not None:
         weaker = _computed(guarded(job.type.options.options, job.arguments), job)
     if not (call or job.options or weaker):
         return {}
-    merged = over(call, over(job.options, weaker))
-    return enqueue_options.checked_options(merged)
+    options = merge_options(call, merge_options(job.options, weaker))
+    return enqueue_options.checked_options(options)
 
 
-class Base(Struct, frozen=True):
-    """What the type, or else the app, says about every job."""
+class BaseOptions(Struct, frozen=True):
+    """The options of all jobs of a type: those of the type, and otherwise the defaults of the app."""
 
     queue: str
     priority: int | None
-    """None: nobody named one"""
+    """None if neither the type nor the app has one."""
     max_attempts: int | None
     max_crashes: int
     ttl_us: Span | None
     limit_key: str | None
-    """the same for all its jobs"""
+    """The limit key of all jobs of the type; None if there is none, or if it is computed for each job."""
     fairness: str | None
 
 
-def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
+def base_options_of(of_type: TypeOptions, defaults: AppDefaults) -> BaseOptions:
+    """The options of all jobs of a type in an app with these defaults."""
     key = None if of_type.limit is None else of_type.limit.key
-    return Base(
+    return BaseOptions(
         defaults.queue if of_type.queue is None else of_type.queue,
         defaults.priority if of_type.priority is None else of_type.priority,
         defaults.max_attempts if of_type.max_attempts is UNSET else of_type.max_attempts,
@@ -63,6 +64,7 @@ def base_of(of_type: TypeOptions, defaults: AppDefaults) -> Base:
 
 
 def limit_key_of(job: Job[Any, Any], given: Mapping[str, Any]) -> str | None:
+    """The limit key of one job: that of its own options, or otherwise that of its type."""
     limit = job.type.options.limit
     if "limit" in given or limit is None:
         return given.get("limit")
@@ -77,21 +79,21 @@ def _computed(options: object, job: Job[Any, Any]) -> Mapping[str, object]:
     return cast("Mapping[str, object]", options)
 
 
-def over(stronger: object, weaker: Mapping[str, object]) -> Mapping[str, object]:
-    """Two levels as one."""
+def merge_options(stronger: object, weaker: Mapping[str, object]) -> Mapping[str, object]:
+    """Merge two levels of options into one, in which the stronger one counts."""
     given = cast("Mapping[str, object]", stronger)
     if not given or not weaker:
         return given or weaker
-    kept = dict(weaker)
+    remaining = dict(weaker)
     for choice in ONE_CHOICE:
         if any(name in given for name in choice):
             for name in choice:
-                kept.pop(name, None)
-    merged = {**kept, **given}
+                remaining.pop(name, None)
+    result = {**remaining, **given}
     one, other = given.get("backoff"), weaker.get("backoff")
     if isinstance(one, Backoff) and isinstance(other, Backoff):
-        merged["backoff"] = Backoff(**{**_set_fields(other), **_set_fields(one)})
-    return merged
+        result["backoff"] = Backoff(**{**_set_fields(other), **_set_fields(one)})
+    return result
 
 
 def _set_fields(backoff: Backoff) -> dict[str, Any]:

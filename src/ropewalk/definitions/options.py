@@ -1,9 +1,6 @@
-"""Options: what may be said about a type of jobs, about one job, and as an app's defaults.
+"""The options of one job, of a job type and of a batch type, the defaults of an app, and what it does with log lines.
 
-Precedence, strongest first: the enqueue call, `Job.using`, the type's `options=` function, the type, the app, what is
-built in. submission.py applies it.
-
-What an app wants done with the lines its handlers log.
+Which of them counts for a job is decided in option_precedence.py.
 """
 
 from __future__ import annotations
@@ -38,12 +35,12 @@ LevelName: TypeAlias = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
 
 class Logs(Struct, frozen=True, kw_only=True):
-    """`App(logs=Logs(keep="WARNING", secret_keys=("iban",)))`."""
+    """What an app does with the log lines of handlers: `App(logs=Logs(keep="WARNING", secret_keys=("iban",)))`."""
 
     keep: LevelName | None = "INFO"
-    """lines of `ctx.log` from this level on are kept with their job; None keeps none"""
+    """Lines of `ctx.log` from this level on are kept with their job; None keeps none."""
     secret_keys: tuple[str, ...] = ()
-    """fields of these names are hidden, beside those that are always"""
+    """Fields with these names are hidden, beside those that are always hidden."""
 
     def __post_init__(self) -> None:
         try:
@@ -54,36 +51,46 @@ class Logs(Struct, frozen=True, kw_only=True):
             raise DefinitionError(f"Logs: {error}") from error
 
     def keeps(self, level: int) -> bool:
+        """Whether lines of this level are kept."""
         return self.keep is not None and level >= logging.getLevelNamesMapping()[self.keep]
 
 
 Arguments: TypeAlias = Mapping[str, Any]
-"""by name, as a function of a type's options gets them: that function knows what its own type takes"""
+"""The arguments of a job by name, as the functions among a type's options get them."""
+
 ExceptionTypes: TypeAlias = type[BaseException] | Iterable[type[BaseException]]
+
 Executor: TypeAlias = Literal["auto", "thread", "process"]
+"""Where handlers run: on the event loop if they are async and otherwise in a thread, in a thread, or in a process."""
+
 Decision: TypeAlias = Literal["retry", "abort"] | Seconds | datetime | None
+"""What a classifier says about an error: retry, fail for good, put the attempt off, or None for no decision."""
+
 Classifier: TypeAlias = Callable[[BaseException], Decision] | Callable[[BaseException, int], Decision]
+"""A function that decides what an error means; a second parameter takes the number of the attempt that failed."""
+
 CustomBackoff: TypeAlias = Callable[[int], Seconds]
+"""A function from the number of the attempt that failed to the wait before the next one."""
 
 
 class EnqueueOptions(TypedDict, total=False):
-    """What may be said about one job, at `using(...)` or when it is enqueued."""
+    """The options of one job, which are given to `using(...)` or to the enqueuing call."""
 
     id: str
     delay: Seconds
     run_at: datetime
-    """wins over delay"""
+    """The earliest moment at which the job may start; if delay is given, too, run_at counts."""
     priority: int
     queue: str
     max_attempts: int | None
-    """None: unlimited"""
+    """How many attempts the job has; None means any number."""
     max_crashes: int
     backoff: Backoff
-    """fields left unset come from the type, the app, what is built in"""
+    """The waits between attempts; fields that it leaves unset come from the type, the app and the built-in backoff."""
     timeout: Seconds
-    """for each attempt"""
+    """How long one attempt may take."""
     deadline: datetime
-    """for the whole life; wins over ttl"""
+    """The moment at which the job expires if it has not ended; if ttl is given, too, deadline counts."""
     ttl: Seconds
     lease: Seconds
     idempotency_key: str
@@ -94,86 +101,89 @@ class EnqueueOptions(TypedDict, total=False):
     workflow_id: str
     workflow_type: str
     on_failure: JobType[..., Any, Any] | Job[Any, Any] | None
-    """None: none, whatever the type says"""
+    """The compensation; None means none, also if the type has one."""
     tenant: str
     limit: str | None
-    """counted against the limit of this key (app.set_limit(key=...)); None: none, whatever the type says"""
+    """The key under whose limit the job is counted (app.set_limit(key=...)); None means none, whatever the type has."""
     fairness: str | None
-    """the label that workers with Balanced(...) share their slots among; None: none, whatever the type says"""
+    """The label among which workers with Balanced(...) share their slots; None means none, whatever the type has."""
     skip_queue: bool
     depends_on: Parent | Sequence[Parent]
-    """jobs, handles, ids, Group(...), Chain(...): it may start only when `when` holds over them"""
+    """Jobs, handles, ids, Group(...) or Chain(...) that the job waits for until they satisfy `when`."""
     when: Condition
-    """all_success unless given"""
+    """The condition on the jobs in depends_on; the default is all_success."""
     on_unsatisfied: Policy | None
-    """what becomes of it when `when` can no longer hold; None: it fails, or is cancelled like what it waited for"""
+    """What happens to the job if `when` cannot be satisfied any more; None fails it, or cancels it like its parents."""
     gate_timeout: Seconds
-    """for what it depends on; then on_unsatisfied decides"""
+    """How long the job waits for those in depends_on; after that, on_unsatisfied decides."""
     allow_missing: bool
-    """one that does not exist counts as done and successful"""
+    """Whether a job in depends_on that does not exist counts as done and successful."""
 
 
 class BatchOptions(Struct, frozen=True, kw_only=True):
-    """Of a type whose handler takes many items at once."""
+    """The options that only a batch type has."""
 
     size: int
+    """The number of items in a full batch."""
     max_wait_us: Span
-    """how long a batch that is not full waits for more"""
+    """How long a batch that is not full waits for more items."""
     max_batches: int | None = None
-    """how many batches of the type one worker gathers or runs at once; None: as many as it has slots"""
+    """How many batches of the type one worker gathers or runs at once; None means as many as it has slots."""
 
 
 class JobTypeOptions(TypedDict, total=False):
-    """What may be said at `@job(...)`, beside `executor`, which decides the decorator's own type."""
+    """The options of `@job(...)` without `executor`, which decides the type of the decorator."""
 
     name: str
-    """the function's name unless given; it is stored, so keep it when the function moves"""
+    """The name of the job type; the default is that of the function. It is stored: keep it when the function moves."""
     queue: str
     priority: int
     max_attempts: int | None
     max_crashes: int
     backoff: Backoff | CustomBackoff
-    """a function gets the number of the attempt that failed and returns the wait"""
+    """The waits between attempts, or a function from the number of the attempt that failed to the wait."""
     timeout: Seconds
     ttl: Seconds
     lease: Seconds
     retry_on: ExceptionTypes
-    """only these are retried; every other error is permanent"""
+    """The only errors that are retried; any other error fails the job for good."""
     abort_on: ExceptionTypes
-    """these are permanent"""
+    """Errors that fail the job for good."""
     decide: Classifier
-    """asked first about every error; None leaves it to retry_on and abort_on. A function with a second parameter gets
-    the number of the attempt that failed, too"""
+    """A function that decides first about every error; if it returns None, retry_on and abort_on decide.
+
+    If it has a second parameter, this is the number of the attempt that failed.
+    """
     options: Callable[[Arguments], EnqueueOptions]
-    """options of one job, computed from its arguments when it is enqueued"""
+    """A function that computes options of one job from its arguments when it is enqueued."""
     on_failure: JobType[..., Any, Any] | Job[Any, Any]
     on_event: Callable[[Any], object]
     log_context: Callable[[Arguments], Mapping[str, object]]
     limit: Limit | str
-    """fleet-wide; text alone is the key whose limit its jobs count against (app.set_limit(key=...))"""
+    """The fleet-wide limit; text alone is the key under whose limit the jobs are counted (app.set_limit(key=...))."""
     middlewares: Sequence[Middleware]
-    """around its handler, inside those of the app; the first is outermost"""
+    """Middlewares around the handler and inside of those of the app; the first is the outermost."""
     requires: Sequence[Requirement]
-    """middlewares its handler cannot do without: a worker that has not all of them does not start"""
+    """Middlewares that the handler needs; a worker that does not have all of them does not start."""
     concurrency: Concurrency
-    """of its jobs in one worker, beside the worker's own: a number, or a policy (ropewalk.policies)"""
+    """How many jobs of the type run at once in one worker: a number, or a policy (ropewalk.policies)."""
     fairness: str
     skip_queue: bool
     strict_return: bool
     unique: Callable[[Arguments], str]
-    """the idempotency key, computed from the arguments, of a job that is given none"""
+    """A function that computes the idempotency key from the arguments of a job that was given none."""
     codec: Codec
 
 
 class ProcessOptions(JobTypeOptions, total=False):
-    """What may be said at `@job(executor="process", ...)`."""
+    """The options of `@job(executor="process", ...)`."""
 
     memory_mb: int
-    """How much the process of a handler may use, in MiB."""
+    """How much memory the process of a handler may use, in MiB."""
 
 
 class TypeOptions(Struct, frozen=True, kw_only=True):
-    """A type's options, checked and in the domain's terms. None (UNSET for max_attempts) leaves it to the app."""
+    """The checked options of a job type, with times in µs. None, or UNSET for max_attempts, leaves one to the app."""
 
     executor: Executor = "auto"
     queue: str | None = None
@@ -206,11 +216,11 @@ class TypeOptions(Struct, frozen=True, kw_only=True):
 
 
 class AppDefaults(Struct, frozen=True, kw_only=True):
-    """What holds for every job of an app whose type says nothing else."""
+    """The options of every job of an app for which neither the job nor its type has another value."""
 
     queue: str = DEFAULT_QUEUE
     priority: int | None = None
-    """None: 0, and a job that depends on others, or continues one, takes over theirs"""
+    """The priority; None means 0, or that of the jobs which a job depends on or continues."""
     max_attempts: int | None = DEFAULT_MAX_ATTEMPTS
     max_crashes: int = DEFAULT_MAX_CRASHES
     backoff: Backoff | None = None
@@ -218,11 +228,11 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
     ttl_us: Span | None = None
     lease_us: Span | None = None
     strict_order: bool = False
-    """priority without ageing"""
+    """Whether jobs start strictly by priority, and waiting does not raise their priority."""
     strict_return: bool = True
     # Not annotated as a Classifier: msgspec, which sends these to processes of handlers, takes no union of functions.
     decide: Callable[..., Decision] | None = None
-    """asked about errors of types that have none of their own, and do not name the error"""
+    """The classifier for types that have neither a classifier nor retry_on, and do not name the error in abort_on."""
 
     @classmethod
     def of(
@@ -240,7 +250,7 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
         strict_return: bool = True,
         decide: Classifier | None = None,
     ) -> AppDefaults:
-        """In seconds or timedeltas: `App(defaults=AppDefaults.of(timeout=30, max_attempts=5))`."""
+        """Make defaults with times in seconds or timedeltas: `App(defaults=AppDefaults.of(timeout=30))`."""
         try:
             return cls(
                 queue=queue,
@@ -279,7 +289,7 @@ class AppDefaults(Struct, frozen=True, kw_only=True):
 
 
 def type_options(given: Mapping[str, object], function: str) -> TypeOptions:
-    """Check what `@job(...)` was given, all but its name. `function` is for messages."""
+    """Check the options of `@job(...)` other than the name. Raises DefinitionError naming the `function`."""
     try:
         checks.known_names(given, [*_TYPE_CHECKS, "name"], "option of @job")
         checked = {name: _TYPE_CHECKS[name](value, name) for name, value in given.items()}
@@ -307,7 +317,7 @@ def _codec(value: object, field: str) -> object:
     return checks.with_methods(value, field, ("encode", "decode"), "a Codec, with encode and decode")
 
 
-def _as_it_is(value: object, _field: str) -> object:
+def _unchecked(value: object, _field: str) -> object:
     return value
 
 
@@ -325,7 +335,7 @@ _TYPE_CHECKS: Final[Mapping[str, checks.Check]] = {
     "abort_on": checks.exception_types,
     "decide": option_checks.classifier,
     "options": checks.function,
-    "on_failure": _as_it_is,  # the job type checks it: it knows what a job type is
+    "on_failure": _unchecked,  # JobType checks it, because this module cannot import JobType
     "on_event": checks.function,
     "log_context": checks.function,
     "limit": limit_of,

@@ -1,5 +1,7 @@
-"""Concurrency policies, as people write them: how many jobs run at once in a worker, which of those at hand is next,
-how many may start in a span of time. What a worker keeps while it follows one is in worker/policies.
+"""The concurrency policies that users write, and the offers that their functions get.
+
+A policy says how many jobs run at once in a worker, which of the claimed jobs starts next, and how many may start in a
+span of time. The state of a worker that follows a policy is in worker/policies.
 """
 
 from __future__ import annotations
@@ -22,22 +24,23 @@ if TYPE_CHECKING:
 
 
 CONCURRENCY_MAX: Final = 100_000
-"""A worker prepares a slot for each job that may run at once; more than this is a mistake."""
+"""The highest concurrency: a worker prepares a slot for each job that may run at once, so a higher one is a mistake."""
 
 
 class Unlimited(Struct, frozen=True):
-    """As many as there are. Of a type: as many as the worker itself may run."""
+    """A worker runs all jobs that there are; a type with this policy is bounded only by its worker's concurrency."""
 
 
 class Ordered(Struct, frozen=True):
-    """At most `max` at once; the next is chosen among the jobs at hand.
+    """At most `max` jobs run at once, and the next one is chosen among the claimed jobs.
 
-    At hand is what starts within 100 ms as far as measured. `ahead` keeps so many at hand whatever they take, to have
-    more to choose from: for at most a second, then they are given back.
+    A worker claims as many jobs as it expects to start within 100 ms.
     """
 
     max: int
+    """How many jobs run at once."""
     ahead: int | None = None
+    """How many claimed jobs to choose from, however long jobs take. One that has waited for a second is given back."""
 
     def __post_init__(self) -> None:
         checks.between(self.max, "max", 1, CONCURRENCY_MAX)
@@ -45,38 +48,40 @@ class Ordered(Struct, frozen=True):
 
 
 class Priority(Ordered, frozen=True):
-    """The highest priority next, without ageing; of equal ones the oldest."""
+    """The job with the highest priority is next, without ageing; among equal ones it is the oldest."""
 
 
 class Age(Ordered, frozen=True):
-    """The oldest next, whatever its priority."""
+    """The oldest job is next, whatever its priority."""
 
 
 class Balanced(Ordered, frozen=True):
-    """Fair between the jobs' `fairness` labels: next is the label with the fewest running here; of equal ones the one
-    that has waited longest for a turn. Within a label as by Priority. Jobs without a label share one turn."""
+    """The labels that jobs have as `fairness` share the worker: next is the label with the fewest running jobs.
+
+    Among equal labels it is the one that has waited longest, and within a label the job that Priority would choose. All
+    jobs without a label count as one label.
+    """
 
 
 class RateLimited(Struct, frozen=True):
-    """`RateLimited(100, 60)`: at most 100 start in any 60 seconds, in this worker.
-
-    per: with it the rate holds for each key that it returns for a job apart (None: not counted), and `total` for all
-    together. max: how many run at once; None is the worker's default of 10, for a type no bound of its own.
-    """
+    """At most `limit` jobs start in any `window` in one worker: `RateLimited(100, 60)`."""
 
     limit: int
     window: Seconds
     algorithm: Algorithm = "sliding"
     per: Callable[[Offer], str | None] | None = None
+    """A function that computes a key; the rate then holds for each key. A job with the key None is not counted."""
     total: Rate | None = None
+    """The rate for all keys together."""
     max: int | None = None
+    """How many jobs run at once; None means the worker's default of 10, and for a type no bound of its own."""
 
     def __post_init__(self) -> None:
         checks.positive(self.limit, "limit")
         checks.positive_span(self.window, "window")
         if self.max is not None:
             checks.between(self.max, "max", 1, CONCURRENCY_MAX)
-        _ = self.rate  # refuses what a rate cannot be
+        _ = self.rate  # raises InvalidInput for a wrong rate
         checks.function_or_none(self.per, "per")
         checks.instance_or_none(self.total, "total", Rate, RATE_EXAMPLE)
         if self.total is not None and self.per is None:
@@ -84,14 +89,17 @@ class RateLimited(Struct, frozen=True):
 
     @property
     def rate(self) -> Rate:
+        """The limit, the window and the algorithm as one rate."""
         return Rate(self.limit, self.window, self.algorithm)
 
 
 Policy: TypeAlias = Unlimited | Priority | Age | Balanced | RateLimited
 Concurrency: TypeAlias = int | Policy
+"""How many jobs run at once: a number, or a policy."""
 
 
 def checked_concurrency(value: object, field: str) -> Concurrency:
+    """Check the value of `concurrency=`. Raises InvalidInput."""
     if isinstance(value, Unlimited | Priority | Age | Balanced | RateLimited):
         return value
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -102,13 +110,15 @@ def checked_concurrency(value: object, field: str) -> Concurrency:
 
 
 def most_at_once(concurrency: Concurrency) -> int | None:
-    """None: no bound of its own."""
+    """How many jobs this concurrency lets run at once; None if it sets no bound."""
     if isinstance(concurrency, int):
         return concurrency
     return None if isinstance(concurrency, Unlimited) else concurrency.max
 
 
 class Offer:
+    """A claimed job that has not started, as the functions `accept=` and `per=` see it."""
+
     def __init__(self, job: JobRecord, job_type: JobType[..., Any, Any]) -> None:
         self._job = job
         self._job_type = job_type
@@ -118,7 +128,7 @@ class Offer:
         self.tenant = job.tenant
         self.priority = job.priority
         self.attempt = job.attempt
-        """which attempt it would be"""
+        """The number of the attempt that would start."""
         self.max_attempts = job.max_attempts
         self.fairness = job.fairness
         self.tags: Mapping[str, str] = job.tags
@@ -131,10 +141,10 @@ class Offer:
 
     @property
     def scheduled_for(self) -> datetime:
-        """since when it is ready"""
+        """The moment from which the job may start."""
         return to_datetime(self._job.run_at)
 
     @cached_property
     def arguments(self) -> Mapping[str, object]:
-        """Decoded when asked for. Raises InvalidInput where they do not fit the type."""
+        """The arguments, decoded on first use. Raises InvalidInput if they do not fit the type."""
         return self._job_type.decode_input(self._job.input)

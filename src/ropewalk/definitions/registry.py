@@ -1,4 +1,4 @@
-"""Job types by name: what an app knows, a worker serves, and `enqueue("name", …)` finds."""
+"""Job types by name, which `enqueue("name", ...)` finds and workers run, and what an app does about unknown types."""
 
 from __future__ import annotations
 
@@ -15,23 +15,29 @@ from ropewalk.domain.jobs.record import NewJob
 from ropewalk.errors import DefinitionError, UnknownJobType, UnregisteredJobType
 
 AnyJobType: TypeAlias = JobType[..., Any, Any]
+AnyJob: TypeAlias = Job[Any, Any]
 Item: TypeAlias = "AnyJobType | Registry | ModuleType"
+"""Something that a registry takes: a job type, all types of another registry, or all types that a module contains."""
 
 
 class Registry:
-    """Takes job types, other registries, and modules (every job type in their namespace)."""
+    """The job types that an app knows. It takes job types, other registries, and modules with job types in them."""
 
     def __init__(self, *items: Item) -> None:
         self._types: dict[str, AnyJobType] = {}
         self.add(*items)
 
     def add(self, *items: Item) -> None:
-        """Resolves annotations, so that a wrong declaration surfaces here. The same job type twice is fine."""
+        """Add job types and resolve their annotations. Adding the same job type again changes nothing.
+
+        Raises DefinitionError for a wrong declaration, and for two types with the same name.
+        """
         for item in items:
             for job_type in _types_in(item):
                 self._add(job_type)
 
     def get(self, name: str) -> AnyJobType:
+        """The job type with this name. Raises UnknownJobType."""
         if not isinstance(name, str):
             raise checks.wrong("name", name, "the name of a job type")
         found = self._types.get(name)
@@ -40,6 +46,7 @@ class Registry:
         return found
 
     def names(self) -> list[str]:
+        """The names of all job types."""
         return list(self._types)
 
     def __iter__(self) -> Iterator[AnyJobType]:
@@ -49,7 +56,7 @@ class Registry:
         return len(self._types)
 
     def __contains__(self, item: object) -> bool:
-        """By name, or by the job type itself."""
+        """Whether a job type, or a type with this name, is registered."""
         if isinstance(item, JobType):
             return any(item is each for each in self._types.values())
         return item in self._types
@@ -58,17 +65,17 @@ class Registry:
         return f"Registry({', '.join(self._types)})"
 
     def _add(self, job_type: AnyJobType) -> None:
-        held = self._types.get(job_type.name)
-        if held is not None and held is not job_type:
+        registered = self._types.get(job_type.name)
+        if registered is not None and registered is not job_type:
             raise DefinitionError(
-                f"two job types are named {job_type.name!r}: {held.module}.{held.qualname} and "
+                f"two job types are named {job_type.name!r}: {registered.module}.{registered.qualname} and "
                 f"{job_type.module}.{job_type.qualname}; give one of them another with @job(name=...)"
             )
         job_type.resolve()
         self._types[job_type.name] = job_type
 
     def unknown(self, name: str) -> str:
-        """What to say of a name that nobody registered."""
+        """The message about a name that is not registered."""
         known = sorted(self._types)
         near = difflib.get_close_matches(name, known, n=3)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
@@ -88,21 +95,22 @@ def _types_in(item: object) -> list[AnyJobType]:
             raise DefinitionError(f"{item!r} is no job type, Registry or module; is the function decorated with @job?")
 
 
-AnyJob: TypeAlias = Job[Any, Any]
-
-
 class UnregisteredTypes:
-    """What one app does about them."""
+    """What one app does about jobs of types that it does not know, which no worker of it runs.
+
+    Another service may run them, so `App(strict=...)` decides: such jobs are refused, submitted with one warning for
+    each type, or submitted without a warning.
+    """
 
     def __init__(self, registry: Registry, *, strict: bool | None) -> None:
         self._registry = registry
         self._strict = strict
         self._registered: set[str] = set()
-        """Types that were found in the registry. They stay in it, so a job of theirs needs no second look."""
+        """Types that were found in the registry, which nobody removes from it, so that they are looked up only once."""
         self._warned: set[str] = set()
 
     def check(self, new: NewJob) -> None:
-        """A job that is about to be written. Raises UnknownJobType, or DefinitionError for its compensation."""
+        """Check a job before it is submitted. Raises UnknownJobType, or DefinitionError for its compensation."""
         if (new.on_failure is None and new.type in self._registered) or self._strict is False:
             return
         self.check_type(new.type)
@@ -116,7 +124,7 @@ class UnregisteredTypes:
             spec = spec.on_failure
 
     def check_type(self, name: str) -> None:
-        """A type of jobs that are to be written. Raises UnknownJobType."""
+        """Check the type of jobs that are to be submitted. Raises UnknownJobType."""
         if name in self._registered or self._strict is False:
             return
         if name in self._registry:
@@ -125,7 +133,7 @@ class UnregisteredTypes:
         if self._strict:
             raise UnknownJobType(f"{self._registry.unknown(name)}. Add it to App(jobs=[...]): this app is strict")
         if len(self._registry) == 0 or name in self._warned:
-            return  # an app without types is a client: that others run its jobs is what it is for
+            return  # an app without types is a client, whose jobs others run
         self._warned.add(name)
         warn(
             f"the job type {name!r} is not registered with this app, so no worker of it runs such jobs: add it to "
@@ -134,14 +142,14 @@ class UnregisteredTypes:
         )
 
     def check_registered(self) -> None:
-        """The compensations that registered types declare. Raises DefinitionError."""
+        """Check the compensations that registered types declare. Raises DefinitionError."""
         if self._strict is False:
             return
         for job_type in self._registry:
             self._check_compensations(job_type.name, job_type.options.on_failure)
 
     def check_scheduled(self, schedule: str, job: AnyJob) -> None:
-        """The job of a schedule that code declares. Raises DefinitionError."""
+        """Check the job of a schedule that is declared in code. Raises DefinitionError."""
         try:
             self.check_type(job.type.name)
         except UnknownJobType as error:
@@ -149,22 +157,22 @@ class UnregisteredTypes:
         if self._strict is not False and job.type.name in self._registry:
             self._check_compensations(job.type.name, job.options.get("on_failure"))
 
-    def _check_compensations(self, failed: str, wanted: JobType[..., Any, Any] | AnyJob | None) -> None:
-        for name in _named(wanted):
+    def _check_compensations(self, failed: str, compensation: JobType[..., Any, Any] | AnyJob | None) -> None:
+        for name in _type_names(compensation):
             if name not in self._registry:
                 raise self._nobody_compensates(failed, name)
 
-    def _nobody_compensates(self, failed: str, wanted: str) -> DefinitionError:
+    def _nobody_compensates(self, failed: str, compensation: str) -> DefinitionError:
         return DefinitionError(
-            f"{failed}: on_failure={wanted} is not registered with this app, so no worker of it would run the "
+            f"{failed}: on_failure={compensation} is not registered with this app, so no worker of it would run the "
             "compensation: add it to App(jobs=[...]). App(strict=False) says that other services run it"
         )
 
 
-def _named(wanted: JobType[..., Any, Any] | AnyJob | None) -> Iterator[str]:
-    """The type of a compensation, and of those that the job given as a template says itself."""
-    while isinstance(wanted, Job):
-        yield wanted.type.name
-        wanted = wanted.options.get("on_failure")
-    if wanted is not None:
-        yield wanted.name
+def _type_names(compensation: JobType[..., Any, Any] | AnyJob | None) -> Iterator[str]:
+    """The names of the type of a compensation, and of the compensations that jobs among them have themselves."""
+    while isinstance(compensation, Job):
+        yield compensation.type.name
+        compensation = compensation.options.get("on_failure")
+    if compensation is not None:
+        yield compensation.name

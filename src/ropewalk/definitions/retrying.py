@@ -1,4 +1,4 @@
-"""When to try again, as workers decide it: a pure function of a policy, an error and the number of the attempt."""
+"""The decision of workers whether and when to try again, as a pure function that programs can call, too."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ropewalk.domain.time import Span, to_datetime, to_delay
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
-    """What decides whether something that failed is tried again, and when: the options of `@job` of the same names."""
+    """Decides whether and when something that failed is tried again, like the options of `@job` with the same names."""
 
     max_attempts: int | None = DEFAULT_MAX_ATTEMPTS
-    """None: no limit"""
+    """How many attempts there are; None means any number."""
     backoff: Backoff | CustomBackoff | None = None
     retry_on: type[BaseException] | Iterable[type[BaseException]] = ()
     abort_on: type[BaseException] | Iterable[type[BaseException]] = ()
@@ -43,14 +43,14 @@ DEFAULT_POLICY: Final = RetryPolicy()
 
 
 class NextAttempt(Struct, frozen=True, kw_only=True):
-    """When to try again."""
+    """The time of the next attempt."""
 
     delay: timedelta
-    """from now on; nothing where `at` says when"""
+    """How long to wait; zero if `at` names the moment."""
     at: datetime | None = None
-    """the moment that a `Defer(at=...)` or a classifier has named"""
+    """The moment that `Defer(at=...)` or a classifier has named."""
     counted: bool = True
-    """False: the attempt was put off and is not counted, so that the next one has the same number"""
+    """Whether the attempt counts. If it was put off, it does not, and the next one has the same number."""
 
 
 def next_attempt(
@@ -60,12 +60,12 @@ def next_attempt(
     *,
     random: Callable[[], float] | None = None,
 ) -> NextAttempt | None:
-    """When to try again after `attempt` (1 for the first) ended with `error`, or None: give up.
+    """When to try again after `attempt` (1 for the first) ended with `error`; None means to give up.
 
-    It is what a worker does for a handler: `Retry`, `Defer` and `Abort` say it themselves, then `decide`, `abort_on`
-    and `retry_on` of the policy are asked, and what is left is tried again after the backoff. No clock is looked at.
-    `random` (from 0 to below 1, such as `random.random`) spreads the wait by the jitter of the backoff; without it the
-    wait is the whole one. What the classifier raises is raised here.
+    A worker decides the same for a handler: `Retry`, `Defer` and `Abort` decide for themselves, then `decide`,
+    `abort_on` and `retry_on` of the policy, and any other error is tried again after the backoff. No clock is read.
+    `random` returns numbers from 0 to below 1, such as `random.random`, and applies the jitter of the backoff; without
+    it the wait is as long as it can be. An exception of the classifier is raised here.
 
     >>> next_attempt(OSError(), 2, RetryPolicy(max_attempts=5, backoff=Backoff.exponential(1)))
     NextAttempt(delay=datetime.timedelta(seconds=2), at=None, counted=True)
@@ -79,7 +79,7 @@ def next_attempt(
         abort_on=checks.exception_types(policy.abort_on, "abort_on"),
         decide=policy.decide,
     )
-    match classify_by(rules, "decide", error, _unheard, attempt=attempt):
+    match classify_by(rules, "decide", error, _raise_classifier_error, attempt=attempt):
         case Deferred(_, at) if at is not None:
             return NextAttempt(delay=timedelta(), at=to_datetime(at), counted=False)
         case Deferred(delay_us, _):
@@ -98,7 +98,7 @@ def _wait(backoff: Backoff | CustomBackoff | None, attempt: int, random: Callabl
     return retry.delay(retry.resolve(backoff), attempt, roll)
 
 
-def _unheard(error: BaseException, whose: str) -> None:
-    """A worker reports a classifier that raises, and goes on without it. Here whoever asks gets its exception."""
-    error.add_note(f"raised by {whose} of the RetryPolicy")
+def _raise_classifier_error(error: BaseException, classifier_name: str) -> None:
+    """Raise the error of a classifier to the caller. A worker would report it and go on without the classifier."""
+    error.add_note(f"raised by {classifier_name} of the RetryPolicy")
     raise error

@@ -1,6 +1,6 @@
-"""What people say about a schedule, checked: by which times it fires, which work, and what of missed fires.
+"""Checks what users say about a schedule: when it fires, which jobs it makes, and what happens to missed fires.
 
-Knows no store. A function is known by its name here; who has it is client.schedules.fires'.
+This module knows no store, and functions only by their names, which client/schedules/functions.py resolves.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from ropewalk.domain.time import Seconds
 from ropewalk.errors import InvalidInput
 
 NextFunction: TypeAlias = Callable[[datetime], datetime | None]
-"""the fire that follows a time, in UTC; None: there is none, the schedule has ended"""
+"""A function from a time in UTC to the fire time after it, or None if the schedule has ended."""
 RunFunction: TypeAlias = "Callable[[datetime], Job[Any, Any] | Awaitable[Job[Any, Any] | None] | None]"
-"""the job of a fire; None: none this time"""
+"""A function from a fire time to the job of this fire, or None if there is none this time."""
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """One of cron, every and next says when; one of job and run says what."""
+    """The options of a schedule: one of cron, every and next says when it fires, and one of job and run which jobs."""
 
     cron: str
-    """five fields, or six with the second first"""
+    """A cron expression with five fields, or with six of which the first one is the second."""
     timezone: str | tzinfo
-    """The zone whose clock `cron` reads, by name or as a ZoneInfo; UTC unless given."""
+    """The zone whose clock `cron` reads, by name or as a ZoneInfo; the default is UTC."""
     every: Seconds
-    """counted from the moment the schedule is stored"""
+    """The time between two fires, counted from the moment at which the schedule is stored."""
     next: NextFunction | str
-    """a registered function, or its name"""
+    """A registered function that computes the next fire time, or its name."""
     job: Job[Any, Any]
-    """a template: every fire is a job of its own"""
+    """A template, of which every fire makes a new job."""
     run: RunFunction | str
-    """a registered function that makes the job of each fire, or its name"""
+    """A registered function that makes the job of each fire, or its name."""
     missed: Missed
-    """of fires that no scheduler was there for: skip (unless given), once, all"""
+    """What happens to fires that no worker was there for: skip (the default), once, or all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredSchedule:
-    """Made by `schedule(...)`, for `App(schedules=[...])`."""
+    """A schedule that code declares: made by `schedule(...)`, for `App(schedules=[...])`."""
 
     name: str
     tenant: str
@@ -60,12 +60,12 @@ class DeclaredSchedule:
 def schedule(
     name: str, *, tenant: str = DEFAULT_TENANT, reset: bool = False, **options: Unpack[ScheduleOptions]
 ) -> DeclaredSchedule:
-    """Declare a schedule in code; workers store it when they start. Raises InvalidInput naming the option.
+    """Declare a schedule in code, which workers store when they start. Raises InvalidInput naming the option.
 
     >>> schedule("nightly", cron="30 3 * * *", timezone="Europe/Oslo", job=report(kind="sales"))
     >>> schedule("pulse", every=10, job=ping(), missed="once")
 
-    reset: the code wins over what was edited at run time, at every start.
+    With `reset`, the declared options replace what was edited at run time whenever a worker starts.
     """
     checks.text(name, "name")
     checks.text(tenant, "tenant")
@@ -75,7 +75,7 @@ def schedule(
 
 
 def check_complete(options: ScheduleOptions) -> None:
-    """It says when and what."""
+    """Check the options of a new schedule, which say when it fires and which jobs it makes. Raises InvalidInput."""
     check_options(options)
     for names in (_WHEN, _WHAT):
         if not any(name in options for name in names):
@@ -86,7 +86,7 @@ def check_complete(options: ScheduleOptions) -> None:
 
 
 def check_options(options: ScheduleOptions) -> None:
-    """Each fits, and none says what another one says."""
+    """Check that each option fits, and that no two say the same. Raises InvalidInput."""
     given = cast("Mapping[str, object]", options)
     checks.known_names(given, ScheduleOptions.__annotations__, "option of a schedule")
     for names in (_WHEN, _WHAT):
@@ -109,9 +109,9 @@ def check_options(options: ScheduleOptions) -> None:
 
 
 def timing_of(options: ScheduleOptions, stored: Timing | None = None) -> Timing:
-    """What they say, checked; where they say nothing, what is stored. Another expression keeps its time zone.
+    """When a schedule with these options fires; if they do not say it, the stored timing.
 
-    Raises InvalidInput.
+    A new cron expression keeps the stored time zone. Raises InvalidInput.
     """
     timing = stored
     if "cron" in options:
@@ -131,7 +131,7 @@ def timing_of(options: ScheduleOptions, stored: Timing | None = None) -> Timing:
 
 
 def _zone_before(stored: Timing | None) -> str:
-    """The zone in which an expression is read that is given without one."""
+    """The time zone of an expression that is given without one."""
     if stored is None:
         return "UTC"
     if isinstance(stored, ByCron):
@@ -145,7 +145,7 @@ def _zone_before(stored: Timing | None) -> str:
 
 
 def function_name(function: object, field: str) -> str:
-    """What it is stored by. A lambda has no name of its own."""
+    """The name by which a function is stored. Raises InvalidInput for a lambda, which has none."""
     if isinstance(function, str):
         return checks.text(function, field)
     name = getattr(function, "__name__", None)

@@ -1,4 +1,4 @@
-"""From a built job to what is submitted: options resolved over all levels, checked against the limits."""
+"""Makes the NewJob that is submitted of a job that a user built: resolves its options and checks them by the bounds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import structs
 
-from ropewalk.definitions.compensation import follow_up
+from ropewalk.definitions.compensation import compensation_of
 from ropewalk.definitions.dependency import gate_of
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.job_type import JobType
-from ropewalk.definitions.option_precedence import base_of, limit_key_of, options_of
+from ropewalk.definitions.option_precedence import base_options_of, limit_key_of, options_of
 from ropewalk.definitions.options import AppDefaults, EnqueueOptions
 from ropewalk.domain.bounds import Bounds, check
 from ropewalk.domain.jobs.record import CompensationSpec, IdempotencyKey, NewJob
@@ -25,10 +25,10 @@ from ropewalk.errors import InvalidInput
 def to_new_job(
     job: Job[Any, Any], *, call: EnqueueOptions, defaults: AppDefaults, bounds: Bounds, tenant: str
 ) -> NewJob:
-    """Raises InvalidInput naming the option that does not fit.
+    """The job as it is submitted. Raises InvalidInput naming the option that does not fit.
 
-    timeout, backoff and lease are stored only where this one job was given them: otherwise those of the worker's
-    own type and app count, so that a change of code reaches jobs already queued.
+    A timeout, backoff or lease is stored only if the job itself has one. Otherwise those of the worker's type and app
+    count, so that a change of the code applies to jobs that are queued already.
     """
     if not call and _is_plain(job, bounds):
         return structs.replace(_template(job.type, defaults, bounds, tenant), id=job.id, input=job.input)
@@ -37,12 +37,12 @@ def to_new_job(
 
 
 def skips_queue(job: Job[Any, Any], call: EnqueueOptions) -> bool:
-    """May the process that enqueues it run it at once? The same precedence as for every other option."""
+    """Whether the process that enqueues a job may run it at once; the precedence is that of all options."""
     return bool(options_of(job, call).get("skip_queue", job.type.options.skip_queue))
 
 
 def _is_plain(job: Job[Any, Any], bounds: Bounds) -> bool:
-    """Only id and input are its own, and both are within bounds: nothing is left to resolve or to refuse."""
+    """Whether a job has nothing of its own but an id and an input within bounds, so that its type's template fits."""
     of_type = job.type.options
     return (
         not job.options
@@ -58,13 +58,13 @@ def _is_plain(job: Job[Any, Any], bounds: Bounds) -> bool:
 
 @lru_cache(maxsize=1024)
 def _template(job_type: JobType[..., Any, Any], defaults: AppDefaults, bounds: Bounds, tenant: str) -> NewJob:
-    """What all jobs of a type have in common that were given no options: resolved and checked once."""
+    """The NewJob that all plain jobs of a type share; its options are resolved and checked once."""
     blank: Job[Any, Any] = Job("template", job_type, b"{}", MappingProxyType({}))
     return _resolved(blank, {}, defaults, bounds, tenant)
 
 
 def _resolved(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults, bounds: Bounds, tenant: str) -> NewJob:
-    base = base_of(job.type.options, defaults)
+    base = base_options_of(job.type.options, defaults)
     new = NewJob(
         id=given.get("id", job.id),
         type=job.type.name,
@@ -102,8 +102,8 @@ def _key(job: Job[Any, Any], given: dict[str, Any]) -> IdempotencyKey | None:
     if key is None and unique is not None:
         key = guarded(unique, job.arguments)
         if not isinstance(key, str):
-            told = f"unique= of {job.type.name} returned {shown(key)}: return a string"
-            raise InvalidInput(told, field="idempotency_key")
+            message = f"unique= of {job.type.name} returned {shown(key)}: return a string"
+            raise InvalidInput(message, field="idempotency_key")
     if key is not None:
         scope, window_us = given.get("idempotency_scope", "open"), given.get("idempotency_window", DAY)
         return IdempotencyKey(key=key, scope=scope, window_us=window_us)
@@ -117,4 +117,4 @@ def _on_failure(job: Job[Any, Any], given: dict[str, Any], defaults: AppDefaults
     wanted: JobType[..., Any, Any] | Job[Any, Any] | None = given.get("on_failure", job.type.options.on_failure)
     if wanted is None:
         return None
-    return follow_up(job.type, wanted, defaults)
+    return compensation_of(job.type, wanted, defaults)

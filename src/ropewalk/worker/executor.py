@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ropewalk.definitions.context.calls import one_turn
+from ropewalk.definitions.context.calls import next_loop_turn
 from ropewalk.definitions.job_types.job_type import JobType
 from ropewalk.definitions.results.classify import error_info, only_leaf
 from ropewalk.domain.failure import Category, ErrorInfo
@@ -381,7 +381,7 @@ class Executor:
 async def _swallow_cancellation(me: asyncio.Task[Any]) -> None:
     """Ends a cancellation that was meant for the handler, whether it was raised there or has not been raised yet."""
     with contextlib.suppress(asyncio.CancelledError):
-        await one_turn()
+        await next_loop_turn()
     while me.cancelling():
         me.uncancel()
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ropewalk.definitions.codec.codec import DEFAULT_CODEC, wire
+from ropewalk.definitions.codec.codec import DEFAULT_CODEC, typed_codec
 from ropewalk.definitions.job_types.arguments import Arguments
 from ropewalk.definitions.job_types.contract import Returns
 from ropewalk.definitions.job_types.signature import Parameter
@@ -41,7 +41,7 @@ def drawn_annotations(values: int, first: int) -> Iterator[tuple[int, Any, Draw,
         declared, draw = annotation(random)
         seed += 1
         try:
-            wire(declared)
+            typed_codec(declared)
         except TypeError:
             continue
         found += 1

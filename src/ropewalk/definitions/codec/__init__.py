@@ -1,1 +1,1 @@
-"""Values as JSON and back, by their annotations."""
+"""The codec encodes values as JSON and decodes them again, by their annotations."""

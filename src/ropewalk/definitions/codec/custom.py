@@ -1,4 +1,4 @@
-"""Classes the codec learns: registered ones, and models that validate and dump themselves (as pydantic's do)."""
+"""Classes of users that the codec can write: registered ones, and models with methods for it, such as pydantic's."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 
 class Registered(Struct, frozen=True):
+    """A class that was registered with `register_type`."""
+
     cls: type
     tag: str
     encode: Callable[[Any], object]
@@ -21,7 +23,7 @@ class Registered(Struct, frozen=True):
 
 
 class Model(Protocol):
-    """What a pydantic model offers; anything else that does travels the same way."""
+    """The methods of a pydantic model; any class with these methods is encoded and decoded by them."""
 
     @classmethod
     def model_validate(cls, obj: object) -> object: ...
@@ -35,10 +37,10 @@ _reserved: set[str] = set()
 
 
 def register_type(cls: type[T], tag: str, encode: Callable[[T], object], decode: Callable[[Any], T]) -> None:
-    """Let values of exactly `cls` travel, with or without an annotation.
+    """Let arguments and results contain values of exactly `cls`, with or without an annotation.
 
-    `encode` turns one into anything the codec knows, `decode` takes that and gives the value back. `tag` is written
-    in stored data: keep it as long as data lives. Registering the same again replaces it.
+    `encode` turns such a value into anything that the codec knows, and `decode` turns this into the value again. `tag`
+    is stored with the data: keep it as long as the data exists. Registering a class again replaces its functions.
     """
     _check(cls, tag, encode, decode)
     if tag in _reserved:
@@ -63,35 +65,38 @@ def _check(cls: object, tag: object, encode: object, decode: object) -> None:
 
 
 def reserve(tags: Iterable[str]) -> None:
-    """Tags that no registered type may take."""
+    """Reserve tags, so that no registered type can take them."""
     _reserved.update(tags)
 
 
 def registered(cls: type) -> Registered | None:
+    """The registration of this class, if there is one."""
     return _by_class.get(cls)
 
 
 def tagged(tag: str) -> Registered | None:
+    """The registration with this tag, if there is one."""
     return _by_tag.get(tag)
 
 
 def is_model(cls: type) -> TypeGuard[type[Model]]:
+    """Whether the class has the methods of a model."""
     return callable(getattr(cls, "model_validate", None)) and callable(getattr(cls, "model_dump", None))
 
 
 def is_known(cls: type) -> bool:
-    """Can a value annotated with `cls` be encoded and decoded? `object` stands for no declared type."""
+    """Whether values annotated with `cls` can be encoded and decoded. `object` stands for no declared type."""
     return cls is object or cls in _by_class or is_model(cls)
 
 
 def dec_hook(cls: type, value: object) -> object:
-    """msgspec asks this for every class it does not know itself."""
+    """Decode a value of a class that msgspec does not know; msgspec calls this."""
     if cls is object:
         return value
     try:
         return _decoded(cls, value)
     except (TypeError, ValueError):
-        raise  # msgspec says where
+        raise  # msgspec adds the place
     except Exception as error:
         raise ValueError(f"a {cls.__qualname__} cannot be read: {type(error).__name__}: {error}") from error
 

@@ -1,4 +1,7 @@
-"""A value that does not fit, with its place: what the codec raises, before anybody knows whose value it is."""
+"""The error that the codec raises for a value that does not fit, with the place in the value.
+
+The codec does not know whose value it is. Callers that know the name of the argument make an InvalidInput of the error.
+"""
 
 from __future__ import annotations
 
@@ -14,46 +17,56 @@ from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import InvalidInput
 
 NOT_GIVEN: Final = object()
+"""Stands for no value."""
+
 SHOWN_CHARS_MAX: Final = 60
+"""Characters of a value that an error shows."""
+
 ROOT: Final = "$"
-SPEAKING: Final = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, AttributeError)
-"""Errors whose message alone says what is wrong; the names of others are told, too."""
+"""The path of the whole value."""
+
+CLEAR_ERRORS: Final = (msgspec.MsgspecError, TypeError, ValueError, OverflowError, AttributeError)
+"""Errors whose message alone says what is wrong; for others the message begins with the name of the error."""
 
 _NAMES: Final = re.compile(r"\w+")
 _REST_OF_STEP: Final = re.compile(r"""[^'"\[\].]*['"]\]""")
-"""Of a key that was quoted: whatever stands behind the secret word in it, and the closing bracket."""
+"""The rest of a quoted key behind the secret word in it, with the closing bracket."""
 _WITHOUT_VALUES: Final = re.compile(
     r"expected `[^`]*`(, got `[^`]*`| (of length )?[<>]?=? ?[\d.]+)?"
     r"|invalid (UUID|decimal string|base64 encoded string|ISO8601 duration|RFC3339 encoded (datetime|date|time))"
 )
-"""What msgspec says about a value without quoting any of it. Functions of users may say anything."""
+"""The messages of msgspec that quote no part of the value. Functions of users may quote anything."""
 
 
 class ValueMismatch(InvalidInput):
-    """`problem` at `path` (as in `$.items[3].price`). Callers that know the argument's name say it better.
+    """A value does not fit its annotation: there is a `problem` at a `path` such as `$.items[3].price`.
 
-    `quotes`: the problem may quote a part of the value, so it is not shown where the value is secret.
+    `quotes` says that the problem may quote a part of the value, so that it must not be shown if the value is secret.
     """
 
     def __init__(self, problem: str, path: str = ROOT, value: object = NOT_GIVEN, *, quotes: bool = False) -> None:
-        told = problem if value is NOT_GIVEN or names_secret(path) else f"{problem}, given {_shown(value)}"
-        super().__init__(told if path == ROOT else f"{told} at {path}")
+        message = problem if value is NOT_GIVEN or names_secret(path) else f"{problem}, given {_shown(value)}"
+        super().__init__(message if path == ROOT else f"{message} at {path}")
         self.problem = problem
         self.path = path
         self.value = value
-        """The value that does not fit, where the problem does not say it: not shown where its name is secret."""
+        """The value that does not fit, if the problem does not mention it; it is not shown if its name is secret."""
         self.quotes = quotes
 
     def under(self, step: str) -> ValueMismatch:
-        """The same mismatch, seen from one level further out."""
+        """This mismatch with its path seen from one level further out, where `step` leads inside."""
         return self.at(f"{ROOT}{step}{self.path.removeprefix(ROOT)}")
 
     def at(self, path: str) -> ValueMismatch:
+        """This mismatch at another path."""
         return ValueMismatch(self.problem, path, self.value, quotes=self.quotes)
 
     def hiding(self, marked: Collection[str], whole: str | None = None) -> ValueMismatch:
-        """The same mismatch without anything of its value where that is secret: because of its path, or as a `whole`
-        that is. A step of the path behind the secret name may be a key, which is a part of the value."""
+        """This mismatch without any part of its value, if the value is secret; otherwise the mismatch itself.
+
+        The value is secret because of a name in its path, or because `whole`, the name of the whole value, is among the
+        `marked` names. The path behind a secret name is cut off, too, because it may contain a key of the value.
+        """
         end = len(ROOT) if whole in marked else _end_of_secret(self.path, marked)
         if end is None:
             return self
@@ -61,20 +74,21 @@ class ValueMismatch(InvalidInput):
         return ValueMismatch("the value does not fit" if self.quotes else self.problem, path)
 
     def unless_hidden(self, marked: Collection[str], whole: str | None = None) -> ValueMismatch | None:
-        """This mismatch as the cause of the error that callers see; None where `hiding` hides something of it."""
+        """This mismatch, as the cause of the error that callers see; None if `hiding` hides a part of it."""
         return self if self.hiding(marked, whole) is self else None
 
     def without_value(self) -> ValueMismatch:
+        """This mismatch without its value."""
         return ValueMismatch(self.problem, self.path, quotes=self.quotes)
 
 
 def names_secret(path: str, marked: Collection[str] = ()) -> bool:
-    """Whether a name in this path is secret: by itself, or because it is one of those that are `marked`."""
+    """Whether this path contains a name that is secret, either by itself or because it is one of the `marked` ones."""
     return _end_of_secret(path, marked) is not None
 
 
 def _end_of_secret(path: str, marked: Collection[str]) -> int | None:
-    """Where the first step of this path ends that has a secret name; None where there is none."""
+    """The end of the first step with a secret name in this path; None if there is none."""
     for name in _NAMES.finditer(path):
         if is_secret(name[0], marked):
             rest = _REST_OF_STEP.match(path, name.end())
@@ -84,27 +98,27 @@ def _end_of_secret(path: str, marked: Collection[str]) -> int | None:
 
 def _shown(value: object) -> str:
     try:
-        told = guarded(repr, redacted(value))
+        text = guarded(repr, redacted(value))
     except Exception:  # a class of the user's may raise anything
-        told = f"a {type(value).__qualname__}"
-    return told if len(told) <= SHOWN_CHARS_MAX else f"{told[:SHOWN_CHARS_MAX]}..."
+        text = f"a {type(value).__qualname__}"
+    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}..."
 
 
-def misfit(error: Exception) -> ValueMismatch:
-    """msgspec's `Expected X, got Y - at $.path`, or whatever else a value can provoke, as a ValueMismatch.
+def as_mismatch(error: Exception) -> ValueMismatch:
+    """The ValueMismatch that stands for an error that was raised while a value was encoded or decoded.
 
-    Functions of the user's (of registered types, of models, `__post_init__`) run while a value is encoded or decoded.
-    They may raise anything, and all of it is said about the value.
+    The error may be msgspec's `Expected X, got Y - at $.path`. It may also be any error of a function of the user's (of
+    a registered type, of a model, or `__post_init__`), which then counts as a problem of the value.
     """
     if isinstance(error, ValueMismatch):
         return error
     if isinstance(error, RecursionError):
         return ValueMismatch("it is nested too deeply, or contains itself")
-    told = error_text(error) if isinstance(error, SPEAKING) else f"{type(error).__name__}: {error_text(error)}"
-    problem, _, place = told.partition(" - at ")
-    path = place.replace("`", "")
+    text = error_text(error) if isinstance(error, CLEAR_ERRORS) else f"{type(error).__name__}: {error_text(error)}"
+    problem, _, quoted_path = text.partition(" - at ")
+    path = quoted_path.replace("`", "")
     if isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
         problem = f"this is not JSON: {problem}"
-    if isinstance(error, SPEAKING):
+    if isinstance(error, CLEAR_ERRORS):
         problem = problem[:1].lower() + problem[1:]
     return ValueMismatch(problem, path or ROOT, quotes=_WITHOUT_VALUES.fullmatch(problem) is None)

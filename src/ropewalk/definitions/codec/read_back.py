@@ -1,8 +1,8 @@
-"""Does a value come back as it was given? Compares what was given with what was read back, and refuses what differs.
+"""Checks that an encoded value was read back as it was given, and refuses a value that was not.
 
-What fits without being the very type is no difference: a subclass of str for a str, an int for a float, a tuple for a
-list, a mapping for a dataclass. A difference is what would be lost without anybody noticing: another value, a field
-or key that is not declared, an object that would come back as its base class.
+A value of another type that fits the annotation is no difference: a subclass of str for a str, an int for a float, a
+tuple for a list, a mapping for a dataclass. A difference is whatever would be lost unnoticed: another value, a field or
+key that is not declared, an object that would come back as an object of its base class.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.codec.tagged import ExceptionData
 
 DEPTH_MAX: Final = 128
-"""Levels of JSON: a worker has to read, deep in its own calls, what was written from anywhere."""
+"""Levels of nested JSON at most, so that a worker can read a value even deep in its own calls."""
 
 _BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 
@@ -33,6 +33,7 @@ Given: TypeAlias = Mapping[object, object]
 
 
 def check_depth(data: bytes) -> None:
+    """Raises ValueMismatch if this JSON is nested too deeply."""
     if data.count(b"[") + data.count(b"{") <= DEPTH_MAX:
         return
     depth = 0
@@ -44,7 +45,7 @@ def check_depth(data: bytes) -> None:
 
 
 def check_same(given: object, back: object) -> None:
-    """Raises ValueMismatch naming the place of the first difference."""
+    """Compare a given value with what was read back. Raises ValueMismatch naming the place of the first difference."""
     if given is back:
         return
     kind: Any = type(back)
@@ -58,7 +59,7 @@ def check_same(given: object, back: object) -> None:
         _check_class(given, back)
     elif isinstance(given, Mapping):
         _check_declared(cast("Given", given), back, fields)
-    elif not (kind is ExceptionData and isinstance(given, BaseException)):  # which is how an exception travels
+    elif not (kind is ExceptionData and isinstance(given, BaseException)):  # an exception comes back as its data
         _check_fields(given, back)
 
 
@@ -74,13 +75,16 @@ def _check_enum(given: object, back: Enum) -> None:
 
 
 def _check_class(given: object, back: object) -> None:
-    """A registered class or a model: its own functions say what is the same, but not for its subclasses."""
+    """Check a value of a registered class or a model: its functions decide what is equal, but not for subclasses."""
     if isinstance(given, type(back)) and type(given) is not type(back):
         raise _other_class(given, back)
 
 
 def _check_float(given: object, back: object) -> None:
-    """By text: NaN is not equal to itself, and -0.0 is to 0. An int by its value: beyond 2**53 most are no float's."""
+    """Compare floats by their text, because NaN is not equal to itself and -0.0 is equal to 0.
+
+    An int that was given for a float is compared by its value, because most ints beyond 2**53 equal no float.
+    """
     if isinstance(given, int):
         if given != back:
             raise ValueMismatch("no float equals this int, so it would come back as another: annotate int", value=given)
@@ -89,7 +93,7 @@ def _check_float(given: object, back: object) -> None:
 
 
 def _check_moment(given: Any, back: Any) -> None:
-    """By text: moments in different zones may be equal, and those in a fold never are."""
+    """Compare by text, because moments in different zones may be equal, and equal moments in a fold are not."""
     if not isinstance(given, type(back)) or given.isoformat() != back.isoformat():
         raise _other(given, back)
 
@@ -120,7 +124,7 @@ def _check_set(given: object, back: AnySet[object]) -> None:
         if member in by_member:
             check_same(member, by_member.pop(member))
         else:
-            odd.append(member)  # not equal even to itself: NaN, a moment in a fold
+            odd.append(member)  # it does not even equal itself, like NaN or a moment in a fold
     left = list(by_member.values())
     for member in odd:
         match = next((index for index, each in enumerate(left) if _is_same(member, each)), None)
@@ -165,7 +169,7 @@ def _check_fields(given: object, back: object) -> None:
 
 
 def _check_declared(given: Given, back: object, fields: Mapping[object, str]) -> None:
-    """A mapping for an object with fields: it may leave out what has a default, and may say nothing else."""
+    """Check a mapping that was given for an object: it may leave out fields with a default, and may have no others."""
     tag_field = back.__struct_config__.tag_field if isinstance(back, Struct) else None
     normalized = hasattr(back, "__post_init__")
     for key, item in given.items():
@@ -184,7 +188,7 @@ def _check_field(given: object, back: object, name: object) -> None:
 
 @lru_cache(maxsize=1024)
 def fields_of(kind: type[Any]) -> Mapping[object, str] | None:
-    """Names of fields as they are written → attributes, of classes that declare fields."""
+    """The names of a class's fields as they are written, with their attributes; None if it declares no fields."""
     if issubclass(kind, Struct):
         return dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     if dataclasses.is_dataclass(kind):
@@ -195,7 +199,7 @@ def fields_of(kind: type[Any]) -> Mapping[object, str] | None:
 
 @lru_cache(maxsize=1024)
 def _compared(kind: type[Any]) -> tuple[str, ...]:
-    """Attributes that matter for equality."""
+    """The attributes that a class compares to decide whether two objects are equal."""
     if issubclass(kind, Struct):
         return kind.__struct_fields__
     if dataclasses.is_dataclass(kind):

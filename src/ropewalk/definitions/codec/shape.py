@@ -1,4 +1,4 @@
-"""What an annotation is made of, as far as it decides how its values must be written."""
+"""The shape of an annotation: the facts about its parts that decide how its values have to be encoded."""
 
 from __future__ import annotations
 
@@ -12,44 +12,46 @@ from msgspec import inspect as mi
 
 from ropewalk.definitions.codec.tagged import TAG
 
+# The kinds of annotations, as msgspec describes them.
 PLAIN: Final = (mi.NoneType, mi.BoolType, mi.IntType, mi.StrType, mi.LiteralType, mi.UnionType)
 MOMENTS: Final = (mi.DateTimeType, mi.TimeType, mi.DateType, mi.TimeDeltaType)
-KEPT: Final = (*MOMENTS, mi.BytesType, mi.UUIDType, mi.DecimalType)
+NON_JSON_SCALARS: Final = (*MOMENTS, mi.BytesType, mi.UUIDType, mi.DecimalType)
 ARRAYS: Final = (mi.ListType, mi.TupleType, mi.VarTupleType)
-EXACT: Final = (*PLAIN, *KEPT, *ARRAYS, mi.FloatType, mi.DictType)
+EXACT: Final = (*PLAIN, *NON_JSON_SCALARS, *ARRAYS, mi.FloatType, mi.DictType)
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """Facts about an annotation, over its whole tree."""
+    """Facts about all parts of an annotation together."""
 
     exact: bool = True
-    """It has only scalars and containers of the standard library that msgspec checks and writes as they are."""
+    """It has only scalars and containers of the standard library, which msgspec checks and writes as they are."""
     scalars: bool = True
-    """It has only None, bool, int, str and literals: what msgspec's check lets pass can be written as it is."""
-    kept: bool = False
-    """It has scalars that JSON lacks: moments, bytes, UUIDs, Decimals."""
+    """It has only None, bool, int, str and literals, so that a value that passes the check is written as it is."""
+    has_non_json_scalars: bool = False
+    """It has scalars that JSON lacks: dates and times, bytes, UUIDs, Decimals."""
     comparable: bool = True
-    """`==` tells whether values are the same: classes have the one that was generated from their fields, or none."""
+    """`==` decides whether two values are the same, because every class compares its fields or has no `==`."""
     guided: bool = False
-    """It has untyped, custom or unordered parts, or odd keys: the annotation must lead through the value."""
-    floats: bool = False
-    """NaN and infinities are possible, which JSON lacks."""
-    clocks: bool = False
-    """It has datetimes or times: an odd offset is possible."""
-    dicts: bool = False
-    """A key of a JSON object may look like the codec's own tag."""
-    arrays: bool = False
-    """It has lists or tuples, for which msgspec also takes sets."""
-    inner_floats: bool = False
-    """It has floats inside of other values, for which msgspec also takes Decimals."""
+    """It has untyped, custom or unordered parts, or odd keys, so that values are converted part by part."""
+    has_floats: bool = False
+    """It has floats, which may be NaN or infinite; JSON lacks these."""
+    has_times: bool = False
+    """It has datetimes or times, whose offset may not be in whole minutes."""
+    may_have_tag_key: bool = False
+    """It has JSON objects of which a key may be the codec's own tag."""
+    has_arrays: bool = False
+    """It has lists or tuples, for which msgspec also accepts sets."""
+    has_inner_floats: bool = False
+    """It has floats inside of other values, for which msgspec also accepts Decimals."""
 
 
 def shape_of(*infos: mi.Type) -> Shape:
+    """The shape of these annotations together."""
     return reduce(_both, (_facts(node) for info in infos for node in walk(info)), Shape())
 
 
 def walk(info: mi.Type) -> Iterator[mi.Type]:
-    """Every node of the tree once; recursive types come back to themselves."""
+    """Every part of an annotation, once, even if the annotation is recursive."""
     seen: set[int] = set()
     waiting = [info]
     while waiting:
@@ -61,13 +63,14 @@ def walk(info: mi.Type) -> Iterator[mi.Type]:
 
 
 def bare(info: mi.Type) -> mi.Type:
-    """Without documentation wrapped around it."""
+    """The annotation inside of documentation that is wrapped around it."""
     while isinstance(info, mi.Metadata):
         info = info.type
     return info
 
 
 def children(info: mi.Type) -> tuple[mi.Type, ...]:
+    """The annotations directly inside of this one, such as that of a list's items."""
     match info:
         case mi.CollectionType():
             return (info.item_type,)
@@ -84,7 +87,7 @@ def children(info: mi.Type) -> tuple[mi.Type, ...]:
 
 
 def has_text_keys(info: mi.DictType) -> bool:
-    """Are its keys exact and unambiguous as the text of a JSON object's keys? Other dicts are written as pairs."""
+    """Whether the keys of this dict are exact and unambiguous as keys of a JSON object. Other dicts become pairs."""
     match bare(info.key_type):
         case mi.LiteralType(values):
             return all(isinstance(value, str) for value in values)
@@ -97,7 +100,10 @@ def has_text_keys(info: mi.DictType) -> bool:
 
 
 def type_info(annotation: object) -> mi.Type:
-    """Raises TypeError for what msgspec cannot decode unambiguously, NameError for names not defined yet."""
+    """What msgspec knows about an annotation.
+
+    Raises TypeError if msgspec cannot decode it unambiguously, and NameError if a name in it is not defined yet.
+    """
     msgspec.json.Decoder(annotation)
     return mi.type_info(annotation)
 
@@ -109,15 +115,15 @@ def _facts(node: mi.Type) -> Shape:
     guided = unordered or odd_keys or isinstance(node, mi.AnyType | mi.CustomType)
     return Shape(
         scalars=isinstance(node, PLAIN),
-        kept=isinstance(node, KEPT),
+        has_non_json_scalars=isinstance(node, NON_JSON_SCALARS),
         comparable=not isinstance(node, mi.NamedTupleType) and _has_generated_eq(node),
         exact=not guided and not enum_keys and isinstance(node, EXACT),
         guided=guided,
-        floats=isinstance(node, mi.FloatType),
-        clocks=isinstance(node, mi.DateTimeType | mi.TimeType),
-        dicts=isinstance(node, mi.DictType | mi.TypedDictType) or _has_field(node, TAG),
-        arrays=isinstance(node, ARRAYS),
-        inner_floats=not isinstance(node, mi.UnionType) and any(map(_may_be_float, children(node))),
+        has_floats=isinstance(node, mi.FloatType),
+        has_times=isinstance(node, mi.DateTimeType | mi.TimeType),
+        may_have_tag_key=isinstance(node, mi.DictType | mi.TypedDictType) or _has_field(node, TAG),
+        has_arrays=isinstance(node, ARRAYS),
+        has_inner_floats=not isinstance(node, mi.UnionType) and any(map(_may_be_float, children(node))),
     )
 
 
@@ -133,7 +139,7 @@ def _has_generated_eq(node: mi.Type) -> bool:
             return cls.__struct_config__.eq and cls.__eq__ is Struct.__eq__
         case mi.DataclassType(cls):
             code = getattr(cls.__eq__, "__code__", None)
-            return code is not None and code.co_filename == "<string>"  # where dataclasses makes it from
+            return code is not None and code.co_filename == "<string>"  # generated code has this name
         case mi.CustomType(cls):
             return cls is object
         case _:
@@ -149,18 +155,18 @@ def _has_field(node: mi.Type, name: str) -> bool:
 def _both(one: Shape, other: Shape) -> Shape:
     return Shape(
         scalars=one.scalars and other.scalars,
-        kept=one.kept or other.kept,
+        has_non_json_scalars=one.has_non_json_scalars or other.has_non_json_scalars,
         comparable=one.comparable and other.comparable,
         exact=one.exact and other.exact,
         guided=one.guided or other.guided,
-        floats=one.floats or other.floats,
-        clocks=one.clocks or other.clocks,
-        dicts=one.dicts or other.dicts,
-        arrays=one.arrays or other.arrays,
-        inner_floats=one.inner_floats or other.inner_floats,
+        has_floats=one.has_floats or other.has_floats,
+        has_times=one.has_times or other.has_times,
+        may_have_tag_key=one.may_have_tag_key or other.may_have_tag_key,
+        has_arrays=one.has_arrays or other.has_arrays,
+        has_inner_floats=one.has_inner_floats or other.has_inner_floats,
     )
 
 
 def custom_classes(info: mi.Type) -> list[type]:
-    """Classes that msgspec itself does not know."""
+    """The classes in this annotation that msgspec does not know."""
     return [node.cls for node in walk(info) if isinstance(node, mi.CustomType)]

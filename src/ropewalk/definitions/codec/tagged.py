@@ -1,9 +1,9 @@
-"""Values without a declared type, as JSON and back, exactly.
+"""Values without a declared type are written as JSON with tags, so that exactly these values are read back.
 
-What JSON has no word for is written `{"$rw": "datetime", "v": "2026-11-16T12:00:00"}`. Only exact types are taken:
-a subclass would come back as its base, and that is refused rather than done silently. Knows no annotations.
+A value of a type that JSON lacks is written with a tag: `{"$rw": "datetime", "v": "2026-11-16T12:00:00"}`. An object of
+a subclass would come back as an object of the base class, so it is refused. This module knows no annotations.
 
-An exception as it comes back from a store: text, never the class, so nothing stored is imported or raised.
+An exception is stored as text and comes back as ExceptionData, so that nothing stored is ever imported or raised.
 """
 
 from __future__ import annotations
@@ -21,19 +21,22 @@ import msgspec
 from msgspec import Struct
 
 from ropewalk.definitions.codec import custom
-from ropewalk.definitions.codec.mismatch import ValueMismatch, misfit
+from ropewalk.definitions.codec.mismatch import ValueMismatch, as_mismatch
 from ropewalk.domain.failure import clipped
 from ropewalk.domain.shown_errors import error_text, traceback_text
 
 
 class ExceptionData(Struct, frozen=True, kw_only=True):
+    """An exception as data, in the form in which it comes back from a store."""
+
     type: str
-    """module and name of the class, the name alone for a built-in one"""
+    """The module and name of the class; for a built-in exception the name alone."""
     message: str
     traceback: str | None = None
 
 
 def exception_data(error: BaseException) -> ExceptionData:
+    """This exception as data, with long texts clipped."""
     kind = type(error)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     trace = None if error.__traceback__ is None else clipped(traceback_text(error))
@@ -41,13 +44,17 @@ def exception_data(error: BaseException) -> ExceptionData:
 
 
 TAG: Final = "$rw"
+"""The key that holds the name of the type."""
+
 VALUE: Final = "v"
+"""The key that holds the value."""
+
 TAG_BYTES: Final = b'"$rw"'
-"""what JSON bytes contain when (and, but for a string of that text, only when) there is a tag in them"""
+"""JSON with a tag contains these bytes; JSON without a tag contains them only if a string has this text."""
 
 
 def tag(value: object) -> object:
-    """`value` as a tree that JSON can hold. Raises Misfit for what `revive` could not give back as it is."""
+    """The tree of builtins that stands for a value in JSON. Raises ValueMismatch if `untag` could not restore it."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -63,20 +70,20 @@ def tag(value: object) -> object:
     )
 
 
-def revive(tree: object) -> object:
-    """The value that `tag` wrote as this tree. Raises Misfit for a tag nobody knows."""
+def untag(tree: object) -> object:
+    """The value that `tag` wrote as this tree. Raises ValueMismatch for an unknown tag."""
     if type(tree) is list:
-        return _each(revive, cast("list[object]", tree), count())
+        return _each(untag, cast("list[object]", tree), count())
     if type(tree) is dict:
         node = cast("dict[str, object]", tree)
         if TAG in node:
-            return _untagged(node)
-        return dict(zip(node, _each(revive, node.values(), node), strict=True))
+            return _value_of_tag(node)
+        return dict(zip(node, _each(untag, node.values(), node), strict=True))
     return tree
 
 
 def escape(tree: object) -> object:
-    """`tree` of plain builtins, with only that tagged which JSON (as msgspec writes it) would lose or confuse."""
+    """The tree of builtins with tags where JSON, as msgspec writes it, would lose or confuse a value."""
     match tree:
         case float():
             return _float(tree)
@@ -92,17 +99,17 @@ def escape(tree: object) -> object:
 
 
 def json_object(written: Mapping[Any, object]) -> object:
-    """A dict with text keys, from values already written; as pairs where a key looks like a tag."""
+    """A JSON object of trees; it becomes tagged pairs if one of its keys is the tag."""
     return pairs(written.items()) if TAG in written else written
 
 
 def pairs(items: Iterable[tuple[object, object]]) -> object:
-    """A dict whose keys JSON cannot hold, from keys and values already written."""
+    """A dict whose keys JSON cannot hold, as tagged pairs of trees."""
     return _tagged("dict", [[key, item] for key, item in items])
 
 
 def ordered(items: Iterable[object]) -> list[object]:
-    """Members of a set in an order that every process agrees on: equal inputs must have equal bytes."""
+    """The members of a set in the same order in every process, so that equal inputs have equal bytes."""
     return sorted(items, key=msgspec.json.encode)
 
 
@@ -134,7 +141,7 @@ def _dict(value: dict[object, object]) -> object:
 
 
 def _each(do: Callable[[object], object], items: Iterable[object], steps: Iterable[object]) -> list[object]:
-    """`do` on every item; what does not fit is named by its step."""
+    """Call `do` with every item; a mismatch gets the step that leads to its item."""
     done: list[object] = []
     for item, step in zip(items, steps, strict=False):
         try:
@@ -149,7 +156,7 @@ def _exception(value: ExceptionData) -> object:
 
 
 class _Key(dict[object, object]):
-    """A JSON object that is a key, until it is converted to what its annotation says."""
+    """A JSON object that is the key of a dict, until it is converted to the type of its annotation."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
@@ -167,7 +174,7 @@ def _hashable(key: object) -> object:
     return key
 
 
-def _untagged(node: dict[str, object]) -> object:
+def _value_of_tag(node: dict[str, object]) -> object:
     name, value = node[TAG], node.get(VALUE)
     read = _READERS.get(name) if isinstance(name, str) else None
     if read is None and isinstance(name, str) and (known := custom.tagged(name)) is not None:
@@ -176,15 +183,16 @@ def _untagged(node: dict[str, object]) -> object:
         problem = f"{TAG}={name!r} is no tag known here: register its type, or escape the key"
         raise ValueMismatch(problem, quotes=True)
     try:
-        return read(revive(value))
+        return read(untag(value))
     except Exception as error:  # a registered type's function may raise anything
-        problem = f"{TAG}={name!r} does not hold a {name}: {misfit(error).problem}"
+        problem = f"{TAG}={name!r} does not hold a {name}: {as_mismatch(error).problem}"
         raise ValueMismatch(problem, quotes=True) from error
 
 
 _PLAIN: Final = frozenset({str, int, bool, type(None)})
 
-# One row a scalar: its tag, how it becomes text and a value again. isoformat keeps odd offsets, str keeps digits.
+# Each row has the tag of a scalar, its type, and the functions to text and back. isoformat keeps offsets with seconds,
+# and str keeps all digits of a Decimal.
 _SCALARS: Final[tuple[tuple[str, type, Callable[[Any], str], Callable[[Any], object]], ...]] = (
     ("datetime", datetime, datetime.isoformat, datetime.fromisoformat),
     ("date", date, date.isoformat, date.fromisoformat),

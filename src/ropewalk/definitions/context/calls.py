@@ -26,7 +26,7 @@ NAMED_MAX: Final = 3
 TURNS_TO_BEGIN: Final = 2
 """A task begins in the next turn of the loop; a coroutine that a thread has handed to the loop begins a turn later."""
 
-_mark: Final[Callable[[Any], Any]] = getattr(inspect, "markcoroutinefunction", lambda call: call)
+_mark_as_coroutine_function: Final[Callable[[Any], Any]] = getattr(inspect, "markcoroutinefunction", lambda call: call)
 """From Python 3.12 on, inspect tells that such a verb makes a coroutine; before, only calling it does."""
 
 
@@ -35,7 +35,7 @@ class Call(Struct, frozen=True, eq=False):
 
     work: Coroutine[Any, Any, Any]
     name: str
-    blocking: str
+    blocking_form: str
     file: str
     line: int
 
@@ -79,7 +79,7 @@ class Calls:
     """The calls of one attempt. Handlers in threads add to it from there."""
 
     def __init__(self) -> None:
-        self._made: list[Call] = []
+        self._recent: list[Call] = []
         self._closed: str | None = None
         self._errors: list[Exception] | None = None
         """Once the handler has returned: what calls raised that were still under way."""
@@ -87,9 +87,9 @@ class Calls:
 
     def add(self, call: Call) -> None:
         # By slices, which raise nothing where another thread was faster.
-        while (last := self._made[-1:]) and last[0].begun:
-            del self._made[-1:]
-        self._made.append(call)
+        while (last := self._recent[-1:]) and last[0].begun:
+            del self._recent[-1:]
+        self._recent.append(call)
 
     def close(self, why: str) -> None:
         """Refuse every further call, because the job is completed."""
@@ -120,16 +120,16 @@ class Calls:
     async def wait(self) -> None:
         """Wait until every call has ended that has begun, or is about to begin in a task."""
         for _ in range(TURNS_TO_BEGIN):
-            if all(each.begun for each in self._made):
+            if all(each.begun for each in self._recent):
                 break
-            await one_turn()
+            await next_loop_turn()
         while under_way := list(self.under_way):
             for each in under_way:
                 await each.wait()
 
-    def forgotten(self) -> str | None:
+    def never_awaited(self) -> str | None:
         """The handler returned: what it forgot and what to do, or None. Closes those calls, they never begin."""
-        left = [each for each in self._made if not each.begun]
+        left = [each for each in self._recent if not each.begun]
         if not left:
             return None
         for each in left:
@@ -139,11 +139,11 @@ class Calls:
         was = "was" if len(left) == 1 else "were"
         return (
             f"{named}{more} {was} not awaited before the handler returned, and did nothing: write "
-            f"`await {left[0].name}(...)`, or in a plain function {left[0].blocking}"
+            f"`await {left[0].name}(...)`, or in a plain function {left[0].blocking_form}"
         )
 
 
-async def one_turn() -> None:
+async def next_loop_turn() -> None:
     """Let everything run that is ready on this loop."""
     turn = asyncio.Event()
     asyncio.get_running_loop().call_soon(turn.set)
@@ -156,8 +156,8 @@ class Calling(Protocol):
     def calls(self) -> Calls: ...
 
 
-def to_be_awaited(blocking: str, owner: str = "ctx") -> Callable[[Verb], Verb]:
-    """A verb whose call is remembered until it ends. `blocking` is what a plain function writes instead."""
+def to_be_awaited(blocking_form: str, owner: str = "ctx") -> Callable[[Verb], Verb]:
+    """A verb whose call is remembered until it ends. `blocking_form` is what a plain function writes instead."""
 
     def remembered(verb: Verb) -> Verb:
         name = f"{owner}.{verb.__name__}"
@@ -169,10 +169,10 @@ def to_be_awaited(blocking: str, owner: str = "ctx") -> Callable[[Verb], Verb]:
             work: Any = _remembered_until_it_ends(calls, lambda: verb(self, *args, **kwargs))
             work.__qualname__ = verb.__qualname__  # Python names a coroutine that nobody awaits in a warning
             caller = sys._getframe(1)
-            calls.add(Call(work, name, blocking, caller.f_code.co_filename, caller.f_lineno))
+            calls.add(Call(work, name, blocking_form, caller.f_code.co_filename, caller.f_lineno))
             return work
 
-        return cast("Verb", _mark(call))
+        return cast("Verb", _mark_as_coroutine_function(call))
 
     return remembered
 

@@ -214,8 +214,8 @@ class Context(Results):
         """Raises JobCancelled when this attempt should end."""
         why = self.port.cancellation()
         if why is not None:
-            told = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
-            raise JobCancelled(f"job {self.id} should end ({told})", job_id=self.id)
+            text = why.reason.value if why.message is None else f"{why.reason.value}: {why.message}"
+            raise JobCancelled(f"job {self.id} should end ({text})", job_id=self.id)
 
     # ── what it asks of the store ───────────────────────────────────────────────────────────────────────────
 
@@ -330,7 +330,7 @@ class Context(Results):
 
     def never_awaited(self) -> str | None:
         """For the engine: the handler returned. What it called and never awaited, as a sentence; None for most."""
-        return None if self._calls is None else self._calls.forgotten()
+        return None if self._calls is None else self._calls.never_awaited()
 
     def without_steps(self) -> None:
         """For the engine: what ends this attempt is not the handler's word, so its steps need not be complete."""

@@ -116,14 +116,14 @@ class Dependency(Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
 
 def dependencies_of(port: AttemptPort) -> tuple[Dependency, ...]:
-    return tuple(_seen(port, each) for each in port.dependencies())
+    return tuple(_dependency(port, each) for each in port.dependencies())
 
 
-def _seen(port: AttemptPort, found: workflows.Dependency) -> Dependency:
+def _dependency(port: AttemptPort, found: workflows.Dependency) -> Dependency:
     job, ending = found.job, found.edge.ending
     if job is None:
         missing = found.edge.kind is ParentKind.MISSING or ending is not Ending.COMPLETED
-        read = (lambda: None) if missing else _gone(found.edge.parent_id)
+        read = (lambda: None) if missing else _raiser_of_not_found(found.edge.parent_id)
         return Dependency(id=found.edge.parent_id, type=None, state=None, ending=ending, read=read)
     return Dependency(
         id=job.id,
@@ -145,7 +145,7 @@ def _reader(port: AttemptPort, found: workflows.Dependency, job: JobRecord) -> C
     if job.status is not Status.COMPLETED:
         return lambda: None
     if job.flags & FORGOTTEN or (found.edge.kind is ParentKind.CHAIN and job.flags & CONTINUED):
-        return _gone(job.id)
+        return _raiser_of_not_found(job.id)
     return lambda: port.decode_result(job)
 
 
@@ -163,7 +163,7 @@ def _group_value(
     return value_of(root, group, contributions, decode)
 
 
-def _gone(job_id: str) -> Callable[[], object]:
+def _raiser_of_not_found(job_id: str) -> Callable[[], object]:
     def read() -> object:
         raise NotFound(f"the result of {job_id}, which this job depended on, is gone (deleted, or pruned)")
 

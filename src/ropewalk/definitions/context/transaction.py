@@ -31,7 +31,7 @@ class Transaction:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._held: UserTransaction | None = None
+        self._transaction: UserTransaction | None = None
         self._value: object = _NOTHING
 
     def calls(self) -> Calls:
@@ -41,10 +41,10 @@ class Transaction:
     @to_be_awaited("tx.execute(...) of `with ctx.sync.transaction() as tx:`", owner="tx")
     async def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
         """Run one statement on the store's database; its rows."""
-        if self._held is None:
+        if self._transaction is None:
             raise InvalidInput("a transaction is used inside its block: `async with ctx.transaction() as tx:`")
-        with self._asked():
-            return await self._held.execute(sql, values)
+        with self._marking_unanswered():
+            return await self._transaction.execute(sql, values)
 
     def complete(self, value: T) -> T:
         """What the job completes with when the block ends: a value, or a Result with more to follow."""
@@ -52,27 +52,27 @@ class Transaction:
         return value
 
     async def __aenter__(self) -> Transaction:
-        with self._asked():
-            self._held = await self._context.port.begin_transaction()
+        with self._marking_unanswered():
+            self._transaction = await self._context.port.begin_transaction()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        held, self._held = self._held, None
-        assert held is not None
-        with self._asked():
+        transaction, self._transaction = self._transaction, None
+        assert transaction is not None
+        with self._marking_unanswered():
             if error is not None:
-                await held.rollback()
+                await transaction.rollback()
             elif self._value is _NOTHING:
-                await held.rollback()
+                await transaction.rollback()
                 raise TransactionNotCompleted(
                     "ctx.transaction() ended without tx.complete(...), and everything in its block was rolled back: "
                     "call tx.complete(value), or tx.complete(None), as the last thing in the block"
                 )
             else:
                 with self.calls().begin():
-                    await self._context.port.commit(held, self._context, self._value)
+                    await self._context.port.commit(transaction, self._context, self._value)
                 self._context.completed_with(self._value)
 
     if not TYPE_CHECKING:  # type checkers shall go on refusing `with`
@@ -88,7 +88,7 @@ class Transaction:
             """Never called, but `with` looks for it before it enters the block."""
 
     @contextmanager
-    def _asked(self) -> Generator[None, None, None]:
+    def _marking_unanswered(self) -> Generator[None, None, None]:
         try:
             yield
         except StoreUnavailable as error:
@@ -101,24 +101,24 @@ class SyncTransaction:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._transaction = context.transaction()
+        self._async_transaction = context.transaction()
 
     def execute(self, sql: str, values: SqlValues = ()) -> list[tuple[Any, ...]]:
         """Run one statement on the store's database; its rows."""
-        return self._wait(self._transaction.execute(sql, values))
+        return self._wait(self._async_transaction.execute(sql, values))
 
     def complete(self, value: T) -> T:
         """What the job completes with when the block ends."""
-        return self._transaction.complete(value)
+        return self._async_transaction.complete(value)
 
     def __enter__(self) -> SyncTransaction:
-        self._wait(self._transaction.__aenter__())
+        self._wait(self._async_transaction.__aenter__())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._wait(self._transaction.__aexit__(kind, error, trace))
+        self._wait(self._async_transaction.__aexit__(kind, error, trace))
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         return self._context.port.blocking(work)

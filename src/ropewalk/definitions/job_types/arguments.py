@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct, structs
 from msgspec import inspect as mi
 
-from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec
+from ropewalk.definitions.codec.codec import JsonCodec, TypedCodec, UserCodec
 from ropewalk.definitions.codec.mismatch import ROOT, ValueMismatch
 from ropewalk.definitions.codec.shape import shape_of
 from ropewalk.definitions.job_types.signature import REQUIRED, Parameter
@@ -33,7 +33,7 @@ _SCALARS: Final = (type(None), bool, int, float, str)
 
 
 class Arguments:
-    """All of them are one Struct on the wire, so that decoding is one call."""
+    """All of them are one Struct on the typed_codec, so that decoding is one call."""
 
     def __init__(self, job_type: str, parameters: Sequence[Parameter], codec: Codec) -> None:
         self.job_type = job_type
@@ -44,13 +44,13 @@ class Arguments:
         """Names of arguments, and of fields anywhere in them, that are annotated as Secret."""
         self.struct = self.annotation = _struct(job_type, parameters)
         self._parameters = {each.name: each for each in parameters}
-        self._known = frozenset(self.names)
+        self._name_set = frozenset(self.names)
         self._positional = tuple(each.name for each in parameters if not each.keyword_only)
         self._defaults = {each.name: _copied(each.default) for each in parameters if each.default is not REQUIRED}
         self._plain_defaults = {name: each for name, each in self._defaults.items() if isinstance(each, _SCALARS)}
         self.plain_json = type(codec) is JsonCodec
         """each argument can be taken from the encoded whole"""
-        self._wire = _wire(self.struct) if self.plain_json else Bound(codec, self.struct)
+        self._codec = _struct_codec(self.struct) if self.plain_json else UserCodec(codec, self.struct)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         """As Python would bind a call, defaults filled in, in the order of the signature."""
@@ -68,13 +68,13 @@ class Arguments:
         """Every argument, in the order of the signature: as given in a mapping by name, or its default."""
         if not isinstance(given, Mapping):
             secret = any(is_secret(name, self.secrets) for name in (*self.names, *self.secrets))
-            told = f"a value of type {type(given).__name__}" if secret else shown(given)
-            raise InvalidInput(f"{self.job_type}: {told} is no mapping of arguments by name ({self._takes()})")
+            description = f"a value of type {type(given).__name__}" if secret else shown(given)
+            raise InvalidInput(f"{self.job_type}: {description} is no mapping of arguments by name ({self._takes()})")
         return self._completed(cast("Mapping[str, object]", given))
 
     def _completed(self, given: Mapping[str, object]) -> dict[str, object]:
-        if not self._known.issuperset(given):
-            raise self._unknown(next(name for name in given if name not in self._known))
+        if not self._name_set.issuperset(given):
+            raise self._unknown(next(name for name in given if name not in self._name_set))
         if len(given) == len(self.names):
             return {name: given[name] for name in self.names}
         for name in self.names:
@@ -88,8 +88,8 @@ class Arguments:
         What equals its parameter's default is left out, so that older code, which does not know a new parameter yet,
         can read what newer code enqueues. A codec of the user's own gets all of them.
         """
-        if not isinstance(self._wire, TypedCodec):
-            return self._encoded(self._held(arguments))
+        if not isinstance(self._codec, TypedCodec):
+            return self._encoded(self._as_struct(arguments))
         if not self._defaults:
             return self._encoded(arguments)
         plain = self._plain_defaults
@@ -101,7 +101,7 @@ class Arguments:
         found: dict[str, msgspec.Raw] = {}
         for name in names:
             if self.plain_json and name in self._defaults:
-                alone = _wire(_struct(self.job_type, [self._parameters[name]]))
+                alone = _struct_codec(_struct(self.job_type, [self._parameters[name]]))
                 try:
                     found |= fields_of_json.decode(alone.encode({name: self._defaults[name]}))
                 except ValueMismatch:
@@ -110,18 +110,18 @@ class Arguments:
 
     def _encoded(self, value: object) -> bytes:
         try:
-            return self._wire.encode(value)
+            return self._codec.encode(value)
         except ValueMismatch as error:
-            placed = self._placed(error, value)
-            raise self._refused(placed) from placed.unless_hidden(self.secrets)
+            placed = self._located(error, value)
+            raise self._invalid_input(placed) from placed.unless_hidden(self.secrets)
 
-    def _placed(self, error: ValueMismatch, value: object) -> ValueMismatch:
+    def _located(self, error: ValueMismatch, value: object) -> ValueMismatch:
         """The mismatch at its argument, where the codec did not say which it is: of text that is no Unicode, say."""
         if error.path != ROOT or not isinstance(value, Mapping):
             return error
         for name, item in cast("Mapping[str, object]", value).items():
             try:
-                _wire(_struct(self.job_type, [self._parameters[name]])).encode({name: item})
+                _struct_codec(_struct(self.job_type, [self._parameters[name]])).encode({name: item})
             except ValueMismatch as alone:
                 return alone.under(f".{name}") if alone.path == ROOT else alone
         return error
@@ -140,9 +140,9 @@ class Arguments:
     def decode(self, data: bytes) -> dict[str, object]:
         """Raises InvalidInput naming the argument that is unknown, missing or does not fit."""
         try:
-            value = self._wire.decode(data)
+            value = self._codec.decode(data)
         except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets)
+            raise self._invalid_input(error) from error.unless_hidden(self.secrets)
         assert isinstance(value, self.struct), f"the codec of {self.job_type} returned a {type(value).__name__}"
         return dict(zip(self.names, structs.astuple(value), strict=True))
 
@@ -154,7 +154,7 @@ class Arguments:
         try:
             value = self._by_annotation.decode(data)
         except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets)
+            raise self._invalid_input(error) from error.unless_hidden(self.secrets)
         return dict(zip(self.names, structs.astuple(cast("Struct", value)), strict=True))
 
     def part_from_json(self, data: bytes) -> dict[str, object]:
@@ -162,9 +162,9 @@ class Arguments:
         given = fields_of_json.decode(data)
         parameters = [each for name, each in self._parameters.items() if name in given]
         try:
-            value = _wire(_struct(self.job_type, parameters)).decode(data)
+            value = _struct_codec(_struct(self.job_type, parameters)).decode(data)
         except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets)
+            raise self._invalid_input(error) from error.unless_hidden(self.secrets)
         return dict(zip((each.name for each in parameters), structs.astuple(cast("Struct", value)), strict=True))
 
     def merged_with_stored(self, stored: bytes, given: object) -> object:
@@ -181,12 +181,12 @@ class Arguments:
 
     @cached_property
     def _by_annotation(self) -> TypedCodec:
-        return self._wire if isinstance(self._wire, TypedCodec) else _wire(self.struct)
+        return self._codec if isinstance(self._codec, TypedCodec) else _struct_codec(self.struct)
 
-    def _held(self, arguments: Mapping[str, object]) -> Struct:
+    def _as_struct(self, arguments: Mapping[str, object]) -> Struct:
         return self.struct(**dict(zip(self.struct.__struct_fields__, arguments.values(), strict=True)))
 
-    def _refused(self, mismatch: ValueMismatch) -> InvalidInput:
+    def _invalid_input(self, mismatch: ValueMismatch) -> InvalidInput:
         error = mismatch.hiding(self.secrets)
         if error.path == ROOT and (absent := _ABSENT.fullmatch(error.problem)) is not None:
             what, name = absent.groups()
@@ -218,7 +218,7 @@ def _is_default(defaults: Mapping[str, object], name: str, value: object) -> boo
     return same and (not isinstance(value, float) or repr(value) == repr(default))
 
 
-def _wire(struct: type[Struct]) -> TypedCodec:
+def _struct_codec(struct: type[Struct]) -> TypedCodec:
     info = mi.type_info(struct)
     assert isinstance(info, mi.StructType)
     # Arguments come as a mapping: only what is inside decides how they are written, not that a Struct holds them.

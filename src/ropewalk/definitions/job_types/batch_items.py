@@ -11,11 +11,11 @@ from typing import Any, Final, Generic, TypeVar, Union, cast, get_args, get_orig
 import msgspec
 from msgspec import Struct
 
-from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec
+from ropewalk.definitions.codec.codec import JsonCodec, TypedCodec, UserCodec
 from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.context.context import Context
 from ropewalk.definitions.job_types.arguments import fields_of_json
-from ropewalk.definitions.job_types.signature import Handler, hints_of, own_result, place
+from ropewalk.definitions.job_types.signature import Handler, hints_of, own_result, qualified_name
 from ropewalk.domain.redaction import Hide
 from ropewalk.domain.secret_marks import is_marked_secret, secret_names
 from ropewalk.errors import DefinitionError, InvalidInput
@@ -52,7 +52,7 @@ class BatchSignature(Struct, frozen=True, kw_only=True):
 
 def batch_signature_of(function: Handler) -> BatchSignature:
     """Raises NameError or AttributeError where annotations name what is not defined (yet), else DefinitionError."""
-    where, hints = place(function), hints_of(function)
+    where, hints = qualified_name(function), hints_of(function)
     names = list(inspect.signature(function).parameters)
     annotation = hints.get(names[0]) if len(names) == 1 else None
     origin, inside = get_origin(annotation), get_args(annotation)
@@ -102,7 +102,7 @@ class Item:
         marked = frozenset({ITEM} if is_marked_secret(annotation) else ())
         self.secrets = marked | secret_names(annotation)
         self.plain_json = type(codec) is JsonCodec
-        self._wire = TypedCodec(annotation) if self.plain_json else Bound(codec, annotation)
+        self._codec = TypedCodec(annotation) if self.plain_json else UserCodec(codec, annotation)
 
     def bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> dict[str, object]:
         if kwargs or len(args) != 1:
@@ -116,15 +116,15 @@ class Item:
 
     def encode(self, arguments: Mapping[str, object]) -> bytes:
         try:
-            return self._wire.encode(arguments[ITEM])
+            return self._codec.encode(arguments[ITEM])
         except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
+            raise self._invalid_input(error) from error.unless_hidden(self.secrets, ITEM)
 
     def decode(self, data: bytes) -> dict[str, object]:
         try:
-            return {ITEM: self._wire.decode(data)}
+            return {ITEM: self._codec.decode(data)}
         except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
+            raise self._invalid_input(error) from error.unless_hidden(self.secrets, ITEM)
 
     def from_json(self, data: bytes) -> object:
         """The item, from JSON of itself or, as jobs are shown, of an object that holds it as `item`."""
@@ -150,9 +150,9 @@ class Item:
 
     def _item_from_json(self, data: bytes) -> object:
         try:
-            return (self._wire if isinstance(self._wire, TypedCodec) else TypedCodec(self.annotation)).decode(data)
+            return (self._codec if isinstance(self._codec, TypedCodec) else TypedCodec(self.annotation)).decode(data)
         except ValueMismatch as error:
-            raise self._refused(error) from error.unless_hidden(self.secrets, ITEM)
+            raise self._invalid_input(error) from error.unless_hidden(self.secrets, ITEM)
 
-    def _refused(self, error: ValueMismatch) -> InvalidInput:
+    def _invalid_input(self, error: ValueMismatch) -> InvalidInput:
         return InvalidInput(f"{self.job_type}: the item does not fit: {error.hiding(self.secrets, ITEM)}", field=ITEM)

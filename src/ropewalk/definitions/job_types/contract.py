@@ -10,12 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from ropewalk.definitions.codec import custom
-from ropewalk.definitions.codec.codec import Bound, JsonCodec, TypedCodec, wire
+from ropewalk.definitions.codec.codec import JsonCodec, TypedCodec, UserCodec, typed_codec
 from ropewalk.definitions.codec.mismatch import ValueMismatch
 from ropewalk.definitions.codec.shape import custom_classes, type_info
 from ropewalk.definitions.job_types.arguments import Arguments
 from ropewalk.definitions.job_types.batch_items import Item, batch_signature_of
-from ropewalk.definitions.job_types.signature import REQUIRED, Handler, Parameter, place, signature_of
+from ropewalk.definitions.job_types.signature import REQUIRED, Handler, Parameter, qualified_name, signature_of
 from ropewalk.domain.redaction import RESULT
 from ropewalk.domain.secret_marks import is_marked_secret, secret_names
 from ropewalk.errors import DefinitionError, InvalidInput
@@ -29,7 +29,7 @@ class Returns:
         self.annotation = annotation
         self._job_type = job_type
         self.secrets = secret_names(annotation).union({RESULT} if is_marked_secret(annotation) else ())
-        self._wire = TypedCodec(annotation) if type(codec) is JsonCodec else Bound(codec, annotation)
+        self._codec = TypedCodec(annotation) if type(codec) is JsonCodec else UserCodec(codec, annotation)
         self._is_none = annotation in (None, type(None))
 
     def encode(self, value: object) -> bytes | None:
@@ -37,19 +37,19 @@ class Returns:
         if value is None and self._is_none:
             return None  # most jobs: nothing to check, nothing to write
         try:
-            data = self._wire.encode(value)
+            data = self._codec.encode(value)
         except ValueMismatch as error:
             hint = "; annotate the return type" if self.annotation in (Any, object) else ""
-            told = f"{self._job_type}: the result does not fit: {error.hiding(self.secrets, RESULT)}{hint}"
-            raise InvalidInput(told, field="result") from error.unless_hidden(self.secrets, RESULT)
+            message = f"{self._job_type}: the result does not fit: {error.hiding(self.secrets, RESULT)}{hint}"
+            raise InvalidInput(message, field="result") from error.unless_hidden(self.secrets, RESULT)
         return None if value is None else data
 
     def decode(self, data: bytes | None) -> object:
         try:
-            return None if data is None else self._wire.decode(data)
+            return None if data is None else self._codec.decode(data)
         except ValueMismatch as error:
-            told = f"{self._job_type}: the stored result does not fit: {error.hiding(self.secrets, RESULT)}"
-            raise InvalidInput(told, field="result") from error.unless_hidden(self.secrets, RESULT)
+            message = f"{self._job_type}: the stored result does not fit: {error.hiding(self.secrets, RESULT)}"
+            raise InvalidInput(message, field="result") from error.unless_hidden(self.secrets, RESULT)
 
 
 class Contract(Struct, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ class Contract(Struct, frozen=True, kw_only=True):
 
 def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
     """Raises DefinitionError naming the function, the parameter and what to write instead."""
-    where = place(function)
+    where = qualified_name(function)
     try:
         signature = signature_of(function)
     except (NameError, AttributeError) as error:
@@ -86,7 +86,7 @@ def contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
 
 def batch_contract_of(function: Handler, job_type: str, codec: Codec) -> Contract:
     """The same for the handler of a batch type."""
-    where = place(function)
+    where = qualified_name(function)
     try:
         signature = batch_signature_of(function)
     except (NameError, AttributeError) as error:
@@ -114,7 +114,7 @@ def _check_parameter(where: str, parameter: Parameter) -> None:
     if parameter.default is REQUIRED:
         return
     try:
-        wire(parameter.annotation).encode(parameter.default)
+        typed_codec(parameter.annotation).encode(parameter.default)
     except ValueMismatch as error:
         raise DefinitionError(f"{where}: the default {parameter.default!r} does not fit: {error}") from error
 
@@ -127,7 +127,7 @@ def _check_annotation(where: str, annotation: Any) -> None:
     except TypeError as error:
         raise DefinitionError(
             f"{where} cannot be decoded unambiguously as {annotation!r}: {error}. "
-            "Declare a single type, or Structs told apart by a tag"
+            "Declare a single type, or Structs message apart by a tag"
         ) from error
     for cls in custom_classes(info):
         if not custom.is_known(cls):

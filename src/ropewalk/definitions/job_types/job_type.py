@@ -13,11 +13,18 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 import msgspec
 
 from ropewalk.definitions import job
-from ropewalk.definitions.compensation import why_not
+from ropewalk.definitions.compensation import takeover_problem
 from ropewalk.definitions.job import Job
 from ropewalk.definitions.job_types.batch_items import batch_signature_of
 from ropewalk.definitions.job_types.contract import Contract, batch_contract_of, contract_of
-from ropewalk.definitions.job_types.signature import Handler, Style, check_function, place, signature_of, style_of
+from ropewalk.definitions.job_types.signature import (
+    Handler,
+    Style,
+    check_function,
+    qualified_name,
+    signature_of,
+    style_of,
+)
 from ropewalk.definitions.options import TypeOptions
 from ropewalk.domain import checks
 from ropewalk.errors import DefinitionError
@@ -143,7 +150,7 @@ class JobType(Generic[P, S_co, G_co]):
 
     def _check_now(self) -> None:
         """Surface at decoration what can be known then; names that are not defined yet wait for the first use."""
-        where, wanted = place(self.handler), self.options.on_failure
+        where, wanted = qualified_name(self.handler), self.options.on_failure
         if not isinstance(wanted, JobType | Job | None):
             raise DefinitionError(f"{where}: on_failure={wanted!r} must be a job type or a job")
         try:
@@ -155,5 +162,5 @@ class JobType(Generic[P, S_co, G_co]):
         wanted = self.options.on_failure
         if not isinstance(wanted, JobType):
             return
-        if (reason := why_not(contract.arguments, wanted.resolve().arguments)) is not None:
-            raise DefinitionError(f"{place(self.handler)}: on_failure={wanted.name}: {reason}")
+        if (reason := takeover_problem(contract.arguments, wanted.resolve().arguments)) is not None:
+            raise DefinitionError(f"{qualified_name(self.handler)}: on_failure={wanted.name}: {reason}")

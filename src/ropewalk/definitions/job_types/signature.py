@@ -37,7 +37,7 @@ class Signature(Struct, frozen=True, kw_only=True):
     """S: the job's own result; `Any` where nothing is declared"""
 
 
-def place(function: Handler) -> str:
+def qualified_name(function: Handler) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
@@ -45,7 +45,7 @@ def check_function(function: object) -> Handler:
     """Refuse, at decoration, what can be seen without resolving annotations."""
     if not isinstance(function, FunctionType):
         raise DefinitionError(f"@job takes a plain function, not {function!r}")
-    where = place(function)
+    where = qualified_name(function)
     if function.__name__ == "<lambda>":
         raise DefinitionError(f"{where}: a lambda has no name to find it by; write a function with def")
     if "." in function.__qualname__.rpartition("<locals>.")[2]:
@@ -66,18 +66,18 @@ def style_of(function: Handler, executor: Executor) -> Style:
         return "async" if is_async else "thread"
     if is_async:
         raise DefinitionError(
-            f"{place(function)}: executor={executor!r} runs plain functions; write def, not async def"
+            f"{qualified_name(function)}: executor={executor!r} runs plain functions; write def, not async def"
         )
     if executor == "process" and "<locals>" in function.__qualname__:
         raise DefinitionError(
-            f"{place(function)}: another process cannot find a nested function; move it to the module"
+            f"{qualified_name(function)}: another process cannot find a nested function; move it to the module"
         )
     return executor
 
 
 def signature_of(function: Handler) -> Signature:
     """Resolve the annotations. Raises NameError or AttributeError where they name what is not defined (yet)."""
-    where = place(function)
+    where = qualified_name(function)
     hints = hints_of(function)
     parameters = [
         Parameter(
@@ -125,7 +125,7 @@ def hints_of(function: Handler) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
     except (SyntaxError, TypeError) as error:
-        raise DefinitionError(f"{place(function)}: an annotation is no type: {error}") from error
+        raise DefinitionError(f"{qualified_name(function)}: an annotation is no type: {error}") from error
 
 
 def own_result(where: str, annotation: Any) -> Any:

@@ -1,8 +1,4 @@
-"""The ids under which an attempt queues jobs: each parent has a child of its own, whichever Job object it is made from.
-
-A Job that was built outside the attempt, such as a constant of a module, may be queued by many parents, in many
-processes; and the same Job may be queued several times in one attempt. Its own id would make all of these one job.
-"""
+"""The jobs that a running attempt queues under its own job: their ids, and what they inherit."""
 
 from __future__ import annotations
 
@@ -16,7 +12,10 @@ from ropewalk.errors import InvalidInput
 
 
 def child_of(parent: JobRecord, child: NewJob) -> NewJob:
-    """What the child says itself comes first; another tenant's child it cannot be."""
+    """The child with what it inherits: the group, and the workflow, correlation id and trace unless it has its own.
+
+    Raises InvalidInput if the child has another tenant.
+    """
     if child.tenant != parent.tenant:
         raise InvalidInput(
             f"a job of tenant {parent.tenant!r} cannot queue one of tenant {child.tenant!r}: leave tenant= out",
@@ -34,16 +33,24 @@ def child_of(parent: JobRecord, child: NewJob) -> NewJob:
 
 
 class ChildIds:
-    """Those of one attempt."""
+    """The ids under which one attempt queues jobs: each call gets a child of its own, also from the same Job object.
+
+    A Job that was built outside of the attempt, such as a constant of a module, may be queued by many parents, in many
+    processes, and the same Job may be queued several times in one attempt. With the Job's own id, all of these would be
+    one job.
+    """
 
     def __init__(self, attempt: AttemptKey) -> None:
         self._attempt = attempt
         self._child_of: dict[str, str] = {}
-        """id of a Job object → id of the first job that this attempt made from it"""
+        """The id of the first child that this attempt made of a Job, by the id of the Job."""
 
     def child(self, job: Job[Any, Any]) -> Job[Any, Any]:
-        """The job as it is queued now. It keeps its id where its user chose the id, and where it was built in this
-        attempt and is queued for the first time; otherwise it gets a new one."""
+        """The job that is queued when this Job is queued now.
+
+        It keeps its id if the user chose it, or if the Job was built in this attempt and is queued for the first time.
+        Otherwise it gets a new id.
+        """
         if job.chosen_id:
             return job
         first = job.id not in self._child_of
@@ -52,7 +59,7 @@ class ChildIds:
         return child
 
     def with_dependencies(self, new: NewJob) -> NewJob:
-        """The job, where its `depends_on` names a Job of which this attempt made a child: it waits for that child."""
+        """The job, which waits for the child where its `depends_on` names a Job of which this attempt made a child."""
         gate = new.gate
         if gate is None or not self._child_of:
             return new

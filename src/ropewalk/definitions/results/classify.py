@@ -1,6 +1,6 @@
-"""What a handler's exception means for its attempt, by the options of its type, then of its app.
+"""Classifies what a handler raised: which outcome its attempt has, by the options of its type and then of its app.
 
-Runs wherever the handler ran (the worker, or its own process), because only there the exception itself exists.
+It runs where the handler ran, in the worker or in a handler's process, because only there the exception exists.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ropewalk.domain.user_calls import guarded
 from ropewalk.errors import Abort, Defer, InvalidInput, Retry, TransactionNotCompleted
 
 Reporter: TypeAlias = Callable[[BaseException, str], object]
+"""A function that reports an error that changes no outcome, with the name of what failed."""
 
 
 def classify(
@@ -33,19 +34,23 @@ def classify(
     app_decide: Classifier | None,
     secrets: Collection[str] = (),
 ) -> Outcome:
-    """Retry, Defer, Abort, Suspend say it themselves; then the type's `decide`, `abort_on`, `retry_on`; then, where
-    the type has no `decide`, the app's; else retry.
+    """The outcome of an attempt whose handler raised this error.
 
-    Never raises: a time that makes no sense is an error of the handler like any other. `secrets` are names whose values
-    are hidden in the error that is kept.
+    Retry, Defer, Abort and Suspend decide for themselves. Then the type's `decide`, `abort_on` and `retry_on` decide in
+    turn, and then the app's `decide`, if the type has neither `decide` nor `retry_on`. Any other error is retried.
+
+    It never raises: a time in Retry or Defer that makes no sense is an error of the handler like any other. `secrets`
+    are names whose values are hidden in the error that is stored.
     """
-    whose = f"decide of {job_type.name}"
-    return classify_by(job_type.options, whose, error, report, attempt=attempt, app_decide=app_decide, secrets=secrets)
+    classifier_name = f"decide of {job_type.name}"
+    return classify_by(
+        job_type.options, classifier_name, error, report, attempt=attempt, app_decide=app_decide, secrets=secrets
+    )
 
 
 def classify_by(
     rules: TypeOptions,
-    whose: str,
+    classifier_name: str,
     error: BaseException,
     report: Reporter,
     *,
@@ -53,29 +58,31 @@ def classify_by(
     app_decide: Classifier | None = None,
     secrets: Collection[str] = (),
 ) -> Outcome:
-    """As `classify` does; `whose` names the rules' own `decide` for reports."""
+    """The outcome by these rules, as for `classify`. `classifier_name` is the name of their `decide` in reports."""
     try:
-        said = _said(only_leaf(error), secrets)
-        if said is not None:
-            return said
-        return _classified(error, rules, whose, report, attempt=attempt, app_decide=app_decide, secrets=secrets)
+        stated = _stated_outcome(only_leaf(error), secrets)
+        if stated is not None:
+            return stated
+        return _outcome_by_rules(
+            error, rules, classifier_name, report, attempt=attempt, app_decide=app_decide, secrets=secrets
+        )
     except InvalidInput as wrong:
         return Errored(error_info(wrong, secrets=secrets))
 
 
 def bad_input(error: InvalidInput) -> Misfit:
-    """Arguments that do not fit the code here. They may fit that of another worker, which whoever ran it finds out."""
+    """The outcome if the arguments do not fit the code here; they may fit the code of another worker."""
     return Misfit(error_info(error, Category.PERMANENT, code="bad_input"))
 
 
 def bad_result(error: InvalidInput) -> Outcome:
-    """A result that does not fit will not fit next time either."""
+    """The outcome if the result does not fit: the job fails for good, because it will not fit next time either."""
     return Aborted(error_info(error, Category.PERMANENT, code=BAD_RESULT))
 
 
-def never_awaited(told: str) -> Outcome:
-    """The handler forgot to await what it called; it would forget again."""
-    return Aborted(error_info(RuntimeError(told), Category.PERMANENT, code="never_awaited"))
+def never_awaited(problem: str) -> Outcome:
+    """The outcome if the handler forgot to await a call: the job fails for good, because it would forget it again."""
+    return Aborted(error_info(RuntimeError(problem), Category.PERMANENT, code="never_awaited"))
 
 
 def error_info(
@@ -85,7 +92,7 @@ def error_info(
     code: str | None = None,
     secrets: Collection[str] = (),
 ) -> ErrorInfo:
-    """An exception as data, with the secrets in its arguments hidden: `secrets` are names that are hidden, too."""
+    """An exception as it is stored, with the secrets in its arguments hidden; `secrets` are more names to hide."""
     trace = _trace(error, secrets)
     return ErrorInfo(
         category=category,
@@ -103,8 +110,8 @@ def _trace(error: BaseException, secrets: Collection[str]) -> str:
         return f"<its traceback raised {type(broken).__name__}>"
 
 
-def _said(error: BaseException, secrets: Collection[str]) -> Outcome | None:
-    """What the exception itself says. The only one in a TaskGroup speaks as if there were no TaskGroup."""
+def _stated_outcome(error: BaseException, secrets: Collection[str]) -> Outcome | None:
+    """The outcome that the exception itself demands; None for an ordinary exception."""
     match error:
         case Retry():
             return Errored(
@@ -131,7 +138,7 @@ def _said(error: BaseException, secrets: Collection[str]) -> Outcome | None:
 
 
 def only_leaf(error: BaseException) -> BaseException:
-    """What a TaskGroup wraps, where it wraps one alone; otherwise the error itself."""
+    """The exception inside of exception groups of one, such as that of a TaskGroup; otherwise the error itself."""
     group = error
     while isinstance(error, BaseExceptionGroup):
         inside = cast("BaseExceptionGroup[BaseException]", error).exceptions
@@ -141,10 +148,10 @@ def only_leaf(error: BaseException) -> BaseException:
     return error
 
 
-def _classified(
+def _outcome_by_rules(
     error: BaseException,
     rules: TypeOptions,
-    whose: str,
+    classifier_name: str,
     report: Reporter,
     *,
     attempt: int,
@@ -152,45 +159,56 @@ def _classified(
     secrets: Collection[str],
 ) -> Outcome:
     if rules.decide is not None:
-        said = _asked(rules.decide, error, attempt, whose, report, secrets=secrets)
-        if said is not None:
-            return said
+        stated = _outcome_by_classifier(rules.decide, error, attempt, classifier_name, report, secrets=secrets)
+        if stated is not None:
+            return stated
     unlisted = bool(rules.retry_on) and not isinstance(error, rules.retry_on)
     if unlisted or isinstance(error, rules.abort_on):
         return Aborted(error_info(error, Category.PERMANENT, secrets=secrets))
-    # A type beats its app: what it says by any of its three options is not asked again.
+    # The app decides only what the type leaves open by all three of its options.
     if app_decide is not None and rules.decide is None and not rules.retry_on:
-        said = _asked(app_decide, error, attempt, "decide of the app", report, secrets=secrets)
-        if said is not None:
-            return said
+        stated = _outcome_by_classifier(app_decide, error, attempt, "decide of the app", report, secrets=secrets)
+        if stated is not None:
+            return stated
     return Errored(error_info(error, secrets=secrets))
 
 
 def call_classifier(decide: Classifier, error: BaseException, attempt: int) -> object:
-    """What the classifier answers, whatever its annotation promises."""
+    """What the classifier returns, which may be anything, whatever its annotation says."""
     if takes_attempt(decide):
         return cast("Callable[[BaseException, int], object]", decide)(error, attempt)
     return cast("Callable[[BaseException], object]", decide)(error)
 
 
-def _asked(
-    decide: Classifier, error: BaseException, attempt: int, whose: str, report: Reporter, *, secrets: Collection[str]
+def _outcome_by_classifier(
+    decide: Classifier,
+    error: BaseException,
+    attempt: int,
+    classifier_name: str,
+    report: Reporter,
+    *,
+    secrets: Collection[str],
 ) -> Outcome | None:
-    """What the classifier says; one that raises is reported and has said nothing. So is an answer that means nothing,
-    or that raises when it is compared: the error of the handler stays the one that is recorded."""
+    """The outcome that the classifier decides for; None if it leaves the decision open.
+
+    A classifier that raises, or returns something that means nothing, is reported and leaves the decision open. So the
+    error of the handler remains the one that is recorded.
+    """
     try:
         decision = guarded(call_classifier, decide, error, attempt)
     except Exception as broken:
-        report(broken, whose)
+        report(broken, classifier_name)
         return None
     try:
-        return guarded(_meant, decision, error, whose, secrets)
+        return guarded(_outcome_of_decision, decision, error, classifier_name, secrets)
     except Exception as broken:
-        report(broken, whose)
+        report(broken, classifier_name)
         return None
 
 
-def _meant(decision: object, error: BaseException, whose: str, secrets: Collection[str]) -> Outcome | None:
+def _outcome_of_decision(
+    decision: object, error: BaseException, classifier_name: str, secrets: Collection[str]
+) -> Outcome | None:
     match decision:
         case None:
             return None
@@ -203,4 +221,6 @@ def _meant(decision: object, error: BaseException, whose: str, secrets: Collecti
         case int() | float() | timedelta() as delay:
             return Deferred(delay_us=to_delay(delay, "decide"))
         case other:
-            raise InvalidInput(f"{whose} returned {shown(other)}: return 'retry', 'abort', seconds, a datetime or None")
+            raise InvalidInput(
+                f"{classifier_name} returned {shown(other)}: return 'retry', 'abort', seconds, a datetime or None"
+            )

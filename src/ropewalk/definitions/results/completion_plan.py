@@ -1,7 +1,4 @@
-"""From a returned Result to what is written when the job completes: children with their gates, or a continuation.
-
-What a job hands on to those queued under it: its group, its workflow, its tenant.
-"""
+"""Makes the jobs that are written when a job completes, children with their gates or a continuation, of a Result."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from typing import Any, Final, cast
 from msgspec import structs
 
 from ropewalk.definitions.context.attempt_port import AttemptPort
-from ropewalk.definitions.dependency import Trees, listed
+from ropewalk.definitions.dependency import CohortTrees, as_tuple
 from ropewalk.definitions.job import Job
-from ropewalk.definitions.option_precedence import over
+from ropewalk.definitions.option_precedence import merge_options
 from ropewalk.definitions.options import EnqueueOptions
 from ropewalk.definitions.results.children import ChildIds, child_of
 from ropewalk.definitions.results.results import Result, Said
@@ -22,23 +19,29 @@ from ropewalk.domain.jobs.record import NewJob
 from ropewalk.domain.workflow.dependency import ParentKind, ParentRef
 from ropewalk.errors import InvalidInput, LimitExceeded
 
-FOR_THE_GATE: Final = frozenset({"depends_on", "when", "on_unsatisfied", "gate_timeout", "allow_missing"})
+_GATE_OPTIONS: Final = frozenset({"depends_on", "when", "on_unsatisfied", "gate_timeout", "allow_missing"})
 
-_NOTHING_BEFORE: Final = Trees(())
+_NOTHING_BEFORE: Final = CohortTrees(())
 
 
 def children_of(said: Said, port: AttemptPort, ids: ChildIds, bounds: Bounds) -> tuple[NewJob, ...]:
-    """Raises InvalidInput naming what cannot be queued, LimitExceeded for too much of it."""
-    family = _Family(port, ids, bounds)
-    family.queue(said, _NOTHING_BEFORE, {})
-    return tuple(ids.with_dependencies(each) for each in family.children)
+    """The jobs that this Result queues.
+
+    Raises InvalidInput for a job that cannot be queued, and LimitExceeded for too many of them.
+    """
+    builder = _ChildrenBuilder(port, ids, bounds)
+    builder.queue(said, _NOTHING_BEFORE, {})
+    return tuple(ids.with_dependencies(each) for each in builder.children)
 
 
 def continuation_of(said: Said, port: AttemptPort) -> NewJob | None:
+    """The job that continues the chain, if the Result has one."""
     return None if said.continuation is None else child_of(port.job, port.prepare(said.continuation))
 
 
-class _Family:
+class _ChildrenBuilder:
+    """Collects the children of one attempt from the cohorts of a Result and of the Results nested in it."""
+
     def __init__(self, port: AttemptPort, child_ids: ChildIds, bounds: Bounds) -> None:
         self._port = port
         self._child_ids = child_ids
@@ -47,16 +50,16 @@ class _Family:
         self._ids: set[str] = set()
         self.children: list[NewJob] = []
 
-    def queue(self, said: Said, before: Trees, outer: Mapping[str, object], *, gated: bool = False) -> list[str]:
-        """All cohorts in turn, the first of them behind `before`; ids of everything in it.
+    def queue(self, said: Said, before: CohortTrees, outer: Mapping[str, object], *, gated: bool = False) -> list[str]:
+        """Add the jobs of all cohorts, of which the first waits for `before`; return their ids.
 
-        `outer` are options of the cohort it is nested in, `gated` whether that one came by .next. An empty cohort
-        lets the next one wait for what it would have waited for itself.
+        `outer` are the options of the cohort in which this Result is nested, and `gated` says whether that one came by
+        `.next`. The cohort after an empty cohort waits for what the empty one would have waited for.
         """
         ids: list[str] = []
         for number, cohort in enumerate(said.cohorts):
-            around = outer if number == 0 else _but_the_gate(outer)
-            options = over(around, cast("Mapping[str, object]", cohort.options))
+            outer_options = outer if number == 0 else _without_gate_options(outer)
+            options = merge_options(outer_options, cast("Mapping[str, object]", cohort.options))
             cohort_ids = list(self._cohort(cohort.items, before, options, gated=gated or cohort.follows))
             ids.extend(cohort_ids)
             if cohort_ids:
@@ -64,7 +67,7 @@ class _Family:
         return ids
 
     def _cohort(
-        self, items: Iterable[object], before: Trees, options: Mapping[str, object], *, gated: bool
+        self, items: Iterable[object], before: CohortTrees, options: Mapping[str, object], *, gated: bool
     ) -> Iterable[str]:
         for item in items:
             if isinstance(item, Result):
@@ -72,12 +75,12 @@ class _Family:
             else:
                 yield self._job(cast("Job[Any, Any]", item), before, options, gated=gated)
 
-    def _job(self, job: Job[Any, Any], before: Trees, options: Mapping[str, object], *, gated: bool) -> str:
+    def _job(self, job: Job[Any, Any], before: CohortTrees, options: Mapping[str, object], *, gated: bool) -> str:
         job = self._child_ids.child(job)
-        merged = over(options, cast("Mapping[str, object]", job.options))
+        merged = merge_options(options, cast("Mapping[str, object]", job.options))
         if gated:
-            merged = {**merged, "depends_on": (before, *listed(merged.get("depends_on", ())))}
-        self._count(before)
+            merged = {**merged, "depends_on": (before, *as_tuple(merged.get("depends_on", ())))}
+        self._check_bounds(before)
         job_id = str(merged.get("id", job.id))
         if job_id in self._ids:
             raise InvalidInput(
@@ -90,7 +93,7 @@ class _Family:
         self.children.append(child_of(self._port.job, new))
         return new.id
 
-    def _count(self, before: Trees) -> None:
+    def _check_bounds(self, before: CohortTrees) -> None:
         self._edges += len(before.refs)
         if len(self.children) >= self._bounds.children_max:
             raise LimitExceeded(
@@ -106,9 +109,9 @@ class _Family:
             )
 
 
-def _trees(ids: Iterable[str]) -> Trees:
-    return Trees(tuple(ParentRef(ParentKind.TREE, each) for each in ids))
+def _trees(ids: Iterable[str]) -> CohortTrees:
+    return CohortTrees(tuple(ParentRef(ParentKind.TREE, each) for each in ids))
 
 
-def _but_the_gate(options: Mapping[str, object]) -> Mapping[str, object]:
-    return {name: value for name, value in options.items() if name not in FOR_THE_GATE}
+def _without_gate_options(options: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: value for name, value in options.items() if name not in _GATE_OPTIONS}

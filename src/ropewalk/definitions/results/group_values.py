@@ -1,4 +1,4 @@
-"""What the value of a group is, from what a store keeps of it: every part is decoded by the type that produced it."""
+"""The value of a group, made of what a store keeps of it. Every part is decoded by the type that produced it."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ def value_of(
     contributions: Sequence[GroupContribution],
     decode: Callable[[str | None, bytes | None], object],
 ) -> object:
-    """Of a group that is only its root: the root's own result. Else None where nobody contributed.
+    """The value of a group. If the group is only its root, this is the root's result; None if nobody contributed.
 
-    `contributions` are those that are kept one by one (KEPT_ONE_BY_ONE); `decode` gets the name of the type that
+    `contributions` are those that are stored one by one (KEPT_ONE_BY_ONE). `decode` gets the name of the type that
     produced a value, or None for a value of no type.
     """
     if group is None:
         return decode(root.type, root.result)
-    held = group.value
-    match held.reducer:
+    stored = group.value
+    match stored.reducer:
         case None:
             return decode(root.type, root.result) if sum(counts_of(root, group)) == 1 else None
         case "last" | "final":
-            return decode(held.type, held.value)
+            return decode(stored.type, stored.value)
         case "custom":
-            return decode(None, held.value)
+            return decode(None, stored.value)
         case "count" | "sum" | "min" | "max":
-            return None if held.value is None else msgspec.json.decode(held.value)
+            return None if stored.value is None else msgspec.json.decode(stored.value)
         case "list" | "merge":
             values = [decode(each.type, each.value) for each in contributions]
-            return values if held.reducer == "list" else _merged(values)
+            return values if stored.reducer == "list" else _merged(values)
 
 
 def value_is_gone(root: JobRecord, group: GroupRecord | None) -> bool:
-    """The value is the result of the root, the only job of its group, and that result was forgotten."""
+    """Whether the value is the result of the root, because it is alone, and this result was forgotten."""
     alone = group is None or (group.value.reducer is None and sum(counts_of(root, group)) == 1)
     return alone and bool(root.flags & FORGOTTEN)
 
 
 def counts_of(root: JobRecord, group: GroupRecord | None) -> tuple[int, int, int, int]:
-    """(open, completed, failed, cancelled)."""
+    """How many jobs of the group are open, completed, failed and cancelled."""
     if group is not None:
         return group.open, group.completed, group.failed, group.cancelled
     status = root.status
@@ -62,24 +62,24 @@ def counts_of(root: JobRecord, group: GroupRecord | None) -> tuple[int, int, int
 
 
 def check_group(root: JobRecord, group: GroupRecord | None, *, raise_on_failure: bool) -> None:
-    """Raises GroupFailed where its value cannot be told, or where a job of it did not complete and that matters.
+    """Raises GroupFailed if the group has no single value, or with `raise_on_failure` if a job did not complete.
 
-    Raises NotFound where its value was forgotten.
+    Raises NotFound if its value was forgotten.
     """
     opened, completed, failed, cancelled = counts_of(root, group)
-    told = None
+    problem = None
     if value_is_gone(root, group):
         raise NotFound(
             f"the value of group {root.id} ({root.type}) is gone: "
             "Retention.of(results=...) keeps results shorter than jobs"
         )
     if group is not None and group.value.conflict is not None:
-        told = f"its value cannot be told: {group.value.conflict}"
+        problem = f"its value cannot be told: {group.value.conflict}"
     elif raise_on_failure and (failed or cancelled):
-        told = f"{failed} of {opened + completed + failed + cancelled} jobs failed, {cancelled} were cancelled"
-    if told is not None:
+        problem = f"{failed} of {opened + completed + failed + cancelled} jobs failed, {cancelled} were cancelled"
+    if problem is not None:
         raise GroupFailed(
-            f"group {root.id} ({root.type}): {told}",
+            f"group {root.id} ({root.type}): {problem}",
             group_id=root.id,
             completed=completed,
             failed=failed,

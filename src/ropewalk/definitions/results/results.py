@@ -1,9 +1,7 @@
-"""What a handler can return beside a plain value: each makes a Result, which wants to be returned.
+"""What a handler returns when it returns more than a value: jobs that follow, or how its value joins that of its group.
 
-What a handler returns when it says more than a value: follow-up work, or how its value joins the group's.
-
-A Result only says what is wanted; completion_plan.py turns the returned one into what is stored. Only the context
-makes one.
+The context makes a Result, and the handler has to return it. A Result only describes what is to happen;
+completion_plan.py makes the jobs of it that are stored.
 """
 
 from __future__ import annotations
@@ -31,39 +29,44 @@ G7 = TypeVar("G7")
 G8 = TypeVar("G8")
 
 Append: TypeAlias = Literal["list", "count", "sum", "min", "max", "merge"]
+"""The ways in which values are folded into the value of a group."""
+
 Fold: TypeAlias = Callable[[Any, Any], object]
-"""(existing or None, value) → next"""
+"""A function from the value of the group so far, or None, and a job's value to the next value of the group."""
 
 _SEAL: Final = object()
 
 
 class Cohort(Struct, frozen=True):
-    """Jobs queued together. What was nested into it begins with it and ends in its own time."""
+    """Jobs that were queued together. Those of a nested Result begin with them, and the next cohort waits for all."""
 
     items: tuple[Job[Any, Any] | Result[Any, Any], ...]
     options: EnqueueOptions = NO_OPTIONS
     follows: bool = False
-    """it came by .next: behind whatever was queued before"""
+    """Whether it came by `.next`, so that it waits for the cohort before."""
 
 
 class Said(Struct, frozen=True, kw_only=True):
+    """The content of a Result: what its handler said with it."""
+
     value: object = None
     final: bool = False
     append: Append | Fold | None = None
     cohorts: tuple[Cohort, ...] = ()
-    """each waits for the one before"""
+    """The cohorts in order; each waits for the one before."""
     continuation: Job[Any, Any] | None = None
 
     @property
     def contributes(self) -> bool:
-        """Does the job's own value join the group's?"""
+        """Whether the job's own value becomes a part of the value of its group."""
         return self.value is not None or self.final or self.append is not None
 
 
 class Result(Generic[S_co, G_co]):
-    """S is the job's own result, G what its group resolves to.
+    """What a handler can return instead of a plain value.
 
-    Made by `ctx.result(...)`, `ctx.queue(...)`, `ctx.continue_with(...)`, `ctx.void()`, and by `.next(...)` of another.
+    S is the type of the job's own result, G that of the value of its group.
+    `ctx.result(...)`, `ctx.queue(...)`, `ctx.continue_with(...)` and `ctx.void()` make one, and so does `.next(...)`.
     """
 
     __slots__ = ("_before", "_made", "_said")
@@ -80,10 +83,12 @@ class Result(Generic[S_co, G_co]):
 
     @property
     def value(self) -> S_co:
+        """The job's own result."""
         return cast("S_co", self._said.value)
 
     @property
     def said(self) -> Said:
+        """For the engine: what this Result contains."""
         return self._said
 
     # fmt: off
@@ -128,10 +133,10 @@ class Result(Generic[S_co, G_co]):
     ) -> Result[S_co, G_co | G1]: ...
     # fmt: on
     def next(self, *items: Queueable[Any], **options: Unpack[EnqueueOptions]) -> Result[Any, Any]:
-        """Then these: when everything queued before, with all that is under it, satisfies `when` (all_success).
+        """Queue these jobs behind those queued before, so that they start when those satisfy `when` (all_success).
 
-        The options are for all of them. No job at all, as from an empty list, is passed over. A job with `depends_on`
-        of its own waits for both together.
+        A job queued before counts with everything under it. The options apply to all of these jobs. A call without
+        jobs, as from an empty list, has no effect. A job with `depends_on` of its own waits for both together.
         """
         if self._said.continuation is not None:
             raise InvalidInput("continue_with(...) ends this job: let the job it continues with queue what comes next")
@@ -141,7 +146,7 @@ class Result(Generic[S_co, G_co]):
         return Result(said, self._made, self, seal=_SEAL)
 
     def inside(self) -> Iterator[Result[Any, Any]]:
-        """This one, those it was made from, and those nested into it."""
+        """This Result, those that it was made from, and those that are nested in it."""
         waiting: list[Result[Any, Any]] = [self]
         while waiting:
             result = waiting.pop()
@@ -152,26 +157,26 @@ class Result(Generic[S_co, G_co]):
                 waiting.extend(item for item in cohort.items if isinstance(item, Result))
 
     def __repr__(self) -> str:
-        """Without its value: whether that is secret is not known here."""
+        """Show no value, because it is not known here whether it is secret."""
         said = self._said
         if said.continuation is not None:
-            told = f"continue with {said.continuation}"
+            first = f"continue with {said.continuation}"
         else:
-            told = "None" if said.value is None else f"<{type(said.value).__name__}>"
-        return f"Result({', then '.join([told, *(f'{len(each.items)} queued' for each in said.cohorts)])})"
+            first = "None" if said.value is None else f"<{type(said.value).__name__}>"
+        return f"Result({', then '.join([first, *(f'{len(each.items)} queued' for each in said.cohorts)])})"
 
 
 Queueable: TypeAlias = Job[Any, G1] | Result[None, G1]
-"""What can be queued: a job, or a Result of ctx.queue(...) with everything in it. That one has no value of its own."""
+"""What can be queued: a job, or a Result of ctx.queue(...), which has no value of its own, with everything in it."""
 
 
 def result_of(said: Said, made: list[Result[Any, Any]]) -> Result[Any, Any]:
-    """For the context, which remembers in `made` every Result it made."""
+    """Make a Result for the context, which remembers all its Results in `made`."""
     return Result(said, made, seal=_SEAL)
 
 
 def queueable(items: tuple[object, ...]) -> tuple[Job[Any, Any] | Result[Any, Any], ...]:
-    """Refuse what is no job, and Results that say more than what to queue."""
+    """The items, checked. Raises InvalidInput for what is no job, and for a Result that is more than jobs to queue."""
     for item in items:
         if isinstance(item, Result):
             said = cast("Result[object, object]", item).said
@@ -202,7 +207,7 @@ _APPENDS: Final = get_args(Append)
 
 
 class Results:
-    """The part of a Context that makes Results, and remembers them."""
+    """The part of a Context that makes Results and remembers them."""
 
     def __init__(self) -> None:
         self._made: list[Result[Any, Any]] = []
@@ -222,10 +227,10 @@ class Results:
     def result(self, value: T, *, append: Callable[[N | None, T], N]) -> Result[T, N]: ...
     # fmt: on
     def result(self, value: object, *, final: bool = False, append: Append | Fold | None = None) -> Result[Any, Any]:
-        """Return this: the job's result is `value`, and so is its group's unless another one ends later.
+        """Make a Result to return: `value` is the job's result, and its group's value unless another job ends later.
 
-        `final` locks the group's value; `append` folds all that are contributed into one: "list", "count", "sum",
-        "min", "max", "merge", or a function (existing or None, value) → next.
+        `final` locks the group's value. `append` folds all contributed values into one: "list", "count", "sum", "min",
+        "max", "merge", or a function from the value so far, or None, and a new value to the next one.
         """
         if final and append is not None:
             raise InvalidInput(
@@ -270,23 +275,23 @@ class Results:
     def queue(self, *items: Queueable[G1]) -> Result[None, G1]: ...
     # fmt: on
     def queue(self, *items: Queueable[Any]) -> Result[None, Any]:
-        """Return this: the work is done by these, in the same group; `.next(...)` says what follows them.
+        """Make a Result to return: these jobs do the work, in the same group. `.next(...)` queues jobs behind them.
 
-        They are written together with the end of this job: a failed attempt queues nothing.
+        They are written together with the completion of this job, so a failed attempt queues nothing.
         """
         return self._make(Said(cohorts=(Cohort(queueable(items)),)))
 
     def void(self) -> Result[None, Never]:
-        """Return this: the job has no result. The same as returning None."""
+        """Make a Result to return: the job has no result, as if the handler returned None."""
         return self._make(Said())
 
     def continue_with(self, job: Job[S, G]) -> Result[S, G]:
-        """Return this: the job ends, and its chain goes on with `job`, whose result becomes the chain's."""
+        """Make a Result to return: the job ends, and `job` continues its chain, whose result is that of `job`."""
         checked_job(job, "continue_with")
         return self._make(Said(continuation=job))
 
     def unreturned(self, returned: object) -> list[Result[Any, Any]]:
-        """The Results made here that are neither `returned` nor in it: for the engine, which calls that an error."""
+        """For the engine: the Results made here that are neither `returned` nor in it, which is an error."""
         if not self._made or not isinstance(returned, Result):
             return list(self._made)
         inside = {id(each) for each in cast("Result[object, object]", returned).inside()}

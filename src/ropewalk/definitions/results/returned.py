@@ -1,6 +1,6 @@
-"""What a handler's return value means for its attempt. Runs wherever the handler ran.
+"""Makes an outcome of what a handler returned, with the contribution to the value of its group.
 
-How a job's own value joins the value of its group.
+This runs where the handler ran, in the worker or in a handler's process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from ropewalk.errors import InvalidInput, LimitExceeded
 
 
 def contribution_of(said: Said, job_type: str, data: bytes | None) -> Contribution:
-    """`data` is the encoded value. Raises InvalidInput for a value that cannot be folded as asked."""
+    """What the job adds to the value of its group; `data` is its encoded value.
+
+    Raises InvalidInput for a value that `append=` cannot fold.
+    """
     match said.append:
         case None:
             return Contribution(type=job_type, value=data, reducer="final" if said.final else "last")
@@ -35,10 +38,10 @@ def contribution_of(said: Said, job_type: str, data: bytes | None) -> Contributi
             return Contribution(type=job_type, value=None, reducer="count")
         case "merge":
             if not isinstance(said.value, Mapping):
-                raise _wrong(said, "a mapping")
+                raise _wrong_value(said, "a mapping")
             return Contribution(type=job_type, value=data, reducer="merge")
         case "sum" | "min" | "max" as append:
-            # Folded where it is kept, as a plain number: whatever codec the type has.
+            # The store folds it, so it is a plain number, whatever codec the type has.
             return Contribution(type=job_type, value=msgspec.json.encode(_number(said)), reducer=append)
         case _:
             return Contribution(type=job_type, value=data, reducer="custom")
@@ -47,11 +50,13 @@ def contribution_of(said: Said, job_type: str, data: bytes | None) -> Contributi
 def _number(said: Said) -> int | float:
     value = said.value
     if isinstance(value, bool) or not isinstance(value, int | float) or not -math.inf < value < math.inf:
-        raise _wrong(said, "a finite int or float: give a function as append= to fold other values, such as Decimal")
+        raise _wrong_value(
+            said, "a finite int or float: give a function as append= to fold other values, such as Decimal"
+        )
     return int(value) if isinstance(value, int) else float(value)
 
 
-def _wrong(said: Said, wanted: str) -> InvalidInput:
+def _wrong_value(said: Said, wanted: str) -> InvalidInput:
     given = type(said.value).__name__  # its annotation, which may say that it is secret, is not known here
     return InvalidInput(
         f"ctx.result(..., append={said.append!r}) takes {wanted}, not a value of type {given}", field="result"
@@ -61,9 +66,10 @@ def _wrong(said: Said, wanted: str) -> InvalidInput:
 def outcome_of_return(
     job_type: JobType[..., Any, Any], context: Context, value: object, bounds: Bounds, *, strict: bool
 ) -> Outcome:
-    """`strict` is the app's word on Results that were made and not returned; the type's own comes first.
+    """The outcome of an attempt whose handler returned this value.
 
-    A custom fold is left open: its contribution has no expected_version yet, and `fold_of` gives the function.
+    `strict` says whether Results that were made and not returned are an error, unless the type says it itself. The
+    contribution of a custom fold has no expected_version yet; `fold_of` returns the function.
     """
     forgotten = context.never_awaited()
     if forgotten is not None:
@@ -78,18 +84,18 @@ def outcome_of_return(
             raise RuntimeError(f"{len(lost)} Result(s) were created by ctx and not returned: return them")
     try:
         if context.alone and not _is_result(value):
-            return Completed(_encoded(value, job_type, bounds))  # most jobs: the group's value is its result
-        said = _said(value)
+            return Completed(_encoded_result(value, job_type, bounds))  # most jobs: the group's value is its result
+        said = _content_of(value)
         # A job that continues leaves its result to the next one.
-        data = _encoded(said.value, job_type, bounds) if said.continuation is None else None
+        data = _encoded_result(said.value, job_type, bounds) if said.continuation is None else None
         return Completed(data, _plan(said, data, context, bounds))
     except InvalidInput as error:
         return bad_result(error)
 
 
 def fold_of(value: object) -> Fold | None:
-    """The function with which this returned value wants to be folded into its group's, if any."""
-    append = _said(value).append
+    """The function that folds this value into the value of the group, if `append=` is a function."""
+    append = _content_of(value).append
     return None if append is None or isinstance(append, str) else append
 
 
@@ -97,12 +103,12 @@ def _is_result(value: object) -> bool:
     return isinstance(value, Result)
 
 
-def _said(value: object) -> Said:
+def _content_of(value: object) -> Said:
     return cast("Result[object, object]", value).said if isinstance(value, Result) else Said(value=value)
 
 
 def _plan(said: Said, data: bytes | None, context: Context, bounds: Bounds) -> CompletionPlan | None:
-    """None where nothing follows and the job's group is itself."""
+    """What is written together with the completion; None if nothing follows and the job is alone in its group."""
     children = children_of(said, context.port, context.child_ids, bounds) if said.cohorts else ()
     continuation = continuation_of(said, context.port)
     contributes = said.contributes and (bool(children) or not context.alone or said.append is not None)
@@ -112,7 +118,7 @@ def _plan(said: Said, data: bytes | None, context: Context, bounds: Bounds) -> C
     return CompletionPlan(children=children, continuation=continuation, contribution=contribution)
 
 
-def _encoded(value: object, job_type: JobType[..., Any, Any], bounds: Bounds) -> bytes | None:
+def _encoded_result(value: object, job_type: JobType[..., Any, Any], bounds: Bounds) -> bytes | None:
     checks.not_an_outcome(value, job_type.name)
     data, limit = job_type.resolve().returns.encode(value), bounds.result_bytes_max
     if data is not None and len(data) > limit:
