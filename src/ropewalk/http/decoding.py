@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import parse_qsl
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ropewalk.http.errors import DetailCode, ErrorCode, ErrorDetail, HttpError, invalid
 from ropewalk.http.request import Request
@@ -23,10 +23,18 @@ _UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
 _RANGE: Final = re.compile(r"Expected `[^`]*` (?:[<>]=?|of length|matching|that's a multiple)|Invalid enum value")
 
 
-async def json_body(request: Request, shape: type[T]) -> T:
-    """The body of a request. Raises HttpError naming what does not fit."""
+async def read_body(request: Request, shape: type[T]) -> T:
+    """The body of a request; one that is left out stands for a shape without fields. Raises HttpError."""
+    data = await request.body()
+    if not data and _may_be_left_out(shape):
+        return shape()
     check_media_type(request)
-    return from_json(await request.body(), shape)
+    return from_json(data, shape)
+
+
+def _may_be_left_out(shape: type[Any]) -> bool:
+    """Whether every field of a Struct has a default."""
+    return issubclass(shape, Struct) and not any(field.required for field in structs.fields(shape))
 
 
 def check_media_type(request: Request) -> None:

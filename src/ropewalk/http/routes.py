@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from ropewalk.http import documentation, health
-from ropewalk.http.jobs import routes as jobs
+from ropewalk.http.jobs import changing, reading, searching, submitting
 from ropewalk.http.routing import Route
 
 ALL_ROUTES: Final[tuple[Route, ...]] = (
-    *jobs.routes,
+    *submitting.routes,
+    *searching.routes,
+    *reading.routes,
+    *changing.routes,
     *health.routes,
     *documentation.routes,
 )

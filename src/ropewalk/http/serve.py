@@ -14,7 +14,7 @@ from ropewalk.domain.jobs.record import DEFAULT_TENANT
 from ropewalk.errors import RopewalkError
 from ropewalk.http.answer import Reply, Stream, send_reply, send_stream
 from ropewalk.http.call import Call
-from ropewalk.http.decoding import from_query, json_body
+from ropewalk.http.decoding import from_query, read_body
 from ropewalk.http.errors import ErrorCode, HttpError, http_error, invalid
 from ropewalk.http.identity.identity import EVERY_TENANT, Authenticate, Identity, Payloads, Role
 from ropewalk.http.request import Disconnected, Receive, Request, Scope, Send
@@ -97,7 +97,7 @@ class Serve:
         identity = await self._identity(request, route)
         tenant = _tenant(request, identity)
         query = from_query(request.query, route.query)
-        body = None if route.body is None else await json_body(request, route.body)
+        body = None if route.body is None else await read_body(request, route.body)
         return await route.handle(Call(request, self.service, identity, tenant, params, body, query))
 
     async def _identity(self, request: Request, route: Route) -> Identity:

@@ -1,16 +1,12 @@
-"""Submitting a job, and looking at one."""
+"""Submitting jobs: one, or many at once."""
 
 from __future__ import annotations
 
-from msgspec import structs
-
-from ropewalk.domain.jobs.history import assemble
 from ropewalk.http.answer import Reply
 from ropewalk.http.call import Call
-from ropewalk.http.errors import ErrorCode, not_found
+from ropewalk.http.errors import ErrorCode
 from ropewalk.http.identity.identity import Role
-from ropewalk.http.jobs.shapes import DryRun, JobQuery, JobStatus, JobSubmission, SubmissionResult
-from ropewalk.http.jobs.status import JobView
+from ropewalk.http.jobs.shapes import DryRun, JobSubmission, SubmissionResult
 from ropewalk.http.jobs.submission import as_if_accepted, derived_id, new_job, submission_result
 from ropewalk.http.routing import Routes
 from ropewalk.ports.store.submission import Submission
@@ -39,21 +35,3 @@ async def enqueue(call: Call[JobSubmission, DryRun]) -> Reply[SubmissionResult]:
         return Reply(as_if_accepted(new, await call.store.clock()))
     [[accepted]] = await call.service.core.submit([Submission(jobs=[new])])
     return Reply(submission_result(new, accepted), 200 if accepted.duplicate else 201)
-
-
-@routes.get("/jobs/{id}", role=Role.READ, errors=(ErrorCode.NOT_FOUND,))
-async def get_job(call: Call[None, JobQuery]) -> JobStatus:
-    """Look at a job."""
-    view = JobView.of(call.service, call.identity)
-    if call.query.include_history:
-        stored = await call.store.history(call.tenant, call.id)
-        if stored is None:
-            raise not_found()
-        status = view.status(stored.job, stored.now, with_result=call.query.include_result)
-        entries = assemble(stored.job, stored.attempts, stored.events)
-        return structs.replace(status, history=view.transitions(entries))
-    read = await call.store.get(call.tenant, [call.id])
-    job = read.jobs.get(call.id)
-    if job is None:
-        raise not_found()
-    return view.status(job, read.now, with_result=call.query.include_result)
